@@ -1,0 +1,56 @@
+"""Builds the Cython extensions: the sources stand in src/_native, the modules are msmq_fast._native.*"""
+
+import os
+import shutil
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+HERE = Path(__file__).parent
+SOURCES = Path("src/_native")
+STAGED = Path("build/cython/msmq_fast/_native")
+
+
+def stage_declarations() -> None:
+    """Lay the .pxd files out as the package they describe, so that modules can cimport one another by name."""
+    target = HERE / STAGED
+    target.mkdir(parents=True, exist_ok=True)
+    for package in (target, target.parent):
+        (package / "__init__.pxd").touch()
+    for declaration in (HERE / SOURCES).glob("*.pxd"):
+        copy = target / declaration.name
+        if not copy.exists() or copy.read_bytes() != declaration.read_bytes():
+            shutil.copy2(declaration, copy)
+
+
+def extensions() -> list[Extension]:
+    names = sorted(source.stem for source in (HERE / SOURCES).glob("*.pyx"))
+    return [
+        Extension(
+            f"msmq_fast._native.{name}",
+            [f"{SOURCES}/{name}.pyx"],
+            include_dirs=[str(SOURCES)],
+            extra_compile_args=["-O3", "-fno-strict-aliasing", "-Wno-unused-function", "-pthread"],
+            extra_link_args=["-pthread"],
+        )
+        for name in names
+    ]
+
+
+os.chdir(HERE)
+stage_declarations()
+setup(
+    ext_modules=cythonize(
+        extensions(),
+        include_path=["build/cython"],
+        build_dir="build/c",
+        nthreads=int(os.environ.get("MSMQ_FAST_BUILD_JOBS", "2")),
+        compiler_directives={
+            "language_level": 3,
+            "embedsignature": True,
+            "freethreading_compatible": False,
+        },
+    ),
+    options={"build_ext": {"parallel": int(os.environ.get("MSMQ_FAST_BUILD_JOBS", "2"))}},
+)

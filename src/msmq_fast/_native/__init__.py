@@ -1,0 +1,1 @@
+"""Native parts, built from src/_native."""
