@@ -1,0 +1,173 @@
+"""What the tests prove of each protocol document.
+
+The catalogue, docs/conformance/*.toml, has one entry per rule. A test proves a rule by carrying
+`@pytest.mark.rule("QB-199")`. `make conformance` prints both side by side, and fails where they contradict
+each other: a mark for a rule that the catalogue does not have or says is not built, or a rule listed twice.
+"""
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CATALOGUE = ROOT / "docs" / "conformance"
+TESTS = ROOT / "tests"
+
+RULE_ID = re.compile(r"[A-Z]{1,3}-[0-9]+[a-z]?(\.[0-9]+)?")
+LINE_LIMIT = 160
+
+
+class CatalogueError(Exception):
+    """A catalogue file does not have the form that docs/development.md describes."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of a document; `reason` says why it is not built and is empty for a built one."""
+
+    id: str
+    section: str
+    line: str
+    built: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """The rules of one protocol document, in the order of the document."""
+
+    title: str
+    source: Path
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One id in one `rule` mark; `where` is `file:line`."""
+
+    rule: str
+    where: str
+
+
+def load_catalogue(folder: Path = CATALOGUE) -> list[Document]:
+    """Read all documents of the catalogue; CatalogueError names the file and the entry that is wrong."""
+    return [_load_document(source) for source in sorted(folder.glob("*.toml"))]
+
+
+def _load_document(source: Path) -> Document:
+    try:
+        content = tomllib.loads(source.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogueError(f"{source.name}: {error}") from error
+    if not isinstance(content.get("title"), str):
+        raise CatalogueError(f"{source.name}: no title")
+    rules = tuple(_rule(source, number, entry) for number, entry in enumerate(content.get("rule", []), 1))
+    return Document(content["title"], source, rules)
+
+
+def _rule(source: Path, number: int, entry: dict[str, object]) -> Rule:
+    where = f"{source.name}: rule {number} ({entry.get('id', 'without id')})"
+    text = {key: entry.pop(key, "") for key in ("id", "section", "line", "status", "reason")}
+    if entry:
+        raise CatalogueError(f"{where}: unknown key {', '.join(sorted(entry))}")
+    if not all(isinstance(value, str) for value in text.values()):
+        raise CatalogueError(f"{where}: every value is a string")
+    values = {key: str(value) for key, value in text.items()}
+    if not RULE_ID.fullmatch(values["id"]):
+        raise CatalogueError(f"{where}: not an id")
+    if not values["section"] or not values["line"] or len(values["line"]) > LINE_LIMIT:
+        raise CatalogueError(f"{where}: needs a section and one line of at most {LINE_LIMIT} characters")
+    if values["status"] not in ("built", "not-built"):
+        raise CatalogueError(f"{where}: status is 'built' or 'not-built'")
+    if (values["status"] == "built") != (values["reason"] == ""):
+        raise CatalogueError(f"{where}: a reason stands exactly with 'not-built'")
+    return Rule(
+        values["id"], values["section"], values["line"], values["status"] == "built", values["reason"]
+    )
+
+
+def collect_marks(folder: Path = TESTS) -> list[Mark]:
+    """Find the ids of all `pytest.mark.rule(…)` below a folder, without importing the tests."""
+    return [mark for source in sorted(folder.rglob("*.py")) for mark in _marks(source, folder)]
+
+
+def _marks(source: Path, folder: Path) -> Iterator[Mark]:
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"), str(source))):
+        if not (isinstance(node, ast.Call) and _is_rule_mark(node.func)):
+            continue
+        where = f"{source.relative_to(folder.parent)}:{node.lineno}"
+        for argument in node.args:
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield Mark(argument.value, where)
+            else:
+                raise CatalogueError(f"{where}: the ids of a rule mark are written out as strings")
+
+
+def _is_rule_mark(function: ast.expr) -> bool:
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "rule"
+        and isinstance(function.value, ast.Attribute)
+        and function.value.attr == "mark"
+    )
+
+
+def contradictions(documents: Iterable[Document], marks: Iterable[Mark]) -> list[str]:
+    """Every way in which the catalogue and the marks contradict each other, one line each."""
+    rules = [rule for document in documents for rule in document.rules]
+    known = {rule.id: rule for rule in rules}
+    found = [f"{id}: listed {count} times" for id, count in Counter(r.id for r in rules).items() if count > 1]
+    for mark in marks:
+        if mark.rule not in known:
+            found.append(f"{mark.where}: no rule {mark.rule} in the catalogue")
+        elif not known[mark.rule].built:
+            found.append(f"{mark.where}: proves {mark.rule}, which the catalogue says is not built")
+    return found
+
+
+def report(documents: Iterable[Document], marks: Iterable[Mark], details: bool) -> Iterator[str]:
+    """The lines of the report: figures per document, and with `details` every rule that is not proven."""
+    proving = {mark.rule for mark in marks}
+    for document in documents:
+        built = [rule for rule in document.rules if rule.built]
+        unproven = [rule for rule in built if rule.id not in proving]
+        yield document.title
+        yield f"  {len(built) - len(unproven):5} proven"
+        yield f"  {len(unproven):5} built, not proven by a test"
+        if details:
+            yield from (f"          {rule.id}  {rule.section}  {rule.line}" for rule in unproven)
+        later: dict[str, list[Rule]] = defaultdict(list)
+        for rule in document.rules:
+            if not rule.built:
+                later[rule.reason].append(rule)
+        yield f"  {sum(map(len, later.values())):5} not built"
+        for reason, rules in sorted(later.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+            yield f"        {len(rules):5} {reason}"
+            if details:
+                yield from (f"              {rule.id}  {rule.section}  {rule.line}" for rule in rules)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="What the tests prove of each protocol document.")
+    parser.add_argument("--details", action="store_true", help="name every rule that is not proven")
+    options = parser.parse_args(arguments)
+    try:
+        documents, marks = load_catalogue(), collect_marks()
+    except CatalogueError as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(report(documents, marks, options.details)))
+    wrong = contradictions(documents, marks)
+    for line in wrong:
+        print(f"conformance: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
