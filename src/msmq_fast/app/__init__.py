@@ -1,0 +1,1 @@
+"""The application protocol: how programs on this host create queues, send and receive."""

@@ -1,0 +1,225 @@
+"""The frame layout of the application protocol: constants, field order, frame cutting.
+
+Shared by the server and the client, and the only part of the server that the client imports, so it imports
+nothing of the package. docs/application-protocol.md describes the same in words and bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum, IntFlag
+from typing import Any, Final
+
+import msgpack
+
+PROTOCOL_VERSION: Final = 1
+
+HEADER: Final = struct.Struct(">IBI")  # bytes after the length field, frame type, request id
+HEADER_SIZE: Final = HEADER.size
+LENGTH_SIZE: Final = 4
+MIN_LENGTH: Final = HEADER_SIZE - LENGTH_SIZE
+
+MAX_MESSAGE: Final = 0x0040_0000  # bytes of one message packet, headers included (MS-MQMQ 2.2.19.1)
+MAX_FRAME: Final = MAX_MESSAGE + 0x1_0000  # bytes after the length field
+MAX_HELLO: Final = 4096  # bytes after the length field until the hello is accepted
+MAX_BATCH: Final = 4096  # messages in one SEND frame
+MAX_CREDIT: Final = 65_536  # messages on their way or unacknowledged in one subscription
+MAX_PENDING: Final = 1024  # requests of one connection without a reply
+MAX_HANDLES: Final = 1024  # open queues of one connection
+DELIVERY_TARGET: Final = 262_144  # a DELIVERY frame of several messages stays below this many bytes
+
+INFINITE: Final = 0xFFFF_FFFF  # of a time-out in seconds or milliseconds
+MAX_LABEL: Final = 249  # UTF-16 code units
+MAX_PRIORITY: Final = 7
+CORRELATION_ID_SIZE: Final = 20
+MESSAGE_ID_SIZE: Final = 20  # GUID of the source queue manager (16, little-endian fields), ordinal u32 LE
+
+
+class Frame(IntEnum):
+    """Frame types: below 0x80 from the client, the others from the server."""
+
+    HELLO = 0x01
+    PING = 0x02
+    STATS = 0x03
+    CREATE_QUEUE = 0x10
+    DELETE_QUEUE = 0x11
+    GET_QUEUE = 0x12
+    SET_QUEUE = 0x13
+    LIST_QUEUES = 0x14
+    OPEN = 0x20
+    CLOSE = 0x21
+    SEND = 0x22
+    RECEIVE = 0x23
+    LOOKUP = 0x24
+    CANCEL = 0x25
+    SUBSCRIBE = 0x26
+    CREDIT = 0x27
+    ACKNOWLEDGE = 0x28
+    RELEASE = 0x29
+    UNSUBSCRIBE = 0x2A
+    PURGE = 0x2B
+    LIST_OUTGOING = 0x30
+    SHOW_OUTGOING = 0x31
+    PAUSE_OUTGOING = 0x32
+    RESUME_OUTGOING = 0x33
+    PURGE_OUTGOING = 0x34
+
+    REPLY = 0x80
+    ERROR = 0x81
+    SENT = 0x82
+    SENT_ONE = 0x83
+    MESSAGE = 0x84
+    DELIVERY = 0x85
+    ENDED = 0x86
+
+
+class Access(IntFlag):
+    """What an open queue may be used for; the values of MQ_*_ACCESS."""
+
+    RECEIVE = 0x01
+    SEND = 0x02
+    PEEK = 0x20
+
+
+class Share(IntEnum):
+    """MQ_DENY_NONE, MQ_DENY_RECEIVE_SHARE."""
+
+    DENY_NONE = 0
+    DENY_RECEIVE = 1
+
+
+class Lookup(IntEnum):
+    """Which message a LOOKUP names, relative to the lookup identifier; FIRST and LAST ignore it."""
+
+    CURRENT = 0
+    NEXT = 1
+    PREV = 2
+    FIRST = 4
+    LAST = 8
+
+
+class SendFlag(IntFlag):
+    """Flags of a SEND frame."""
+
+    IDS = 1  # the SENT frame lists the ordinal of each message
+    EACH = 2  # one SENT_ONE frame for each message before the SENT frame
+
+
+class Out(IntEnum):
+    """Positions of a message array in a SEND frame; trailing positions may be left out."""
+
+    BODY = 0
+    LABEL = 1
+    DELIVERY = 2
+    PRIORITY = 3
+    BODY_TYPE = 4
+    APP_SPECIFIC = 5
+    CORRELATION_ID = 6
+    EXTENSION = 7
+    RESPONSE_QUEUE = 8
+    ADMIN_QUEUE = 9
+    ACKNOWLEDGE = 10
+    JOURNAL = 11
+    TIME_TO_REACH_QUEUE = 12
+    TIME_TO_BE_RECEIVED = 13
+    CLASS = 14
+
+
+OUT_FIELDS: Final = len(Out)
+# The value that a position takes when it is left out or nil.
+OUT_DEFAULTS: Final[tuple[Any, ...]] = (
+    b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, INFINITE, INFINITE, 0,
+)  # fmt: skip
+
+
+class In(IntEnum):
+    """Positions of a message array in a MESSAGE or DELIVERY frame; later versions append positions."""
+
+    LOOKUP_ID = 0
+    BODY = 1
+    LABEL = 2
+    DELIVERY = 3
+    PRIORITY = 4
+    BODY_TYPE = 5
+    APP_SPECIFIC = 6
+    CORRELATION_ID = 7
+    EXTENSION = 8
+    RESPONSE_QUEUE = 9
+    ADMIN_QUEUE = 10
+    ACKNOWLEDGE = 11
+    JOURNAL = 12
+    CLASS = 13
+    MESSAGE_ID = 14
+    SENT_TIME = 15
+    ARRIVED_TIME = 16
+    ARRIVAL_SEQ = 17
+    DESTINATION_QUEUE = 18
+    FLAGS = 19
+    SENDER_ID = 20
+    ABORT_COUNT = 21
+    MOVE_COUNT = 22
+    TIME_TO_REACH_QUEUE = 23
+    TIME_TO_BE_RECEIVED = 24
+
+
+IN_FIELDS: Final = len(In)
+
+
+class InFlag(IntFlag):
+    """Flags of a delivered message."""
+
+    TRANSACTIONAL = 1
+    AUTHENTICATED = 2
+
+
+class WireError(Exception):
+    """The peer broke the framing; the connection cannot go on."""
+
+
+def pack_frame(kind: int, request_id: int, payload: Any) -> bytes:
+    """One frame around `payload`, which msgpack encodes."""
+    body: bytes = msgpack.packb(payload)
+    return HEADER.pack(MIN_LENGTH + len(body), kind, request_id) + body
+
+
+def unpack_payload(data: bytes | memoryview) -> Any:
+    """The one msgpack value of a frame. Raises WireError for anything else."""
+    try:
+        return msgpack.unpackb(data, strict_map_key=False, max_buffer_size=MAX_FRAME)
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        raise WireError(f"the payload is not one msgpack value: {error}") from None
+
+
+class FrameCutter:
+    """Cuts a byte stream into (type, request id, payload bytes); holds at most one incomplete frame."""
+
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+        self.max_frame = max_frame
+        self._pending = bytearray()
+        self._wanted = HEADER_SIZE  # total bytes of the frame at the head, once its header is known
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[int, int, bytes]]:
+        """The frames that `data` completes. Raises WireError when a length breaks the limits."""
+        pending = self._pending
+        pending += data
+        frames: list[tuple[int, int, bytes]] = []
+        if len(pending) < self._wanted:
+            return frames
+        start = 0
+        end = len(pending)
+        self._wanted = HEADER_SIZE
+        with memoryview(pending) as view:
+            while end - start >= HEADER_SIZE:
+                length, kind, request_id = HEADER.unpack_from(view, start)
+                if not MIN_LENGTH <= length <= self.max_frame:
+                    raise WireError(
+                        f"a frame of {length} bytes; the limits are {MIN_LENGTH} and {self.max_frame}"
+                    )
+                stop = start + LENGTH_SIZE + length
+                if stop > end:
+                    self._wanted = LENGTH_SIZE + length
+                    break
+                frames.append((kind, request_id, bytes(view[start + HEADER_SIZE : stop])))
+                start = stop
+        del pending[:start]
+        return frames
