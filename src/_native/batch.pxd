@@ -5,6 +5,26 @@
 # on the loop, every completion in the order in which it was added.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.record cimport PositionRecord
+
+
+cdef extern from "batch_gather.h" nogil:
+    ctypedef struct Batch:
+        pass
+    ctypedef struct BatchList:
+        Batch* head
+        Batch* tail
+    ctypedef struct GatherStats:
+        pass
+
+
+cdef extern from "batch_thread.h" nogil:
+    ctypedef struct LmdbStore:
+        pass
+    ctypedef struct WriterThread:
+        pass
+    ctypedef struct ReaderThread:
+        pass
 
 
 cdef enum Table:
@@ -40,24 +60,96 @@ cdef class ReadListener:
     cdef int body_read(self, uint64_t token, object body, int status) except -1
 
 
+cdef class PositionVisitor:
+    """Given every stored position at start, in key order (REC-04)."""
+    cdef int begin_queue(self, uint32_t queue) except -1
+    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1
+
+
+cdef class Tables:
+    """What is durable, for cold reads on the loop: start-up, tools, tests."""
+    # Positions without bodies, in key order; no Python object is made per position.
+    cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0
+
+
+cdef class LmdbTables(Tables):
+    cdef LmdbStore* _store
+
+
+cdef class MemoryTables(Tables):
+    cdef readonly list tables       # one dict of bytes for each table
+
+
 cdef class Writer:
+    cdef Batch* _current
+    cdef Batch* _spare              # one kept for reuse
+    cdef int _depth                 # nesting of begin_unit
+    cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
+    cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
+    cdef public object on_failure   # called once, with the status, when `failed` becomes true
+    cdef public object before_seal  # called before a batch that submit() or complete() seals (fused receive)
+    cdef size_t _max_bytes
+    cdef uint32_t _max_units
+    cdef size_t _flying_bytes, _flying_units
+    cdef list _settling
+    cdef GatherStats* _stats
+
     # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
     cdef int begin_unit(self) except -1
     cdef int end_unit(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
-    # The stored value is head followed by body[offset:offset + length].
+    # The stored value is head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
                  object body, int flags) except -1
     cdef int delete(self, int table, const uint8_t* key, size_t key_len) except -1
     # Content is chunked and read back by content id: one call each way.
     cdef int put_content(self, uint64_t content_id, bytes packet) except -1
     cdef int delete_content(self, uint64_t content_id, uint32_t size) except -1
+    # Position records are packed by the caller; these build the key.
+    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record) except -1
+    cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1
     # Appended to the one packed record that this commit writes to TABLE_FEED or TABLE_HISTORY; an entry
-    # added with ride=1 does not by itself cause a commit.
+    # added with ride=1 does not by itself cause a commit. All entries of a table have one length (record.h).
+    # Returns the number that the entry gets if no earlier commit fails.
     cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint ride) except? 0
     cdef int notify(self, CommitListener listener, uint64_t token) except -1
+    # Hands the current batch to the disk unless one is under way or it holds only entries that ride.
+    cpdef int submit(self) except -1
+    # Runs what became durable; call when fileno() is readable.
+    cpdef int complete(self) except -1
+    # for subclasses
+    cdef int _check(self) except -1
+    cdef int _seal(self) except -1
+    cdef int _start(self, Batch* batch) except -1
+    cdef bint _busy(self)
+    cdef int _finish(self, Batch* batch, int status) except -1
+
+
+cdef class LmdbWriter(Writer):
+    """A native thread that never takes the GIL commits the batches."""
+    cdef LmdbTables _tables
+    cdef WriterThread* _thread
+
+
+cdef class MemoryWriter(Writer):
+    """For tests and simulators: keeps nothing when it crashes, commits when told to."""
+    cdef readonly MemoryTables tables
+    cdef BatchList _flying
+    cdef uint64_t _calls, _fail_call, _commits, _fail_commit
+    cdef int _fail_status
 
 
 cdef class Reader:
     # Reads a body on the native reader thread; the listener hears of it on the loop.
     cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1
+    cpdef int complete(self) except -1
+
+
+cdef class LmdbReader(Reader):
+    cdef LmdbTables _tables
+    cdef ReaderThread* _thread
+
+
+cdef class MemoryReader(Reader):
+    cdef MemoryTables _tables
+    cdef list _requests

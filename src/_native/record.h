@@ -1,0 +1,132 @@
+/* Fixed stored records, as they lie on disk: packed, little-endian. store/schema.py and store/decode.py hold the same layouts.
+ *
+ * The first byte of every record is its version. Fields are only ever added at the end, with a new version.
+ */
+#ifndef MSMQ_FAST_RECORD_H
+#define MSMQ_FAST_RECORD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "stored records are little-endian and are written as the processor holds them"
+#endif
+
+#define POSITION_VERSION 1
+#define CONTENT_VERSION 1
+#define PACK_VERSION 1
+
+/* PositionRecord.flags */
+#define POSITION_RECOVERABLE 0x01
+#define POSITION_TRANSACTIONAL 0x02
+#define POSITION_PURGE_PENDING 0x04
+#define POSITION_PREPARED 0x08 /* held by a prepared transaction, see prepared_slot */
+
+/* PositionRecord.wishes: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for */
+#define POSITION_ACK_MASK 0x0F
+#define POSITION_JOURNAL_POSITIVE 0x10
+#define POSITION_JOURNAL_NEGATIVE 0x20
+
+#pragma pack(push, 1)
+
+typedef struct {
+    uint8_t version;
+    uint8_t flags;
+    uint8_t priority;
+    uint8_t wishes;
+    uint16_t message_class;
+    uint16_t reason;        /* the Class of a removal that is under way, else 0 */
+    uint64_t content_id;    /* 0: the position has no content of its own */
+    uint32_t content_bytes; /* size of the UserMessage packet */
+    uint32_t sent_s;        /* Unix seconds, the sender's clock */
+    uint64_t arrived_us;    /* Unix microseconds, our clock */
+    uint32_t time_to_reach_queue;
+    uint32_t time_to_be_received;
+    uint8_t source[16]; /* message identifier: GUID of the source queue manager, */
+    uint32_t ordinal;   /* and its ordinal */
+    uint32_t abort_count;
+    uint64_t arrival_seq;
+    uint32_t move_count;
+    uint32_t last_move_s;   /* Unix seconds */
+    uint32_t source_queue;  /* ordinal of the queue it was moved or journaled from, else 0 */
+    uint32_t prepared_slot; /* which prepared transaction holds it, else 0 */
+} PositionRecord;
+
+/* One event of TABLE_FEED. */
+typedef struct {
+    uint8_t kind;
+    uint8_t flags; /* how it came or went: 0 local, 1 MQQB, 2 MQQP, 3 SRMP */
+    uint16_t message_class;
+    uint32_t queue;
+    uint64_t arrival_seq;
+    uint64_t lookup_id;
+    uint64_t time_us; /* Unix microseconds */
+    uint8_t source[16];
+    uint32_t ordinal;
+    uint32_t size;
+} FeedEntry;
+
+/* One entry of TABLE_HISTORY: a message identifier that was accepted. */
+typedef struct {
+    uint8_t source[16];
+    uint32_t ordinal;
+    uint32_t time_s; /* Unix seconds */
+} HistoryEntry;
+
+/* Head of one packed record of TABLE_FEED or TABLE_HISTORY; `count` entries of `entry_size` bytes follow. */
+typedef struct {
+    uint8_t version;
+    uint8_t reserved;
+    uint16_t entry_size;
+    uint32_t count;
+} PackHead;
+
+#pragma pack(pop)
+
+_Static_assert(sizeof(PositionRecord) == 88, "PositionRecord is stored");
+_Static_assert(sizeof(FeedEntry) == 56, "FeedEntry is stored");
+_Static_assert(sizeof(HistoryEntry) == 24, "HistoryEntry is stored");
+_Static_assert(sizeof(PackHead) == 8, "PackHead is stored");
+
+#define POSITION_KEY_SIZE 12
+#define CONTENT_KEY_SIZE 10
+
+static inline void store_be16(uint8_t *out, uint16_t value) {
+    value = __builtin_bswap16(value);
+    memcpy(out, &value, 2);
+}
+
+static inline void store_be32(uint8_t *out, uint32_t value) {
+    value = __builtin_bswap32(value);
+    memcpy(out, &value, 4);
+}
+
+static inline void store_be64(uint8_t *out, uint64_t value) {
+    value = __builtin_bswap64(value);
+    memcpy(out, &value, 8);
+}
+
+static inline uint32_t load_be32(const uint8_t *data) {
+    uint32_t value;
+    memcpy(&value, data, 4);
+    return __builtin_bswap32(value);
+}
+
+static inline uint64_t load_be64(const uint8_t *data) {
+    uint64_t value;
+    memcpy(&value, data, 8);
+    return __builtin_bswap64(value);
+}
+
+/* Key of TABLE_POSITION: queue ordinal, then LookupIdentifier, so that key order is queue order. */
+static inline void position_key(uint8_t out[POSITION_KEY_SIZE], uint32_t queue, uint64_t lookup_id) {
+    store_be32(out, queue);
+    store_be64(out + 4, lookup_id);
+}
+
+static inline void content_key(uint8_t out[CONTENT_KEY_SIZE], uint64_t content_id, uint16_t chunk) {
+    store_be64(out, content_id);
+    store_be16(out + 8, chunk);
+}
+
+#endif
