@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "docs" / "conformance"
 TESTS = ROOT / "tests"
 
-RULE_ID = re.compile(r"[A-Z]{1,3}-[0-9]+[a-z]?(\.[0-9]+)?")
+RULE_ID = re.compile(r"[A-Z]{1,3}-G?[0-9]+[a-z]?")
 LINE_LIMIT = 160
 
 
