@@ -1,6 +1,13 @@
 # Cutting the stream into packets and finding the fields of a UserMessage, every size checked once.
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef enum:
+    MAX_PACKET = 0x00400000     # MS-MQMQ 2.2.19.1
+    SESSION_HEADER_SIZE = 16
+    USER_MESSAGE_FIXED = 120    # BaseHeader 16, UserHeader 48, MessagePropertiesHeader 56
 
 
 cdef enum PacketKind:
@@ -10,6 +17,72 @@ cdef enum PacketKind:
     PACKET_ESTABLISH_CONNECTION = 3
     PACKET_CONNECTION_PARAMETERS = 4
     PACKET_BAD = -1             # malformed: the session closes; see the error code
+
+
+cdef enum Fault:
+    # msmq_fast.packet.errors.PacketFaultCode holds the same numbers and what they mean.
+    FAULT_NONE = 0
+    FAULT_TRUNCATED = 1
+    FAULT_VERSION = 2
+    FAULT_SIGNATURE = 3
+    FAULT_PACKET_SIZE = 4
+    FAULT_PACKET_TYPE = 5
+    FAULT_ESTABLISH_SIZE = 6
+    FAULT_PARAMETERS_SIZE = 7
+    FAULT_SESSION_ACK_SIZE = 8
+    FAULT_SESSION_ACK_NO_HEADER = 9
+    FAULT_INTERNAL = 10
+    FAULT_USER_SIZE = 11
+    FAULT_DESTINATION_TYPE = 12
+    FAULT_ADMIN_TYPE = 13
+    FAULT_DELIVERY = 14
+    FAULT_TRANSACTION_EXPRESS = 15
+    FAULT_NO_PROPERTIES = 16
+    FAULT_QUEUE_NAME_SIZE = 17
+    FAULT_QUEUE_NAME = 18
+    FAULT_TRANSACTION_SIZE = 19
+    FAULT_SECURITY_SIZE = 20
+    FAULT_SENDER_ID = 21
+    FAULT_CERTIFICATE_SIZE = 22
+    FAULT_PROVIDER_SIZE = 23
+    FAULT_PROPERTIES_SIZE = 24
+    FAULT_LABEL_LENGTH = 25
+    FAULT_EXTENSION_SIZE = 26
+    FAULT_BODY_SIZE = 27
+    FAULT_DEBUG_SIZE = 28
+    FAULT_DEBUG_TYPE = 29
+    FAULT_ENVELOPE_SIZE = 30
+    FAULT_COMPOUND_SIZE = 31
+    FAULT_SOAP_SECTION = 32
+    FAULT_SOAP_SIZE = 33
+    FAULT_MQF_SECTION = 34
+    FAULT_MQF_SIZE = 35
+    FAULT_MQF_ELEMENT = 36
+    FAULT_LENGTH_MISMATCH = 37
+
+
+cdef enum:
+    # BaseHeader.Flags
+    BASE_PRIORITY = 0x0007
+    BASE_INTERNAL = 0x0008
+    BASE_SESSION = 0x0010
+    BASE_DEBUG = 0x0020
+    BASE_TRACE = 0x0100
+    # UserHeader.Flags
+    USER_HOPS = 0x0000001F
+    USER_DELIVERY_SHIFT = 5
+    USER_JOURNAL_NEGATIVE = 0x00000100
+    USER_JOURNAL_POSITIVE = 0x00000200
+    USER_DEST_SHIFT = 10
+    USER_ADMIN_SHIFT = 13
+    USER_RESPONSE_SHIFT = 16
+    USER_SECURITY = 0x00080000
+    USER_TRANSACTION = 0x00100000
+    USER_PROPERTIES = 0x00200000
+    USER_CONNECTOR = 0x00400000
+    USER_MULTI_QUEUE = 0x00800000
+    USER_HTTP = 0x02000000
+    USER_SOAP = 0x10000000
 
 
 cdef struct UserMessage:
@@ -51,18 +124,111 @@ cdef struct UserMessage:
     uint32_t session_offset     # of the SessionHeader inside the wire bytes, 0 if none
 
 
-# 0, or the code of the first rule that the packet breaks (msmq_fast.packet.errors.PacketFault holds the names).
+cdef struct MessageFields:
+    # What build_packet writes. A NULL pointer stands for 16 (20) zero bytes or for an absent part.
+    const uint8_t* source               # 16 bytes, SourceQueueManager
+    const uint8_t* destination_manager  # 16 bytes, QueueManagerAddress
+    uint16_t base_flags                 # extra bits (DH, TR); PR comes from `priority`, SH is never set here
+    uint8_t priority
+    uint8_t delivery
+    uint8_t dest_type, admin_type, response_type
+    uint8_t ack_flags
+    uint16_t message_class
+    uint32_t time_to_reach_queue
+    uint32_t time_to_be_received
+    uint32_t sent_time
+    uint32_t message_id
+    uint32_t user_flags                 # extra bits (JN, JP, RC, HH, MQ); DM, DQ, AQ, RQ, SH, TH, MP, CQ are computed
+    # Queue names in wire form, padded to 4 (packet.names: wire()), as long as `*_length` says.
+    const uint8_t* dest
+    uint32_t dest_length
+    const uint8_t* admin
+    uint32_t admin_length
+    const uint8_t* response
+    uint32_t response_length
+    const uint8_t* connector            # 16 bytes, ConnectorType
+    const uint8_t* transaction          # a whole TransactionHeader
+    uint32_t transaction_length
+    const uint8_t* security             # a whole SecurityHeader
+    uint32_t security_length
+    const uint8_t* correlation_id       # 20 bytes
+    uint32_t body_type
+    uint32_t app_specific
+    uint32_t privacy_level, hash_algorithm, encryption_algorithm
+    const uint8_t* label                # UTF-8, without NUL
+    uint32_t label_length               # bytes of it
+    const uint8_t* extension
+    uint32_t extension_length
+    const uint8_t* body
+    uint32_t body_length
+    const uint8_t* trailer              # whole Debug, Soap and MultiQueueFormat headers, in packet order
+    uint32_t trailer_length
+
+
+# 0, or the code of the first rule that the packet breaks (a Fault). FAULT_TRUNCATED: `length` ends before
+# the packet does; out.wire_size then says how many bytes are needed (at least).
 cdef int parse_user_message(const uint8_t* data, size_t length, UserMessage* out) noexcept nogil
+
+# The bytes that are kept of a received message: no SessionHeader, SH clear, PacketSize to match.
+cdef bytes kept_packet(const uint8_t* packet, const UserMessage* m)
+
+# A new packet of at most MAX_PACKET bytes; ValueError says which field is too long or not UTF-8.
+cdef bytes build_packet(const MessageFields* f)
+cdef void clear_fields(MessageFields* f) noexcept nogil    # defaults: priority 3, direct destination, infinite times
+
+# Fields of a packet that change on the way; `packet` points at the BaseHeader.
+cdef inline void put_u16(uint8_t* p, uint16_t value) noexcept nogil:
+    p[0] = value & 0xFF
+    p[1] = value >> 8
+
+cdef inline void put_u32(uint8_t* p, uint32_t value) noexcept nogil:
+    p[0] = value & 0xFF
+    p[1] = (value >> 8) & 0xFF
+    p[2] = (value >> 16) & 0xFF
+    p[3] = value >> 24
+
+cdef inline uint16_t get_u16(const uint8_t* p) noexcept nogil:
+    return <uint16_t>(p[0] | (<uint32_t>p[1] << 8))
+
+cdef inline uint32_t get_u32(const uint8_t* p) noexcept nogil:
+    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+cdef inline void patch_time_to_reach_queue(uint8_t* packet, uint32_t seconds) noexcept nogil:
+    put_u32(packet + 12, seconds)
+
+cdef inline void patch_sent_time(uint8_t* packet, uint32_t seconds) noexcept nogil:
+    put_u32(packet + 52, seconds)
+
+cdef inline void patch_message_id(uint8_t* packet, uint32_t ordinal) noexcept nogil:
+    put_u32(packet + 56, ordinal)
+
+cdef inline void patch_hops(uint8_t* packet, uint32_t hops) noexcept nogil:
+    packet[60] = (packet[60] & ~0x1F) | (hops & 0x1F)
+
+cdef inline void patch_session_flag(uint8_t* packet, bint present) noexcept nogil:
+    packet[2] = (packet[2] | 0x10) if present else (packet[2] & ~0x10)
 
 
 cdef class PacketScanner:
     """A growing receive buffer that hands out whole packets; never holds more than one packet of the largest size."""
+    cdef object _store                      # bytearray; a memoryview handed out keeps it alive
     cdef uint8_t* _data
     cdef size_t _capacity, _start, _end
-    cdef size_t max_packet
+    cdef readonly size_t max_packet
     cdef readonly int fault                 # why PACKET_BAD was returned
     # After PACKET_USER_MESSAGE: `message` is filled and `packet` points at it until the next call.
     cdef UserMessage message
     cdef const uint8_t* packet
     cdef size_t packet_size
     cdef int next_packet(self) except? -2   # a PacketKind
+    cpdef object buffer(self, Py_ssize_t hint)
+    cpdef int commit(self, Py_ssize_t count) except -1
+    cdef int _resize(self, size_t capacity) except -1
+
+
+cdef class ParsedMessage:
+    """A UserMessage packet and where its parts are."""
+    cdef readonly bytes packet
+    cdef UserMessage m
+    cdef dict _fields
+    cdef object _view(self, uint32_t offset, uint32_t length)
