@@ -1,0 +1,1 @@
+"""The admin port: health, Prometheus metrics, and a read-only JSON API."""

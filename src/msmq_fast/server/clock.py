@@ -1,0 +1,29 @@
+"""The clocks and the randomness that the server hands to the rooms below, which read none themselves."""
+
+from __future__ import annotations
+
+import time
+
+__all__ = ["SystemClock"]
+
+
+class SystemClock:
+    """Wall clock for stamps, monotonic clock for durations; a step of the wall clock never moves a deadline."""
+
+    __slots__ = ()
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment; never goes back."""
+        return time.monotonic()
+
+    def monotonic_us(self) -> int:
+        """Microseconds since the same moment."""
+        return time.monotonic_ns() // 1000
+
+    def wall_us(self) -> int:
+        """Microseconds since 1970, UTC."""
+        return time.time_ns() // 1000
+
+    def wall_s(self) -> int:
+        """Seconds since 1970, UTC."""
+        return time.time_ns() // 1_000_000_000

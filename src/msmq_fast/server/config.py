@@ -1,0 +1,228 @@
+"""The configuration: every key, its kind, its default. `server/configload.py` fills it from TOML, environment and flags."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.server import kinds
+from msmq_fast.server.kinds import Kind
+
+__all__ = [
+    "SECTIONS",
+    "Config",
+    "LimitsConfig",
+    "LogConfig",
+    "MqqbConfig",
+    "QueueDeclaration",
+    "QueueManagerConfig",
+    "ServerConfig",
+    "StoreConfig",
+    "UserDeclaration",
+    "default_computer_name",
+    "default_data_directory",
+    "keys_of",
+]
+
+_KIB, _MIB, _GIB, _TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+
+
+def _key(kind: Kind, default: Any, about: str) -> Any:
+    return field(default=default, metadata={"kind": kind, "about": about})
+
+
+def default_data_directory() -> Path:
+    """/var/lib/msmq-fast for root, the user's data directory for everybody else."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/msmq-fast")
+    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "msmq-fast"
+
+
+def default_computer_name() -> str:
+    """The first label of the host name, cut to 15 characters as Windows computer names are."""
+    return socket.gethostname().split(".", 1)[0][:15] or "localhost"
+
+
+@dataclass(slots=True)
+class ServerConfig:
+    """Section [server]: who this queue manager is and where it listens."""
+
+    name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
+    data: Path | None = _key(kinds.PATH, None, "data directory; empty: the user's data directory")
+    host: tuple[str, ...] = _key(
+        kinds.TEXTS,
+        ("0.0.0.0", "::"),
+        "addresses of the message and ping listeners",  # noqa: S104
+    )
+    port: int | None = _key(kinds.port(), 1801, "TCP port of MS-MQQB")
+    ping_port: int | None = _key(kinds.port(), 3527, "UDP port of the MS-MQQB ping")
+    app_socket: str = _key(kinds.TEXT, "", 'Unix socket for programs; empty: app.sock in data; "off": none')
+    app_socket_mode: int = _key(kinds.file_mode(), 0o600, "permissions of that socket")
+    app_host: tuple[str, ...] = _key(
+        kinds.TEXTS, ("127.0.0.1", "::1"), "addresses of the TCP listener for programs"
+    )
+    app_port: int | None = _key(kinds.port(), None, "TCP port for programs")
+    app_tls_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of the TCP listener")
+    app_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the TCP listener")
+    admin_host: tuple[str, ...] = _key(kinds.TEXTS, ("127.0.0.1", "::1"), "addresses of the admin listener")
+    admin_port: int | None = _key(kinds.port(), 1802, "HTTP port of health, metrics and the read-only API")
+    http_port: int | None = _key(kinds.port(), None, "SRMP over HTTP; not in this version")
+    rpc_port: int | None = _key(kinds.port(), None, "remote read over RPC; not in this version")
+    epm_port: int | None = _key(kinds.port(), None, "RPC endpoint mapper; not in this version")
+    drain_timeout: float = _key(kinds.duration(0, 3600), 10.0, "how long a stop may take before it is forced")
+
+
+@dataclass(slots=True)
+class StoreConfig:
+    """Section [store]: the disk."""
+
+    map_size: int = _key(
+        kinds.size(16 * _MIB, 64 * _TIB), _TIB, "address space reserved once; the file grows as needed"
+    )
+    feed: bool = _key(kinds.FLAG, True, "keep the event feed")
+    disk_low: int = _key(
+        kinds.size(0, 64 * _TIB), 256 * _MIB, "free disk space below which no message is taken in"
+    )
+    disk_check_interval: float = _key(kinds.duration(0.1, 3600), 2.0, "how often free space is looked at")
+    allow_any_filesystem: bool = _key(kinds.FLAG, False, "also use network and overlay file systems")
+
+
+@dataclass(slots=True)
+class QueueManagerConfig:
+    """Section [queue_manager]: the quotas and defaults of all queues."""
+
+    quota_kb: int = _key(
+        kinds.integer(0, 2**32 - 1), 2**32 - 1, "bytes of all messages, in KB; 4294967295: no limit"
+    )
+    journal_quota_kb: int = _key(
+        kinds.integer(0, 2**32 - 1), 2**32 - 1, "bytes of the computer journal, in KB"
+    )
+    cache: int = _key(kinds.size(0, _TIB), 64 * _MIB, "bodies of recoverable messages kept in memory")
+    time_to_reach_queue: float = _key(
+        kinds.duration(0, 2**32 - 1), 345_600.0, "for messages sent without one"
+    )
+
+
+@dataclass(slots=True)
+class MqqbConfig:
+    """Section [mqqb]: sessions with other queue managers."""
+
+    window: int = _key(kinds.integer(1, 65535), 64, "messages in flight per session")
+    peer_port: int = _key(
+        kinds.integer(0, 65535), 0, "TCP port of other queue managers; 0: the same as server.port"
+    )
+    peer_ping_port: int = _key(
+        kinds.integer(0, 65535), 0, "UDP port of their ping; 0: the same as server.ping_port"
+    )
+    ping: bool = _key(kinds.FLAG, False, "ask by UDP before each connect")
+    connect_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")
+    retry_interval: float = _key(kinds.duration(0.1, 3600), 5.0, "between two attempts to connect")
+    idle_timeout: float = _key(kinds.duration(1, 86_400), 300.0, "a session without messages is closed")
+    ack_timeout: float = _key(kinds.duration(0.1, 3600), 120.0, "AckTimeout that this side announces")
+    recoverable_ack_timeout: float = _key(
+        kinds.duration(0.1, 3600), 0.5, "RecoverableAckTimeout that this side announces"
+    )
+
+
+@dataclass(slots=True)
+class LimitsConfig:
+    """Section [limits]: what strangers may use up."""
+
+    connections: int = _key(kinds.integer(1, 1_000_000), 4096, "open MS-MQQB connections")
+    sessions_per_address: int = _key(kinds.integer(1, 1_000_000), 256, "open connections from one address")
+    handshake_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "from accept to an open session")
+    app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
+    slow_reader_timeout: float = _key(
+        kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"
+    )
+    slow_writer_timeout: float = _key(
+        kinds.duration(1, 3600), 120.0, "a peer that leaves a packet unfinished is cut off"
+    )
+    metric_queues: int = _key(
+        kinds.integer(1, 100_000), 100, "queues with their own metric; the rest is summed"
+    )
+
+
+@dataclass(slots=True)
+class LogConfig:
+    """Section [log]."""
+
+    level: str = _key(
+        kinds.choice("debug", "info", "warning", "error"), "info", "least severe line that is written"
+    )
+    format: str = _key(kinds.choice("text", "json"), "text", "text, or one JSON object a line")
+    refusals_per_second: int = _key(
+        kinds.integer(1, 1_000_000), 5, "lines on refused messages and connections"
+    )
+
+
+@dataclass(slots=True)
+class QueueDeclaration:
+    """One [[queues]] table: a queue that exists after every start."""
+
+    name: str = _key(kinds.TEXT, "", "path of the queue")
+    label: str = _key(kinds.TEXT, "", "label, up to 124 characters")
+    transactional: bool = _key(kinds.FLAG, False, "takes transactional messages only")
+    journal: bool = _key(kinds.FLAG, False, "keeps copies of received messages")
+    quota_kb: int = _key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
+    authenticated: bool = _key(kinds.FLAG, False, "takes signed messages only")
+
+
+@dataclass(slots=True)
+class UserDeclaration:
+    """One [[users]] table: a program that may use the application protocol over TCP."""
+
+    name: str = _key(kinds.TEXT, "", "what the user is called in logs")
+    token: str = _key(kinds.TEXT, "", "secret that the program presents")
+    token_file: Path | None = _key(kinds.PATH, None, "file that holds the secret")
+
+
+@dataclass(slots=True)
+class Config:
+    """All of it. `source` names the file that was read, for messages to people."""
+
+    server: ServerConfig = field(default_factory=ServerConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
+    mqqb: MqqbConfig = field(default_factory=MqqbConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    queues: list[QueueDeclaration] = field(default_factory=list)
+    users: list[UserDeclaration] = field(default_factory=list)
+    source: str = "defaults"
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.server.data or default_data_directory()
+
+    @property
+    def name(self) -> str:
+        """The computer name."""
+        return self.server.name or default_computer_name()
+
+    @property
+    def app_socket(self) -> Path | None:
+        """The Unix socket for programs, None if there is none."""
+        if self.server.app_socket == "off":
+            return None
+        return Path(self.server.app_socket).expanduser() if self.server.app_socket else self.data / "app.sock"
+
+
+SECTIONS: dict[str, type] = {
+    "server": ServerConfig,
+    "store": StoreConfig,
+    "queue_manager": QueueManagerConfig,
+    "mqqb": MqqbConfig,
+    "limits": LimitsConfig,
+    "log": LogConfig,
+}
+
+
+def keys_of(section: type) -> dict[str, Field[Any]]:
+    """The keys of one section, in the order in which they are documented."""
+    return {entry.name: entry for entry in fields(section)}

@@ -1,0 +1,58 @@
+"""What was refused, and why: one count per (what, reason), a log line now and then, never silence."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+__all__ = ["MAX_REASONS", "RefusalCounters"]
+
+MAX_REASONS = (
+    200  # reasons come from a fixed vocabulary; this stops a bug from growing the metrics without bound
+)
+
+_log = logging.getLogger("msmq_fast.refusals")
+
+
+class RefusalCounters:
+    """Counts refusals by what was refused ("connection", "packet", "message") and by reason.
+
+    At most `lines_per_second` log lines are written; a line says how many went unwritten before it.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], lines_per_second: int) -> None:
+        self._monotonic = monotonic
+        self._limit = lines_per_second
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._second = -1
+        self._lines = 0
+        self._unwritten = 0
+
+    def refuse(self, what: str, reason: str, detail: str = "", count: int = 1) -> None:
+        """Count, and log if the rate allows it."""
+        key = (what, reason)
+        if key not in self._counts and len(self._counts) >= MAX_REASONS:
+            key = (what, "other")
+        self._counts[key] += count
+        second = int(self._monotonic())
+        if second != self._second:
+            self._second, self._lines = second, 0
+        if self._lines >= self._limit:
+            self._unwritten += 1
+            return
+        self._lines += 1
+        suppressed, self._unwritten = self._unwritten, 0
+        extra = {"what": what, "reason": reason, "detail": detail, "suppressed": suppressed}
+        _log.warning(
+            "refused %s: %s%s", what, reason, f" ({detail})" if detail else "", extra={"fields": extra}
+        )
+
+    def items(self) -> Iterator[tuple[str, str, int]]:
+        """(what, reason, count), sorted."""
+        for (what, reason), count in sorted(self._counts.items()):
+            yield what, reason, count
+
+    def total(self, what: str) -> int:
+        """The refusals of one kind."""
+        return sum(count for (kind, _), count in self._counts.items() if kind == what)

@@ -1,0 +1,201 @@
+"""The kinds of values a configuration key may hold: how each is read from TOML and from text.
+
+`check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value that the
+server uses and raise ValueError with half a sentence that says what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "FLAG",
+    "PATH",
+    "TEXT",
+    "TEXTS",
+    "Kind",
+    "choice",
+    "duration",
+    "file_mode",
+    "integer",
+    "parse_size",
+    "port",
+    "size",
+]
+
+_SIZE_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 1000,
+    "mb": 1000**2,
+    "gb": 1000**3,
+    "tb": 1000**4,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+_DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of value; `described` completes the sentence "expected …"."""
+
+    described: str
+    check: Callable[[object], Any]
+    from_text: Callable[[str], Any]
+
+
+def _mismatch(described: str, value: object) -> ValueError:
+    shown = repr(value) if not isinstance(value, str) else f'"{value}"'
+    return ValueError(f"expected {described}, got {shown}")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _mismatch("text", value)
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _mismatch("true or false", value)
+    return value
+
+
+def _flag_text(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "1", "yes", "on"):
+        return True
+    if lowered in ("false", "0", "no", "off"):
+        return False
+    raise _mismatch("true or false", text)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _mismatch("a text or a list of texts", value)
+    return tuple(value)
+
+
+def _texts_text(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _path(value: object) -> Path | None:
+    text = _text(value)
+    return Path(text).expanduser() if text else None
+
+
+TEXT = Kind("text", _text, _text)
+FLAG = Kind("true or false", _flag, _flag_text)
+TEXTS = Kind("a text or a list of texts", _texts, _texts_text)
+PATH = Kind("a path", _path, _path)
+
+
+def _whole_number(described: str, text: str) -> int:
+    try:
+        return int(text.strip(), 10)
+    except ValueError:
+        raise _mismatch(described, text) from None
+
+
+def integer(low: int, high: int) -> Kind:
+    """A whole number between `low` and `high`, both included."""
+    described = f"a whole number from {low} to {high}"
+
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _mismatch(described, value)
+        return value
+
+    return Kind(described, check, lambda text: check(_whole_number(described, text)))
+
+
+def port(*, optional: bool = True) -> Kind:
+    """A port number; 0 lets the system choose; None stands for "off"."""
+    described = "a port number from 0 to 65535" + (' or "off"' if optional else "")
+
+    def check(value: object) -> int | None:
+        if optional and value == "off":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 65535:
+            raise _mismatch(described, value)
+        return value
+
+    def from_text(text: str) -> int | None:
+        if optional and text.strip().lower() == "off":
+            return None
+        return check(_whole_number(described, text))
+
+    return Kind(described, check, from_text)
+
+
+def parse_size(text: str) -> int:
+    """Bytes from "64 MiB", "10GB" or "1048576". Raises ValueError."""
+    matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if matched is None or matched[2].lower() not in _SIZE_UNITS:
+        raise _mismatch('a size such as 1048576 or "64 MiB"', text)
+    return int(float(matched[1]) * _SIZE_UNITS[matched[2].lower()])
+
+
+def size(low: int, high: int) -> Kind:
+    """A number of bytes between `low` and `high`, as a number or with a unit."""
+    described = f'a size in bytes from {low} to {high}, or a text such as "64 MiB"'
+
+    def check(value: object) -> int:
+        if isinstance(value, str):
+            value = parse_size(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _mismatch(described, value)
+        return value
+
+    return Kind(described, check, check)
+
+
+def duration(low: float, high: float) -> Kind:
+    """Seconds between `low` and `high`, as a number or with one of the units ms, s, m, h, d."""
+    described = f'seconds from {low:g} to {high:g}, or a text such as "90s" or "5m"'
+
+    def check(value: object) -> float:
+        if isinstance(value, str):
+            matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
+            if matched is None or matched[2] not in _DURATION_UNITS:
+                raise _mismatch(described, value)
+            value = float(matched[1]) * _DURATION_UNITS[matched[2]]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise _mismatch(described, value)
+        return float(value)
+
+    return Kind(described, check, check)
+
+
+def choice(*words: str) -> Kind:
+    """One of the given words."""
+    described = "one of " + ", ".join(f'"{word}"' for word in words)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise _mismatch(described, value)
+        return value
+
+    return Kind(described, check, lambda text: check(text.strip().lower()))
+
+
+def file_mode() -> Kind:
+    """The permission bits of a socket file, written in octal as text."""
+    described = 'file permissions in octal such as "0600" or "0660"'
+
+    def check(value: object) -> int:
+        if not isinstance(value, str) or not re.fullmatch(r"0?[0-7]{3}", value):
+            raise _mismatch(described, value)
+        return int(value, 8)
+
+    return Kind(described, check, check)

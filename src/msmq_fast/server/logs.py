@@ -1,0 +1,74 @@
+"""Logs: text for people or one JSON object a line for machines, always on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+__all__ = ["JsonFormatter", "TextFormatter", "set_up"]
+
+_SECRET_WORDS = ("token", "password", "secret", "key")
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def _stamp(record: logging.LogRecord) -> str:
+    return (
+        datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
+        + f"{int(record.msecs):03d}Z"
+    )
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """The structured fields of a record; a field whose name speaks of a secret is never written out."""
+    given = getattr(record, "fields", None)
+    if not isinstance(given, dict):
+        return {}
+    return {
+        name: "***" if any(word in name.lower() for word in _SECRET_WORDS) else value
+        for name, value in given.items()
+        if value not in ("", None)
+    }
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: ts, level, logger, message, then the fields of the record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        entry: dict[str, object] = {
+            "ts": _stamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name, value in _fields(record).items():
+            entry.setdefault(name, value)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str, ensure_ascii=False)
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, logger, message; control characters that a peer put into a name cannot start a new line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        message = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in record.getMessage())
+        line = f"{_stamp(record)} {record.levelname.lower():7} {record.name}: {message}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def set_up(level: str, style: str, stream: TextIO | None = None) -> None:
+    """Configure the package's loggers. `style` is "text" or "json"."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_LEVELS[level])
+    logging.getLogger("aiohttp").setLevel(max(logging.WARNING, _LEVELS[level]))
+    logging.getLogger("asyncio").setLevel(max(logging.WARNING, _LEVELS[level]))

@@ -1,0 +1,106 @@
+"""The admin port, from outside: status codes, JSON, and metrics with the names that dashboards know."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from msmq_fast.admin.application import build
+from msmq_fast.admin.view import Histogram, OutgoingView, QueueView
+
+
+class FakeView:
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.list = [QueueView("host\\private$\\orders", "user", 3, 300, properties={"label": "Orders"})]
+
+    def ready(self) -> str | None:
+        return self.reason
+
+    def queues(self) -> Iterable[QueueView]:
+        return self.list
+
+    def outgoing(self) -> Iterable[OutgoingView]:
+        return [OutgoingView("DIRECT=OS:b\\private$\\q", "Connected", 5, 500)]
+
+    def gauges(self) -> Mapping[str, tuple[str, float]]:
+        return {"sessions": ("Open sessions", 2)}
+
+    def totals(self) -> Mapping[str, tuple[str, float]]:
+        return {"messages_in": ("Messages taken in", 7)}
+
+    def histograms(self) -> Iterable[Histogram]:
+        return [Histogram("commit_seconds", "Time of a commit", (0.001, 0.01), (4, 1, 2), 0.5)]
+
+    def refusals(self) -> Iterable[tuple[str, str, int]]:
+        return [("message", "no such queue", 2)]
+
+    def stats(self) -> Mapping[str, Any]:
+        return {"name": "host", "messages_in": 7}
+
+
+@pytest.fixture
+def view() -> FakeView:
+    return FakeView()
+
+
+def ask(view: FakeView, path: str, *, method: str = "GET", limit: int = 100) -> tuple[int, str]:
+    async def run() -> tuple[int, str]:
+        async with (
+            TestClient(TestServer(build(view, limit))) as client,
+            client.request(method, path) as response,
+        ):
+            return response.status, await response.text()
+
+    return asyncio.run(run())
+
+
+def test_health_and_readiness(view: FakeView) -> None:
+    assert ask(view, "/livez") == (200, "ok\n")
+    assert ask(view, "/readyz") == (200, "ok\n")
+    view.reason = "disk space is low"
+    assert ask(view, "/readyz") == (503, "disk space is low\n")
+    assert ask(view, "/livez")[0] == 200
+
+
+def test_json_shows_queues_outgoing_queues_and_stats(view: FakeView) -> None:
+    queues = json.loads(ask(view, "/v1/queues")[1])
+    assert queues[0]["name"] == "host\\private$\\orders"
+    assert (queues[0]["messages"], queues[0]["bytes"], queues[0]["label"]) == (3, 300, "Orders")
+    assert json.loads(ask(view, "/v1/outgoing")[1])[0]["state"] == "Connected"
+    assert json.loads(ask(view, "/v1/stats")[1]) == {"name": "host", "messages_in": 7}
+
+
+def test_nothing_can_be_changed(view: FakeView) -> None:
+    status, text = ask(view, "/v1/queues", method="DELETE")
+    assert (status, json.loads(text)) == (405, {"error": "Method Not Allowed"})
+    assert ask(view, "/v1/nothing")[0] == 404
+
+
+def test_metrics_carry_the_names_of_windows_exporter_and_our_own(view: FakeView) -> None:
+    status, text = ask(view, "/metrics")
+    assert status == 200
+    lines = text.splitlines()
+    assert 'windows_msmq_messages_in_queue{name="host\\\\private$\\\\orders"} 3.0' in lines
+    assert 'windows_msmq_bytes_in_queue{name="host\\\\private$\\\\orders"} 300.0' in lines
+    assert 'windows_msmq_messages_in_journal_queue{name="host\\\\private$\\\\orders"} 0.0' in lines
+    assert "msmq_fast_sessions 2.0" in lines
+    assert "msmq_fast_messages_in_total 7.0" in lines
+    assert 'msmq_fast_refusals_total{reason="no such queue",what="message"} 2.0' in lines
+    assert "msmq_fast_outgoing_messages 5.0" in lines
+    assert 'msmq_fast_commit_seconds_bucket{le="0.01"} 5.0' in lines
+    assert 'msmq_fast_commit_seconds_bucket{le="+Inf"} 7.0' in lines
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+
+def test_queues_beyond_the_limit_are_summed(view: FakeView) -> None:
+    view.list = [QueueView(f"host\\private$\\q{n}", "user", n, n * 10) for n in range(10)]
+    lines = ask(view, "/metrics", limit=3)[1].splitlines()
+    counted = [line for line in lines if line.startswith("windows_msmq_messages_in_queue{")]
+    assert len(counted) == 4
+    assert 'windows_msmq_messages_in_queue{name="_other"} 21.0' in counted

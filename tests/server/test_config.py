@@ -1,0 +1,170 @@
+"""The configuration: where values come from, and how mistakes are explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.server.config import SECTIONS, Config, QueueDeclaration, UserDeclaration, keys_of
+from msmq_fast.server.configload import ConfigError, load
+
+# A text that differs from every default, by the first word of what the kind expects.
+SAMPLES = {"text": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "json"}
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def read(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **flags: str) -> Config:
+    file = tmp_path / "msmq.toml"
+    file.write_text(text, encoding="utf-8")
+    return load(file, environment or {}, {name.replace("__", "."): value for name, value in flags.items()})
+
+
+def mistakes(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **flags: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text, environment, **flags)
+    return [str(mistake).replace(f"{tmp_path}/", "") for mistake in caught.value.mistakes]
+
+
+def test_defaults_need_no_file() -> None:
+    config = load(None, {}, {})
+    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, None)
+    assert config.app_socket == config.data / "app.sock"
+
+
+def test_a_file_with_every_section(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        """
+        [server]
+        name = "ALPHA"
+        host = ["127.0.0.2", "::1"]
+        port = 0
+        admin_port = "off"
+        app_socket_mode = "0660"
+        [store]
+        map_size = "1 GiB"
+        [mqqb]
+        idle_timeout = "5m"
+        retry_interval = 2
+        [limits]
+        connections = 10
+        [log]
+        format = "json"
+        [[queues]]
+        name = "orders"
+        label = "Orders"
+        [[queues]]
+        name = "q2"
+        [[users]]
+        name = "billing"
+        token = "s3"
+        """,
+    )
+    assert config.name == "ALPHA"
+    assert config.server.host == ("127.0.0.2", "::1")
+    assert config.server.admin_port is None
+    assert config.server.app_socket_mode == 0o660
+    assert config.store.map_size == 1 << 30
+    assert (config.mqqb.idle_timeout, config.mqqb.retry_interval) == (300.0, 2.0)
+    assert [queue.name for queue in config.queues] == ["orders", "q2"]
+    assert config.users[0].token == "s3"
+
+
+def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
+    text = "[server]\nport = 1\nping_port = 1\nadmin_port = 1\n"
+    environment = {
+        "MSMQ_FAST_SERVER__PORT": "2",
+        "MSMQ_FAST_SERVER__PING_PORT": "2",
+        "MSMQ_FAST_ENDPOINT": "unix:/x",
+    }
+    config = read(tmp_path, text, environment, server__port="3")
+    assert (config.server.port, config.server.ping_port, config.server.admin_port) == (3, 2, 1)
+
+
+def test_every_key_can_come_from_the_environment() -> None:
+    for section, kind in SECTIONS.items():
+        for key, entry in keys_of(kind).items():
+            variable = f"MSMQ_FAST_{section}__{key}".upper()
+            sample = SAMPLES[entry.metadata["kind"].described.split(" ")[0]]
+            default = getattr(kind(), key)
+            if default is True:
+                sample = "off"
+            elif key == "level":
+                sample = "error"
+            elif key == "map_size":
+                sample = "1 GiB"
+            assert entry.metadata["kind"].from_text(sample) != default, variable
+            try:
+                config = load(None, {variable: sample}, {})
+            except ConfigError as error:  # the value arrived, and does not fit to the defaults of other keys
+                assert error.mistakes[0].where == "defaults", variable  # noqa: PT017
+            else:
+                assert getattr(getattr(config, section), key) != default, variable
+
+
+def test_an_unknown_key_is_shown_by_line_with_the_nearest_name(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, '[server]\nname = "A"\n\nprot = 1801\n') == [
+        'msmq.toml:4: unknown key "prot" in [server]; did you mean "port"?'
+    ]
+
+
+def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
+    text = '[sever]\nport = 1\n[[queues]]\nname = "a"\n[[queues]]\nname = "b"\ntransactionl = true\n'
+    assert mistakes(tmp_path, text) == [
+        'msmq.toml:1: unknown section "sever"; did you mean "server"?',
+        'msmq.toml:7: unknown key "transactionl" in [queues]; did you mean "transactional"?',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('port = "1801"', 'server.port: expected a port number from 0 to 65535 or "off", got "1801"'),
+        ("port = 70000", 'server.port: expected a port number from 0 to 65535 or "off", got 70000'),
+        ("port = true", 'server.port: expected a port number from 0 to 65535 or "off", got True'),
+        ("name = 5", "server.name: expected text, got 5"),
+        ('app_socket_mode = "rw"', "server.app_socket_mode: expected file permissions in octal"),
+        ('drain_timeout = "1 year"', "server.drain_timeout: expected seconds from 0 to 3600"),
+        ("host = [1]", "server.host: expected a text or a list of texts"),
+    ],
+)
+def test_wrong_types_and_ranges_are_shown_by_line(tmp_path: Path, line: str, expected: str) -> None:
+    (shown,) = mistakes(tmp_path, f"# a comment\n[server]\n{line}\n")
+    assert shown.startswith(f"msmq.toml:3: {expected}")
+
+
+def test_all_mistakes_are_shown_at_once_also_those_of_environment_and_flags(tmp_path: Path) -> None:
+    shown = mistakes(
+        tmp_path, "[server]\nport = -1\nfoo = 1\n", {"MSMQ_FAST_SERVER__PROT": "1"}, server__ping_port="x"
+    )
+    assert len(shown) == 4
+    assert shown[2] == 'MSMQ_FAST_SERVER__PROT: unknown variable; did you mean "MSMQ_FAST_SERVER__PORT"?'
+    assert shown[3].startswith("--ping-port: expected a port number")
+
+
+def test_broken_toml_and_unreadable_files(tmp_path: Path) -> None:
+    assert "line 2" in mistakes(tmp_path, "[server]\nport =\n")[0]
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load(tmp_path / "missing.toml", {}, {})
+
+
+def test_lines_are_found_behind_multi_line_values(tmp_path: Path) -> None:
+    text = '[server]\nhost = [\n  "::1", # port = 5\n]\nname = """\nport = 1\n"""\nporf = 1\n'
+    assert mistakes(tmp_path, text) == ['msmq.toml:8: unknown key "porf" in [server]; did you mean "port"?']
+
+
+def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
+    text = '[server]\nhttp_port = 80\napp_port = 5\napp_tls_key = "k"\n[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
+    shown = "\n".join(mistakes(tmp_path, text))
+    assert "SRMP over HTTP is not in this version" in shown
+    assert "go together" in shown
+    assert "needs at least one [[users]] entry" in shown
+    assert '"a" is declared twice' in shown
+
+
+def test_every_key_is_documented() -> None:
+    page = DOCUMENTATION.read_text(encoding="utf-8")
+    kinds = [*SECTIONS.values(), QueueDeclaration, UserDeclaration]
+    missing = [key for kind in kinds for key in keys_of(kind) if f"`{key}`" not in page]
+    assert missing == []
