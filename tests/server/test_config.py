@@ -68,7 +68,7 @@ def test_a_file_with_every_section(tmp_path: Path) -> None:
     assert config.store.map_size == 1 << 30
     assert (config.mqqb.idle_timeout, config.mqqb.retry_interval) == (300.0, 2.0)
     assert [queue.name for queue in config.queues] == ["orders", "q2"]
-    assert config.users[0].token == "s3"
+    assert config.users[0].token == "s3"  # noqa: S105
 
 
 def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
@@ -155,7 +155,8 @@ def test_lines_are_found_behind_multi_line_values(tmp_path: Path) -> None:
 
 
 def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
-    text = '[server]\nhttp_port = 80\napp_port = 5\napp_tls_key = "k"\n[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
+    text = '[server]\nhttp_port = 80\napp_port = 5\napp_tls_key = "k"\n'
+    text += '[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
     shown = "\n".join(mistakes(tmp_path, text))
     assert "SRMP over HTTP is not in this version" in shown
     assert "go together" in shown

@@ -1,4 +1,4 @@
-"""Prometheus metrics: the names of windows_exporter for queues, so that existing dashboards work, and our own."""
+"""Prometheus metrics: for queues the names of windows_exporter, which dashboards know, and our own."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class OutgoingView:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts per upper bound (not cumulative, the last one without bound) and the sum of what was measured."""
+    """Counts per upper bound (not cumulative, the last without bound) and the sum of what was measured."""
 
     name: str
     about: str

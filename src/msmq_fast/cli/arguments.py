@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import NoReturn
 
 from msmq_fast.cli.exits import Exit
 
-__all__ = ["Parser", "SERVE_FLAGS", "build_parser"]
+__all__ = ["SERVE_FLAGS", "Parser", "build_parser"]
 
 # Flags of `serve` and the configuration key each of them sets.
 SERVE_FLAGS = {
@@ -37,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _number(low: int, high: int) -> "type[int]":
+def _number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
             value = int(text, 10)
@@ -47,7 +48,7 @@ def _number(low: int, high: int) -> "type[int]":
             raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
         return value
 
-    return parse  # type: ignore[return-value]  # argparse calls it; a class is not needed
+    return parse
 
 
 def _seconds(text: str) -> float:
@@ -92,13 +93,13 @@ def build_parser() -> Parser:
     parser = Parser(prog="msmq-fast", description="A queue manager that speaks MSMQ, and its tools.")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
-    output = argparse.ArgumentParser(add_help=False)
+    output = Parser(add_help=False)
     output.add_argument("--json", action="store_true", help="JSON on stdout, one object a line")
-    client = argparse.ArgumentParser(add_help=False, parents=[output])
+    client = Parser(add_help=False, parents=[output])
     client.add_argument(
         "--endpoint",
         metavar="ADDR",
-        help="unix:PATH or tcp://HOST:PORT; default: MSMQ_FAST_ENDPOINT, else the Unix socket of the data directory",
+        help="unix:PATH or tcp://HOST:PORT; else MSMQ_FAST_ENDPOINT, else the socket of the data directory",
     )
     client.add_argument("--data", metavar="DIR", help="data directory whose Unix socket is meant")
     _add_serve(verbs, output)
@@ -121,7 +122,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def _add_serve(verbs: "argparse._SubParsersAction[Parser]", output: argparse.ArgumentParser) -> None:
+def _add_serve(verbs: argparse._SubParsersAction[Parser], output: Parser) -> None:
     serve = verbs.add_parser("serve", parents=[output], help="run the queue manager")
     serve.add_argument("--config", metavar="FILE", help="TOML file; default: MSMQ_FAST_CONFIG")
     serve.add_argument("--data", metavar="DIR", help="data directory")
@@ -144,7 +145,7 @@ def _add_serve(verbs: "argparse._SubParsersAction[Parser]", output: argparse.Arg
         serve.add_argument(f"--{name}-port", metavar="N|off", help=f"{what}: only off in this version")
 
 
-def _add_queue(verbs: "argparse._SubParsersAction[Parser]", client: argparse.ArgumentParser) -> None:
+def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
     queue = verbs.add_parser("queue", help="create, list, show, set, delete, purge queues")
     actions = queue.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
     create = actions.add_parser("create", parents=[client], help="create a queue")
@@ -168,7 +169,7 @@ def _add_queue(verbs: "argparse._SubParsersAction[Parser]", client: argparse.Arg
     actions.add_parser("purge", parents=[client], help="delete the messages of a queue").add_argument("name")
 
 
-def _add_send(verbs: "argparse._SubParsersAction[Parser]", client: argparse.ArgumentParser) -> None:
+def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
     send = verbs.add_parser("send", parents=[client], help="send a message, or many")
     send.add_argument("name", metavar="FORMATNAME")
     body = send.add_mutually_exclusive_group()
@@ -195,7 +196,7 @@ def _add_send(verbs: "argparse._SubParsersAction[Parser]", client: argparse.Argu
     send.add_argument("--extension", type=_hex, default=b"", metavar="HEX")
 
 
-def _add_receive(verbs: "argparse._SubParsersAction[Parser]", client: argparse.ArgumentParser) -> None:
+def _add_receive(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
     receive = verbs.add_parser("receive", parents=[client], help="receive messages")
     receive.add_argument("name", metavar="NAME")
     receive.add_argument("--peek", action="store_true", help="leave the message in the queue")
@@ -208,7 +209,7 @@ def _add_receive(verbs: "argparse._SubParsersAction[Parser]", client: argparse.A
     receive.add_argument("--xact", action="store_true", help="receive in a transaction of its own")
 
 
-def _add_outgoing(verbs: "argparse._SubParsersAction[Parser]", client: argparse.ArgumentParser) -> None:
+def _add_outgoing(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
     outgoing = verbs.add_parser("outgoing", help="queues of messages on their way to other computers")
     actions = outgoing.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
     actions.add_parser("list", parents=[client], help="all outgoing queues")
@@ -221,7 +222,7 @@ def _add_outgoing(verbs: "argparse._SubParsersAction[Parser]", client: argparse.
         actions.add_parser(action, parents=[client], help=what).add_argument("name", metavar="FORMATNAME")
 
 
-def _add_store(verbs: "argparse._SubParsersAction[Parser]", output: argparse.ArgumentParser) -> None:
+def _add_store(verbs: argparse._SubParsersAction[Parser], output: Parser) -> None:
     backup = verbs.add_parser("backup", parents=[output], help="copy the store, also of a running server")
     backup.add_argument("target", metavar="DIR")
     backup.add_argument("--data", metavar="DIR", help="data directory")

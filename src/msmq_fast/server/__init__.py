@@ -1,1 +1,1 @@
-"""The composition root: configuration, listeners, lifecycle, signals. The only room that opens sockets and reads clocks."""
+"""The composition root: configuration, listeners, lifecycle, signals; opens all sockets, reads all clocks."""

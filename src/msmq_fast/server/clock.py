@@ -8,7 +8,7 @@ __all__ = ["SystemClock"]
 
 
 class SystemClock:
-    """Wall clock for stamps, monotonic clock for durations; a step of the wall clock never moves a deadline."""
+    """Wall clock for stamps, monotonic clock for durations, which a step of the wall clock never moves."""
 
     __slots__ = ()
 

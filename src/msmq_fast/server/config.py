@@ -1,4 +1,4 @@
-"""The configuration: every key, its kind, its default. `server/configload.py` fills it from TOML, environment and flags."""
+"""The configuration: every key, its kind, its default; `server/configload.py` fills it."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
     name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
-    data: Path | None = _key(kinds.PATH, None, "data directory; empty: the user's data directory")
+    data: Path | None = _key(kinds.PATH, None, "data directory; empty: the user's data directory")  # noqa: RUF009
     host: tuple[str, ...] = _key(
         kinds.TEXTS,
-        ("0.0.0.0", "::"),
-        "addresses of the message and ping listeners",  # noqa: S104
+        ("0.0.0.0", "::"),  # noqa: S104
+        "addresses of the message and ping listeners",
     )
     port: int | None = _key(kinds.port(), 1801, "TCP port of MS-MQQB")
     ping_port: int | None = _key(kinds.port(), 3527, "UDP port of the MS-MQQB ping")
@@ -66,8 +66,8 @@ class ServerConfig:
         kinds.TEXTS, ("127.0.0.1", "::1"), "addresses of the TCP listener for programs"
     )
     app_port: int | None = _key(kinds.port(), None, "TCP port for programs")
-    app_tls_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of the TCP listener")
-    app_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the TCP listener")
+    app_tls_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of the TCP listener")  # noqa: RUF009
+    app_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the TCP listener")  # noqa: RUF009
     admin_host: tuple[str, ...] = _key(kinds.TEXTS, ("127.0.0.1", "::1"), "addresses of the admin listener")
     admin_port: int | None = _key(kinds.port(), 1802, "HTTP port of health, metrics and the read-only API")
     http_port: int | None = _key(kinds.port(), None, "SRMP over HTTP; not in this version")
@@ -178,7 +178,7 @@ class UserDeclaration:
 
     name: str = _key(kinds.TEXT, "", "what the user is called in logs")
     token: str = _key(kinds.TEXT, "", "secret that the program presents")
-    token_file: Path | None = _key(kinds.PATH, None, "file that holds the secret")
+    token_file: Path | None = _key(kinds.PATH, None, "file that holds the secret")  # noqa: RUF009
 
 
 @dataclass(slots=True)

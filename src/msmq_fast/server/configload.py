@@ -1,9 +1,10 @@
-"""Reading the configuration: one TOML file, then MSMQ_FAST_SECTION__KEY variables, then flags; mistakes explained by line."""
+"""Reading the configuration: one TOML file, MSMQ_FAST_SECTION__KEY variables, flags."""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,18 +180,21 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
         mistakes.append(
             Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
         )
-    for user in config.users:
-        if bool(user.token) == (user.token_file is not None):
-            mistakes.append(
-                Mistake(config.source, None, f'user "{user.name}": give either token or token_file')
-            )
+    mistakes.extend(
+        Mistake(config.source, None, f'user "{user.name}": give either token or token_file')
+        for user in config.users
+        if bool(user.token) == (user.token_file is not None)
+    )
     _check_unique("[[queues]]", [queue.name.lower() for queue in config.queues], config, mistakes)
     _check_unique("[[users]]", [user.name for user in config.users], config, mistakes)
 
 
 def _check_unique(what: str, names: list[str], config: Config, mistakes: list[Mistake]) -> None:
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        mistakes.append(Mistake(config.source, None, f'{what} "{name}" is declared twice'))
+    mistakes.extend(
+        Mistake(config.source, None, f'{what} "{name}" is declared twice')
+        for name, count in sorted(Counter(names).items())
+        if count > 1
+    )
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:

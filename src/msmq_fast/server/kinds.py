@@ -1,7 +1,7 @@
 """The kinds of values a configuration key may hold: how each is read from TOML and from text.
 
-`check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value that the
-server uses and raise ValueError with half a sentence that says what was expected.
+`check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value
+that the server uses and raise ValueError with half a sentence that says what was expected.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message; control characters that a peer put into a name cannot start a new line."""
+    """Time, level, logger, message; control characters that a peer put into a name start no new line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""

@@ -1,7 +1,7 @@
 """Where in a TOML text a table or key stands, so that mistakes can be shown by line.
 
-`tomllib` parses but keeps no positions. This scan reads table headers and the first key of each line and skips multi-line
-strings and arrays; a key that it cannot place is reported without a line.
+`tomllib` parses but keeps no positions. This scan reads table headers and the first key of each line and
+skips multi-line strings and arrays; a key that it cannot place is reported without a line.
 """
 
 from __future__ import annotations
