@@ -33,14 +33,14 @@ def test_a_taken_port_is_one_clear_line() -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", 0))
         port = other.getsockname()[1]
-        with pytest.raises(ListenError, match="ping: .* is taken by another process"):
+        with pytest.raises(ListenError, match=r"ping: .* is taken by another process"):
             udp_sockets(("127.0.0.1",), port, "ping")
 
 
 def test_an_address_that_is_not_ours() -> None:
     with pytest.raises(ListenError, match="no address of this machine"):
         tcp_sockets(("192.0.2.1",), 0, "admin")
-    with pytest.raises(ListenError, match='"nowhere.invalid" is no address'):
+    with pytest.raises(ListenError, match=r'"nowhere\.invalid" is no address'):
         tcp_sockets(("nowhere.invalid",), 0, "admin")
 
 

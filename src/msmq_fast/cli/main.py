@@ -1,0 +1,61 @@
+"""The entry point `msmq-fast`: finds the verb, turns every expected failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from msmq_fast.cli.arguments import build_parser
+from msmq_fast.cli.exits import CommandError, Exit
+
+__all__ = ["main"]
+
+# The module of each verb is imported when it is asked for: a short command starts without the whole server.
+_VERBS = {
+    "serve": "serve",
+    "check-config": "serve",
+    "queue": "queues",
+    "outgoing": "queues",
+    "stats": "queues",
+    "send": "send",
+    "receive": "receive",
+    "ping": "ping",
+    "backup": "files",
+    "restore": "files",
+    "compact": "files",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.version:
+        from importlib.metadata import version
+
+        print(f"msmq-fast {version('msmq-fast')}")
+        return Exit.OK
+    if parsed.verb is None:
+        parser.error("what shall be done? give a VERB")
+    module = importlib.import_module(f"msmq_fast.cli.{_VERBS[parsed.verb]}")
+    run: Callable[[argparse.Namespace], int] = getattr(module, "run_" + parsed.verb.replace("-", "_"))
+    try:
+        code = run(parsed)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"msmq-fast {parsed.verb}: {error}", file=sys.stderr)
+        return error.code
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILURE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

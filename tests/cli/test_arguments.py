@@ -1,0 +1,73 @@
+"""The grammar of the command line, and what wrong arguments look like."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.cli.arguments import SERVE_FLAGS, build_parser
+from msmq_fast.cli.exits import Exit
+from msmq_fast.server.config import SECTIONS, keys_of
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as caught:
+        build_parser().parse_args(arguments)
+    assert caught.value.code == Exit.USAGE
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    return shown
+
+
+def test_every_serve_flag_sets_a_key_that_exists() -> None:
+    parsed = build_parser().parse_args(["serve"])
+    for flag, name in SERVE_FLAGS.items():
+        section, key = name.split(".")
+        assert key in keys_of(SECTIONS[section])
+        assert getattr(parsed, flag) is None
+
+
+def test_the_contract_of_the_verbs() -> None:
+    parse = build_parser().parse_args
+    sent = parse(
+        "send DIRECT=OS:b\\private$\\q --body x --label l --priority 7 --recoverable --count 3 --ttrq 5 --ttbr 6 --journal"
+        " --deadletter --admin-queue a --ack reach,nack-receive --response-queue r --app-specific 9 --body-type 8"
+        f" --extension 0102 --correlation-id {'ab' * 20} --xact --json --endpoint unix:/x".split(" ")
+    )
+    assert (sent.priority, sent.count, sent.ttrq, sent.ack) == (7, 3, 5.0, {"reach", "nack-receive"})
+    assert (sent.extension, sent.correlation_id) == (b"\x01\x02", b"\xab" * 20)
+    assert parse(["send", "q", "-"]).stdin == "-"
+    received = parse(
+        ["receive", "q", "--peek", "--count", "5", "--timeout", "1.5", "--lookup-id", "7", "--next"]
+    )
+    assert (received.peek, received.count, received.timeout, received.lookup_id, received.next) == (
+        True,
+        5,
+        1.5,
+        7,
+        True,
+    )
+    for action in ("create", "show", "set", "delete", "purge"):
+        assert parse(["queue", action, "q"]).name == "q"
+    for action in ("show", "pause", "resume", "purge"):
+        assert parse(["outgoing", action, "f"]).name == "f"
+    for words in (["queue", "list"], ["outgoing", "list"], ["ping", "h:1"], ["stats"], ["check-config", "f"]):
+        assert parse([*words, "--json"]).json is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["send", "q", "--priority", "8"], "8 is not between 0 and 7"),
+        (["send", "q", "--body", "a", "--file", "b"], "not allowed with"),
+        (["send", "q", "--extension", "xyz"], "'xyz' is not hexadecimal"),
+        (["send", "q", "--correlation-id", "ab"], "20 bytes"),
+        (["send", "q", "--ack", "reach,never"], "'never' is none of reach"),
+        (["receive", "q", "--timeout", "soon"], "'soon' is not a number of seconds"),
+        (["queue", "create"], "required: NAME"),
+        (["nonsense"], "invalid choice"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
+    assert expected in complaint(capsys, *arguments)
