@@ -1,0 +1,31 @@
+# The image of msmq-fast. Build:  docker build -t msmq-fast .
+#   docker run --read-only -v msmq-data:/var/lib/msmq-fast -p 1801:1801 -p 3527:3527/udp msmq-fast
+# Settings come from MSMQ_FAST_SECTION__KEY variables or a TOML file (MSMQ_FAST_CONFIG, or --config).
+# Both images must carry the same Python at the same path.
+ARG BUILD_IMAGE=docker.io/library/python:3.13-bookworm
+ARG RUNTIME_IMAGE=docker.io/library/python:3.13-slim-bookworm
+
+FROM ${BUILD_IMAGE} AS build
+WORKDIR /src
+COPY pyproject.toml setup.py MANIFEST.in LICENSE README.md ./
+COPY src src
+RUN python3 -m venv /opt/msmq-fast \
+ && /opt/msmq-fast/bin/pip wheel --no-cache-dir --wheel-dir /wheels . \
+ && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --find-links /wheels msmq-fast \
+ && /opt/msmq-fast/bin/pip uninstall --yes pip
+
+FROM ${RUNTIME_IMAGE}
+COPY --from=build /opt/msmq-fast /opt/msmq-fast
+ENV PATH=/opt/msmq-fast/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    MSMQ_FAST_SERVER__DATA=/var/lib/msmq-fast
+RUN groupadd --gid 18010 msmq \
+ && useradd --uid 18010 --gid 18010 --home-dir /var/lib/msmq-fast --no-create-home --shell /usr/sbin/nologin msmq \
+ && install -d -o 18010 -g 18010 -m 0750 /var/lib/msmq-fast
+USER 18010:18010
+WORKDIR /var/lib/msmq-fast
+VOLUME /var/lib/msmq-fast
+EXPOSE 1801 3527/udp
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["msmq-fast", "ping", "127.0.0.1"]
+ENTRYPOINT ["msmq-fast"]
+CMD ["serve"]

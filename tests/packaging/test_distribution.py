@@ -1,0 +1,124 @@
+"""What people install: sdist → wheel → clean environment, and the editable install, on every CPython found here."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ("3.11", "3.12", "3.13")
+
+# Imports every module of the package, the compiled ones included.
+IMPORT_ALL = """
+import importlib, pkgutil, msmq_fast, msmq_fast._native
+names = [module.name for module in pkgutil.walk_packages(msmq_fast.__path__, "msmq_fast.")]
+for name in names:
+    importlib.import_module(name)
+native = [name for name in names if name.startswith("msmq_fast._native.")]
+print(len(names), len(native), msmq_fast.__file__)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def interpreters() -> dict[str, str]:
+    """Map the supported versions that this machine has to their interpreters."""
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = {running: getattr(sys, "_base_executable", sys.executable)}
+    for version in VERSIONS:
+        managed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
+        for candidate in (*map(str, managed), shutil.which(f"python{version}")):
+            if candidate and version not in found:
+                found[version] = candidate
+    return {version: found[version] for version in sorted(found)}
+
+
+def native_modules() -> set[str]:
+    return {source.stem for source in (ROOT / "src" / "_native").glob("*.pyx")}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the working tree that git knows, without anything built."""
+    target = tmp_path_factory.mktemp("checkout")
+    for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0"):
+        if name and (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def sdist(checkout: Path) -> Path:
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", "dist", cwd=checkout)
+    (archive,) = (checkout / "dist").glob("*.tar.gz")
+    return archive
+
+
+def make_environment(python: str, folder: Path) -> Path:
+    run(python, "-m", "venv", folder, cwd=folder.parent)
+    return folder / "bin"
+
+
+@pytest.mark.long(seconds=20)
+@pytest.mark.timeout(900)
+def test_the_sdist_holds_what_a_build_needs_and_no_tests(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "setup.py", "src/msmq_fast/py.typed"} <= names
+    sources = {
+        f"src/_native/{path.name}" for path in (ROOT / "src" / "_native").iterdir() if path.suffix != ".c"
+    }
+    assert sources <= names
+    assert not [
+        name for name in names if name.startswith(("tests/", "bench/")) or name.endswith((".so", ".c"))
+    ]
+
+
+@pytest.mark.long(seconds=120)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", interpreters())
+def test_the_sdist_builds_a_wheel_that_works_alone(sdist, tmp_path, version):
+    binaries = make_environment(interpreters()[version], tmp_path / "clean")
+    run(binaries / "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, sdist, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "msmq_fast/py.typed" in names
+    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+    assert {f"msmq_fast/_native/{name}.pyi" for name in native_modules()} <= set(names)
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"msmq_fast"}
+    assert not [name for name in names if name.endswith((".pyx", ".pxd", ".c", ".h")) or "test" in name]
+
+    run(binaries / "pip", "install", "--quiet", wheel, cwd=tmp_path)
+    modules, native, where = run(binaries / "python", "-c", IMPORT_ALL, cwd=tmp_path).split()
+    assert int(native) == len(native_modules())
+    assert int(modules) > int(native)
+    assert Path(where).is_relative_to(tmp_path)
+    assert run(binaries / "msmq-fast", "--version", cwd=tmp_path).strip()
+
+
+@pytest.mark.long(seconds=120)
+@pytest.mark.timeout(900)
+def test_an_editable_install_follows_the_sources(checkout, tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(checkout, tree)
+    binaries = make_environment(sys.executable, tmp_path / "editable")
+    run(binaries / "pip", "install", "--quiet", "--editable", tree, cwd=tmp_path)
+    _, native, where = run(binaries / "python", "-c", IMPORT_ALL, cwd=tmp_path).split()
+    assert int(native) == len(native_modules())
+    assert Path(where).is_relative_to(tree)
+    (tree / "src" / "msmq_fast" / "__init__.py").write_text("MARK = 42\n")
+    assert run(binaries / "python", "-c", "import msmq_fast; print(msmq_fast.MARK)", cwd=tmp_path) == "42\n"
