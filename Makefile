@@ -2,7 +2,7 @@
 #   make run          a queue manager on an embedded store in ./data    make run ARGS="--port 1901"
 #   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry"
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
-#   make lint         ruff, mypy, import rules        make conformance   what the tests prove of each protocol document
+#   make lint         ruff, mypy, import rules, hadolint        make conformance   what the tests prove of each protocol document
 #   make bench        micro-benchmarks, then the load generator        make build   sdist and wheel in dist/
 
 PYTHON ?= python3
@@ -31,6 +31,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 bench: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest bench --benchmark-only

@@ -1,4 +1,4 @@
-"""What people install: sdist → wheel → clean environment, and the editable install, on every CPython found here."""
+"""What people install: sdist → wheel → clean environment, and the editable install, on each CPython found."""
 
 import os
 import shutil
