@@ -34,6 +34,7 @@ def extensions() -> list[Extension]:
             f"msmq_fast._native.{name}",
             [f"{SOURCES}/{name}.pyx"],
             include_dirs=[str(SOURCES)],
+            depends=sorted(str(SOURCES / header.name) for header in (HERE / SOURCES).glob("*.h")),
             extra_compile_args=["-O3", "-fno-strict-aliasing", "-Wno-unused-function", "-pthread"],
             extra_link_args=["-pthread"],
         )
