@@ -1,4 +1,4 @@
-"""The entry point `msmq-fast`: finds the verb, turns every expected failure into one line and an exit code."""
+"""The entry point `msmq-fast`: finds the verb, turns expected failures into one line and an exit code."""
 
 from __future__ import annotations
 
