@@ -13,7 +13,7 @@ STAGED = Path("build/cython/msmq_fast/_native")
 
 
 def stage_declarations() -> None:
-    """Lay the .pxd files out as the package they describe, so that modules can cimport one another by name."""
+    """Lay the .pxd files out as the package they describe, so that modules can cimport one another."""
     target = HERE / STAGED
     target.mkdir(parents=True, exist_ok=True)
     for package in (target, target.parent):
