@@ -10,7 +10,7 @@ from msmq_fast._native.record cimport PositionRecord
 
 cdef extern from "batch_gather.h" nogil:
     ctypedef struct Batch:
-        pass
+        int status
     ctypedef struct BatchList:
         Batch* head
         Batch* tail
@@ -18,9 +18,19 @@ cdef extern from "batch_gather.h" nogil:
         pass
 
 
+cdef extern from "batch_lmdb.h" nogil:
+    ctypedef struct MDB_txn:
+        pass
+    ctypedef struct MDB_cursor:
+        pass
+    ctypedef struct MDB_stat:
+        unsigned int ms_psize
+        size_t ms_branch_pages, ms_leaf_pages, ms_overflow_pages, ms_entries
+
+
 cdef extern from "batch_thread.h" nogil:
     ctypedef struct LmdbStore:
-        pass
+        int fd
     ctypedef struct WriterThread:
         pass
     ctypedef struct ReaderThread:
@@ -51,7 +61,7 @@ cdef class CommitListener:
     cdef bint _settling
     # Once for each completion registered with Writer.notify, in registration order.
     cdef int committed(self, uint64_t token, int status) except -1
-    # Once for each batch in which this listener had a completion, after all completions of the batch.
+    # Once after the completions of a batch, or of several that ended together, if this listener had one among them.
     cdef int settled(self) except -1
 
 
@@ -73,7 +83,11 @@ cdef class Tables:
 
 
 cdef class LmdbTables(Tables):
-    cdef LmdbStore* _store
+    cdef LmdbStore _store
+    cdef MDB_txn* _begin(self) except NULL
+    cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
+    cdef MDB_stat _stat(self, int table) except *
+    cdef int _users                 # writers and readers that have not been closed
 
 
 cdef class MemoryTables(Tables):
@@ -84,6 +98,8 @@ cdef class Writer:
     cdef Batch* _current
     cdef Batch* _spare              # one kept for reuse
     cdef int _depth                 # nesting of begin_unit
+    cdef bint _closed
+    cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
     cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
     cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
     cdef public object on_failure   # called once, with the status, when `failed` becomes true
@@ -92,19 +108,19 @@ cdef class Writer:
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units
     cdef list _settling
-    cdef GatherStats* _stats
+    cdef GatherStats _stats
 
     # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
-    cdef int begin_unit(self) except -1
-    cdef int end_unit(self) except -1
+    cpdef int begin_unit(self) except -1
+    cpdef int end_unit(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
     # The stored value is head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
                  object body, int flags) except -1
     cdef int delete(self, int table, const uint8_t* key, size_t key_len) except -1
     # Content is chunked and read back by content id: one call each way.
-    cdef int put_content(self, uint64_t content_id, bytes packet) except -1
-    cdef int delete_content(self, uint64_t content_id, uint32_t size) except -1
+    cpdef int put_content(self, uint64_t content_id, bytes packet) except -1
+    cpdef int delete_content(self, uint64_t content_id, uint32_t size) except -1
     # Position records are packed by the caller; these build the key.
     cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record) except -1
     cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1
@@ -119,10 +135,14 @@ cdef class Writer:
     cpdef int complete(self) except -1
     # for subclasses
     cdef int _check(self) except -1
+    cdef int _room(self) except -1
     cdef int _seal(self) except -1
     cdef int _start(self, Batch* batch) except -1
+    cdef Batch* _take(self)         # the next batch that has ended, or NULL
     cdef bint _busy(self)
-    cdef int _finish(self, Batch* batch, int status) except -1
+    cdef int _tell(self, Batch* batch) except -1
+    cdef int _settle(self) except -1
+    cdef object _fault              # what a listener raised while others had still to be told
 
 
 cdef class LmdbWriter(Writer):
@@ -134,9 +154,11 @@ cdef class LmdbWriter(Writer):
 cdef class MemoryWriter(Writer):
     """For tests and simulators: keeps nothing when it crashes, commits when told to."""
     cdef readonly MemoryTables tables
-    cdef BatchList _flying
+    cdef BatchList _flying, _done
     cdef uint64_t _calls, _fail_call, _commits, _fail_commit
     cdef int _fail_status
+    cdef int _drop(self)
+    cdef int _apply(self, Batch* batch) except -1
 
 
 cdef class Reader:
@@ -148,8 +170,9 @@ cdef class Reader:
 cdef class LmdbReader(Reader):
     cdef LmdbTables _tables
     cdef ReaderThread* _thread
+    cdef bint _closed
 
 
 cdef class MemoryReader(Reader):
     cdef MemoryTables _tables
-    cdef list _requests
+    cdef list _requests             # (content id, size, listener, token)

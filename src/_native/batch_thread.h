@@ -1,0 +1,405 @@
+/* The LMDB environment and the two native threads: one commits batches, one reads bodies. Neither ever takes the GIL. */
+#ifndef MSMQ_FAST_BATCH_THREAD_H
+#define MSMQ_FAST_BATCH_THREAD_H
+
+#include "batch_gather.h"
+#include "batch_lmdb.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define STORE_TABLES 9
+#define STORE_FEED 3
+#define STORE_CONTENT 2
+
+typedef struct {
+    MDB_env *env;
+    MDB_dbi dbi[STORE_TABLES];
+    int fd;
+} LmdbStore;
+
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    LmdbStore *store;
+    BatchList waiting, done;
+    int busy, stop, event_fd, fatal;
+    uint64_t next_number[PACKS];
+} WriterThread;
+
+typedef struct ReadRequest {
+    struct ReadRequest *next;
+    uint64_t content_id, token;
+    uint32_t size;
+    int status;
+    char *target;
+    PyObject *body, *listener;
+} ReadRequest;
+
+typedef struct {
+    ReadRequest *head, *tail;
+} ReadList;
+
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    LmdbStore *store;
+    ReadList waiting, done;
+    int idle, stop, event_fd;
+    uint64_t transactions;
+} ReaderThread;
+
+static void signal_event(int fd) {
+    uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof one);
+    (void)written; /* only a counter at its limit refuses, and then the fd is readable anyway */
+}
+
+static void drain_event(int fd) {
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
+    (void)got;
+}
+
+/* A full disk, a full map: nothing of the batch was kept, and the next one may succeed. */
+static int status_is_space(int status) {
+    return status == MDB_MAP_FULL || status == MDB_TXN_FULL || status == ENOSPC || status == EDQUOT || status == EFBIG ||
+           status == ENOMEM;
+}
+
+/* liblmdb reports a short write as EIO, which is also how a disk that has just become full shows itself. */
+static int explain_eio(LmdbStore *store, size_t bytes) {
+    struct statvfs disk;
+    struct stat file;
+    struct rlimit limit;
+    if (fstatvfs(store->fd, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < bytes + ((uint64_t)1 << 20))
+        return ENOSPC;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && fstat(store->fd, &file) == 0 &&
+        (uint64_t)file.st_size + bytes + ((uint64_t)1 << 20) > limit.rlim_cur)
+        return EFBIG;
+    return EIO;
+}
+
+static int apply_op(LmdbStore *store, MDB_txn *txn, Batch *batch, const Op *op) {
+    MDB_val key = {op->key_len, batch->arena + op->at};
+    MDB_dbi dbi = store->dbi[op->table];
+    int status;
+    if (op->kind == OP_DELETE) {
+        status = lmdb.del(txn, dbi, &key, NULL);
+        if (status == MDB_NOTFOUND) {
+            batch->missing++;
+            status = 0;
+        }
+        return status;
+    }
+    MDB_val value = {op->head_len + op->body_len, NULL};
+    status = lmdb.put(txn, dbi, &key, &value, MDB_RESERVE | (op->append ? MDB_APPEND : 0));
+    if (status == MDB_KEYEXIST && op->append) { /* not the greatest after all */
+        value.mv_size = op->head_len + op->body_len;
+        status = lmdb.put(txn, dbi, &key, &value, MDB_RESERVE);
+    }
+    if (status)
+        return status;
+    memcpy(value.mv_data, batch->arena + op->at + op->key_len, op->head_len);
+    if (op->body_len)
+        memcpy((char *)value.mv_data + op->head_len, op->body, op->body_len);
+    return 0;
+}
+
+static int apply_pack(LmdbStore *store, MDB_txn *txn, Batch *batch, int which, uint64_t number) {
+    Pack *pack = &batch->packs[which];
+    uint8_t name[8];
+    MDB_val key = {8, name}, value = {pack->used, pack->data};
+    if (!pack->count)
+        return 0;
+    pack_close(pack);
+    store_be64(name, number);
+    return lmdb.put(txn, store->dbi[STORE_FEED + which], &key, &value, MDB_APPEND);
+}
+
+/* One batch is one transaction; 0 means that it is on the disk. */
+static int commit_batch(WriterThread *writer, Batch *batch) {
+    LmdbStore *store = writer->store;
+    MDB_txn *txn;
+    int status;
+    if (writer->fatal)
+        return writer->fatal;
+    if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
+        return 0; /* only notices: everything before it is durable */
+    status = lmdb.txn_begin(store->env, NULL, 0, &txn);
+    if (!status) {
+        for (size_t i = 0; !status && i < batch->op_count; i++)
+            status = apply_op(store, txn, batch, &batch->ops[i]);
+        for (int i = 0; !status && i < PACKS; i++)
+            status = apply_pack(store, txn, batch, i, writer->next_number[i]);
+        if (status)
+            lmdb.txn_abort(txn);
+        else
+            status = lmdb.txn_commit(txn);
+    }
+    if (!status) {
+        for (int i = 0; i < PACKS; i++)
+            writer->next_number[i] += batch->packs[i].count;
+        return 0;
+    }
+    if (status == EIO)
+        status = explain_eio(store, batch->bytes);
+    if (!status_is_space(status))
+        writer->fatal = status;
+    return status;
+}
+
+static void *writer_main(void *argument) {
+    WriterThread *writer = argument;
+    pthread_mutex_lock(&writer->lock);
+    for (;;) {
+        while (!writer->waiting.head && !writer->stop)
+            pthread_cond_wait(&writer->wake, &writer->lock);
+        Batch *batch = list_pop(&writer->waiting);
+        if (!batch)
+            break;
+        pthread_mutex_unlock(&writer->lock);
+        batch->taken_ns = monotonic_ns();
+        batch->status = commit_batch(writer, batch);
+        batch->done_ns = monotonic_ns();
+        pthread_mutex_lock(&writer->lock);
+        list_push(&writer->done, batch);
+        writer->busy--;
+        signal_event(writer->event_fd);
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return NULL;
+}
+
+/* Signals belong to the loop's thread. */
+static int start_thread(pthread_t *thread, void *(*run)(void *), void *argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int status = pthread_create(thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static WriterThread *writer_start(LmdbStore *store, const uint64_t next_number[PACKS]) {
+    WriterThread *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return NULL;
+    writer->store = store;
+    memcpy(writer->next_number, next_number, sizeof writer->next_number);
+    writer->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    pthread_mutex_init(&writer->lock, NULL);
+    pthread_cond_init(&writer->wake, NULL);
+    if (writer->event_fd < 0 || start_thread(&writer->thread, writer_main, writer)) {
+        if (writer->event_fd >= 0)
+            close(writer->event_fd);
+        free(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+static void writer_give(WriterThread *writer, Batch *batch) {
+    pthread_mutex_lock(&writer->lock);
+    list_push(&writer->waiting, batch);
+    writer->busy++;
+    pthread_cond_signal(&writer->wake);
+    pthread_mutex_unlock(&writer->lock);
+}
+
+static Batch *writer_take(WriterThread *writer) {
+    pthread_mutex_lock(&writer->lock);
+    Batch *batch = list_pop(&writer->done);
+    pthread_mutex_unlock(&writer->lock);
+    return batch;
+}
+
+static int writer_busy(WriterThread *writer) {
+    pthread_mutex_lock(&writer->lock);
+    int busy = writer->busy;
+    pthread_mutex_unlock(&writer->lock);
+    return busy;
+}
+
+/* Commits what was given, then ends the thread; what is done stays to be taken. */
+static void writer_stop(WriterThread *writer) {
+    pthread_mutex_lock(&writer->lock);
+    writer->stop = 1;
+    pthread_cond_signal(&writer->wake);
+    pthread_mutex_unlock(&writer->lock);
+    pthread_join(writer->thread, NULL);
+}
+
+static void writer_free(WriterThread *writer) {
+    close(writer->event_fd);
+    pthread_mutex_destroy(&writer->lock);
+    pthread_cond_destroy(&writer->wake);
+    free(writer);
+}
+
+/* Copies a packet of `size` bytes out of its chunks. MDB_NOTFOUND, or MDB_CORRUPTED when the stored sizes do not fit. */
+static int read_content(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uint32_t size, char *target) {
+    uint8_t name[CONTENT_KEY_SIZE];
+    uint32_t step = size <= WHOLE_BYTES ? WHOLE_BYTES : CHUNK_BYTES, at = 0;
+    uint16_t chunk = 0;
+    do {
+        uint32_t want = size - at < step ? size - at : step;
+        MDB_val key = {CONTENT_KEY_SIZE, name}, value;
+        content_key(name, content_id, chunk++);
+        int status = lmdb.get(txn, store->dbi[STORE_CONTENT], &key, &value);
+        if (status)
+            return status;
+        if (value.mv_size != (size_t)want + 1 || *(uint8_t *)value.mv_data != CONTENT_VERSION)
+            return MDB_CORRUPTED;
+        memcpy(target + at, (char *)value.mv_data + 1, want);
+        at += want;
+    } while (at < size);
+    return 0;
+}
+
+static void *reader_main(void *argument) {
+    ReaderThread *reader = argument;
+    MDB_txn *txn = NULL;
+    pthread_mutex_lock(&reader->lock);
+    for (;;) {
+        while (!reader->waiting.head && !reader->stop) {
+            reader->idle = 1;
+            pthread_cond_wait(&reader->wake, &reader->lock);
+        }
+        reader->idle = 0;
+        ReadList group = reader->waiting;
+        reader->waiting.head = reader->waiting.tail = NULL;
+        if (!group.head)
+            break;
+        pthread_mutex_unlock(&reader->lock);
+        int status = txn ? lmdb.txn_renew(txn) : lmdb.txn_begin(reader->store->env, NULL, MDB_RDONLY, &txn);
+        for (ReadRequest *request = group.head; request; request = request->next)
+            request->status =
+                status ? status : read_content(reader->store, txn, request->content_id, request->size, request->target);
+        if (txn && !status)
+            lmdb.txn_reset(txn);
+        reader->transactions++;
+        pthread_mutex_lock(&reader->lock);
+        if (reader->done.tail)
+            reader->done.tail->next = group.head;
+        else
+            reader->done.head = group.head;
+        reader->done.tail = group.tail;
+        signal_event(reader->event_fd);
+    }
+    pthread_mutex_unlock(&reader->lock);
+    if (txn)
+        lmdb.txn_abort(txn);
+    return NULL;
+}
+
+static ReaderThread *reader_start(LmdbStore *store) {
+    ReaderThread *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    reader->store = store;
+    reader->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    pthread_mutex_init(&reader->lock, NULL);
+    pthread_cond_init(&reader->wake, NULL);
+    if (reader->event_fd < 0 || start_thread(&reader->thread, reader_main, reader)) {
+        if (reader->event_fd >= 0)
+            close(reader->event_fd);
+        free(reader);
+        return NULL;
+    }
+    return reader;
+}
+
+static void reader_give(ReaderThread *reader, ReadRequest *request) {
+    request->next = NULL;
+    pthread_mutex_lock(&reader->lock);
+    if (reader->waiting.tail)
+        reader->waiting.tail->next = request;
+    else
+        reader->waiting.head = request;
+    reader->waiting.tail = request;
+    if (reader->idle)
+        pthread_cond_signal(&reader->wake);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+/* Everything that has been read so far, as a chain. */
+static ReadRequest *reader_take(ReaderThread *reader) {
+    pthread_mutex_lock(&reader->lock);
+    ReadRequest *chain = reader->done.head;
+    reader->done.head = reader->done.tail = NULL;
+    pthread_mutex_unlock(&reader->lock);
+    return chain;
+}
+
+static void reader_stop(ReaderThread *reader) {
+    pthread_mutex_lock(&reader->lock);
+    reader->stop = 1;
+    pthread_cond_signal(&reader->wake);
+    pthread_mutex_unlock(&reader->lock);
+    pthread_join(reader->thread, NULL);
+}
+
+static void reader_free(ReaderThread *reader) {
+    close(reader->event_fd);
+    pthread_mutex_destroy(&reader->lock);
+    pthread_cond_destroy(&reader->wake);
+    free(reader);
+}
+
+/* Opens the environment in the directory `path` and its named databases; 0, an errno or an MDB_* code. */
+static int store_open(LmdbStore *store, const char *path, size_t map_size, unsigned int flags, const char *const *names) {
+    MDB_txn *txn;
+    int status = lmdb.env_create(&store->env);
+    if (status)
+        return status;
+    if ((status = lmdb.env_set_mapsize(store->env, map_size)) || (status = lmdb.env_set_maxdbs(store->env, STORE_TABLES + 1)) ||
+        (status = lmdb.env_set_maxreaders(store->env, 32)) ||
+        (status = lmdb.env_open(store->env, path, flags | MDB_NOTLS, 0600)) ||
+        (status = lmdb.env_get_fd(store->env, &store->fd)) ||
+        (status = lmdb.txn_begin(store->env, NULL, flags & MDB_RDONLY, &txn)))
+        goto fail;
+    for (int i = 0; !status && i < STORE_TABLES; i++)
+        status = lmdb.dbi_open(txn, names[i], flags & MDB_RDONLY ? 0 : MDB_CREATE, &store->dbi[i]);
+    if (status)
+        lmdb.txn_abort(txn);
+    else
+        status = lmdb.txn_commit(txn);
+    if (!status)
+        return 0;
+fail:
+    lmdb.env_close(store->env);
+    store->env = NULL;
+    return status;
+}
+
+/* Sum of the pages that wait for reuse (the record of each transaction starts with their number). */
+static int free_pages(LmdbStore *store, size_t *pages) {
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    *pages = 0;
+    int status = lmdb.txn_begin(store->env, NULL, MDB_RDONLY, &txn);
+    if (status)
+        return status;
+    status = lmdb.cursor_open(txn, 0, &cursor);
+    if (!status) {
+        while (!(status = lmdb.cursor_get(cursor, &key, &value, MDB_NEXT))) {
+            size_t count;
+            memcpy(&count, value.mv_data, sizeof count);
+            *pages += count;
+        }
+        lmdb.cursor_close(cursor);
+    }
+    lmdb.txn_abort(txn);
+    return status == MDB_NOTFOUND ? 0 : status;
+}
+
+#endif

@@ -1,0 +1,525 @@
+# Gathering, and the two writers.
+
+cdef class CommitListener:
+    cdef int committed(self, uint64_t token, int status) except -1:
+        raise NotImplementedError
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+cdef class Callback(CommitListener):
+    """Calls a Python function with the status; for cold operations."""
+    cdef object function
+
+    def __cinit__(self, function):
+        self.function = function
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        self.function(status)
+        return 0
+
+
+cdef class Writer:
+    """Gathers operations into batches; subclasses make them durable."""
+
+    def __cinit__(self, *args, size_t max_bytes=DEFAULT_BATCH_BYTES, uint32_t max_units=DEFAULT_BATCH_UNITS, **kwargs):
+        self._max_bytes = max_bytes
+        self._max_units = max_units
+        self._settling = []
+        self._next_number[0] = self._next_number[1] = 1
+        memset(&self._stats, 0, sizeof(self._stats))
+        self._current = <Batch*>calloc(1, sizeof(Batch))
+        if self._current == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        batch_free(self._current)
+        batch_free(self._spare)
+
+    # -- gathering
+
+    cdef int _check(self) except -1:
+        if self.failed:
+            raise StoreError("the store has failed and accepts nothing more")
+        if self._closed:
+            raise StoreError("the store is closed")
+        return 0
+
+    cdef int _room(self) except -1:
+        # Between units, a full batch goes to the disk, so that a big one never holds up small ones for long.
+        cdef BatchFields* batch = <BatchFields*>self._current
+        self._check()
+        if self._depth == 0 and (batch.bytes >= self._max_bytes or batch.units >= self._max_units):
+            self._seal()
+        if self._depth == 0:
+            (<BatchFields*>self._current).units += 1
+        return 0
+
+    cpdef int begin_unit(self) except -1:
+        self._room()
+        self._depth += 1
+        return 0
+
+    cpdef int end_unit(self) except -1:
+        if self._depth == 0:
+            raise RuntimeError("end_unit without begin_unit")
+        self._depth -= 1
+        return 0
+
+    cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
+                 object body, int flags) except -1:
+        self._room()
+        if key_len == 0 or key_len > 511 or not 0 <= table < TABLE_COUNT:
+            raise ValueError("a key has 1 to 511 bytes, and the table must exist")
+        if body is None:
+            if batch_op(self._current, OP_PUT, table, flags & PUT_APPEND, key, key_len, head, head_len, NULL, 0) < 0:
+                PyErr_NoMemory()
+            return 0
+        if batch_hold(self._current, <bytes?>body) < 0 or batch_op(
+            self._current, OP_PUT, table, flags & PUT_APPEND, key, key_len, head, head_len,
+            PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body),
+        ) < 0:
+            PyErr_NoMemory()
+        return 0
+
+    cdef int delete(self, int table, const uint8_t* key, size_t key_len) except -1:
+        self._room()
+        if key_len == 0 or key_len > 511 or not 0 <= table < TABLE_COUNT:
+            raise ValueError("a key has 1 to 511 bytes, and the table must exist")
+        if batch_op(self._current, OP_DELETE, table, 0, key, key_len, NULL, 0, NULL, 0) < 0:
+            PyErr_NoMemory()
+        return 0
+
+    cpdef int put_content(self, uint64_t content_id, bytes packet) except -1:
+        cdef uint8_t key[CONTENT_KEY_SIZE]
+        cdef uint8_t version = CONTENT_VERSION
+        cdef const char* data
+        cdef size_t left, part
+        cdef uint16_t chunk = 0
+        cdef bint append = content_id > self._last_content
+        if packet is None or len(packet) >= <Py_ssize_t>65535 * CHUNK_BYTES:
+            raise ValueError("content must be bytes of a size that chunks can number")
+        self._room()
+        data = PyBytes_AS_STRING(packet)
+        left = PyBytes_GET_SIZE(packet)
+        if append:
+            self._last_content = content_id
+        if batch_hold(self._current, packet) < 0:
+            PyErr_NoMemory()
+        part = left if left <= WHOLE_BYTES else CHUNK_BYTES
+        while True:
+            if part > left:
+                part = left
+            content_key(key, content_id, chunk)
+            if batch_op(self._current, OP_PUT, TABLE_CONTENT, append, key, sizeof(key), &version, 1, data, part) < 0:
+                PyErr_NoMemory()
+            data += part
+            left -= part
+            chunk += 1
+            if left == 0:
+                return 0
+
+    cpdef int delete_content(self, uint64_t content_id, uint32_t size) except -1:
+        cdef uint8_t key[CONTENT_KEY_SIZE]
+        cdef uint32_t chunk, chunks = 1
+        self._room()
+        if size > WHOLE_BYTES:
+            chunks = <uint32_t>((<uint64_t>size + CHUNK_BYTES - 1) // CHUNK_BYTES)
+        for chunk in range(chunks):
+            content_key(key, content_id, <uint16_t>chunk)
+            if batch_op(self._current, OP_DELETE, TABLE_CONTENT, 0, key, sizeof(key), NULL, 0, NULL, 0) < 0:
+                PyErr_NoMemory()
+        return 0
+
+    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record) except -1:
+        cdef uint8_t key[POSITION_KEY_SIZE]
+        self._room()
+        position_key(key, queue, lookup_id)
+        if batch_op(self._current, OP_PUT, TABLE_POSITION, 0, key, sizeof(key), <const uint8_t*>record,
+                    sizeof(PositionRecord), NULL, 0) < 0:
+            PyErr_NoMemory()
+        return 0
+
+    cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1:
+        cdef uint8_t key[POSITION_KEY_SIZE]
+        self._room()
+        position_key(key, queue, lookup_id)
+        if batch_op(self._current, OP_DELETE, TABLE_POSITION, 0, key, sizeof(key), NULL, 0, NULL, 0) < 0:
+            PyErr_NoMemory()
+        return 0
+
+    cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint ride) except? 0:
+        cdef int which = table - TABLE_FEED
+        cdef Pack* pack
+        cdef uint64_t number
+        if not 0 <= which < 2:
+            raise ValueError("only the feed and the history are packed")
+        self._check()
+        pack = &(<BatchFields*>self._current).packs[which]
+        if length == 0 or length > 0xFFFF or (pack.count and pack.entry_size != length):
+            raise ValueError("the entries of a table have one length, from 1 to 65535")
+        if batch_entry(self._current, which, entry, length, ride) < 0:
+            PyErr_NoMemory()
+        number = self._next_number[which]
+        self._next_number[which] += 1
+        return number
+
+    cdef int notify(self, CommitListener listener, uint64_t token) except -1:
+        self._check()
+        if batch_notice(self._current, listener, token) < 0:
+            PyErr_NoMemory()
+        return 0
+
+    # -- the same for Python callers (cold operations, tests)
+
+    def put_record(self, int table, bytes key not None, bytes value not None):
+        """Puts one record; the value is copied later, so it must not change (bytes never do)."""
+        return self.put(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key), NULL, 0, value, 0)
+
+    def delete_record(self, int table, bytes key not None):
+        """Deletes one record; one that is not there is no error."""
+        return self.delete(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key))
+
+    def add_entry(self, int table, bytes entry not None, bint ride=False):
+        """Appends to the feed or the history; returns the number it gets if no earlier commit fails."""
+        return self.append_entry(table, <const uint8_t*>PyBytes_AS_STRING(entry), len(entry), ride)
+
+    def when_durable(self, function):
+        """Calls function(status) on the loop when the current batch has ended."""
+        self.notify(Callback(function), 0)
+
+    # -- to the disk and back
+
+    cdef int _seal(self) except -1:
+        cdef Batch* batch = self._current
+        cdef BatchFields* fields = <BatchFields*>batch
+        cdef Batch* fresh = self._spare
+        if fresh == NULL:
+            fresh = <Batch*>calloc(1, sizeof(Batch))
+            if fresh == NULL:
+                PyErr_NoMemory()
+        self._spare = NULL
+        self._current = fresh
+        self._flying_bytes += fields.bytes
+        self._flying_units += fields.units
+        self._start(batch)
+        return 0
+
+    cpdef int submit(self) except -1:
+        if self._depth:
+            raise RuntimeError("submit inside a unit")
+        if self._busy() or self._closed:
+            return 0
+        if self.before_seal is not None:
+            self.before_seal()
+        if (<BatchFields*>self._current).pressing and not self._busy():
+            self._seal()
+        return 0
+
+    def flush(self):
+        """Like submit, for entries that ride as well."""
+        if not self._closed and not batch_empty(self._current):
+            (<BatchFields*>self._current).pressing = True
+        self.submit()
+
+    cpdef int complete(self) except -1:
+        cdef Batch* batch = self._take()
+        while batch != NULL:
+            self._tell(batch)
+            batch = self._take()
+        # The next batch goes out before Python code runs for this one.
+        if self._depth == 0:
+            self.submit()
+        self._settle()
+        return 0
+
+    cdef int _tell(self, Batch* batch) except -1:
+        cdef BatchFields* fields = <BatchFields*>batch
+        cdef CommitListener listener
+        cdef size_t i
+        cdef int status = fields.status
+        stats_add(&self._stats, batch)
+        self._flying_bytes -= fields.bytes
+        self._flying_units -= fields.units
+        if status and not status_is_space(status) and not self.failed:
+            self.failed = True
+            if self.on_failure is not None:
+                self.on_failure(status)
+        for i in range(fields.notice_count):
+            listener = <CommitListener>fields.notices[i].listener
+            try:
+                listener.committed(fields.notices[i].token, status)
+            except Exception as error:
+                self._fault = self._fault or error
+            if not listener._settling:
+                listener._settling = True
+                self._settling.append(listener)
+        batch_clear(batch)
+        if self._spare == NULL:
+            self._spare = batch
+        else:
+            batch_free(batch)
+        return 0
+
+    cdef int _settle(self) except -1:
+        cdef CommitListener listener
+        cdef list settling = self._settling
+        if settling:
+            self._settling = []
+            for listener in settling:
+                listener._settling = False
+                try:
+                    listener.settled()
+                except Exception as error:
+                    self._fault = self._fault or error
+        if self._fault is not None:
+            error, self._fault = self._fault, None
+            raise error
+        return 0
+
+    cdef int _start(self, Batch* batch) except -1:
+        raise NotImplementedError
+
+    cdef Batch* _take(self):
+        return NULL
+
+    cdef bint _busy(self):
+        return False
+
+    # -- figures
+
+    @property
+    def busy(self):
+        """True while a batch is on its way to the disk."""
+        return bool(self._busy())
+
+    @property
+    def pending_bytes(self):
+        """Bytes gathered or on their way that are not durable yet: what back-pressure looks at."""
+        return (<BatchFields*>self._current).bytes + self._flying_bytes
+
+    @property
+    def pending_units(self):
+        """Units gathered or on their way."""
+        return (<BatchFields*>self._current).units + self._flying_units
+
+    @property
+    def pending_ops(self):
+        """Operations of the gathering batch."""
+        return (<BatchFields*>self._current).op_count
+
+    @property
+    def pressing(self):
+        """True when the gathering batch holds something that may not wait for a later commit."""
+        return bool((<BatchFields*>self._current).pressing)
+
+    @property
+    def oldest_age_ns(self):
+        """Age of the first thing in the gathering batch, 0 when it is empty."""
+        cdef uint64_t first = (<BatchFields*>self._current).first_ns
+        return monotonic_ns() - first if first else 0
+
+    def next_entry(self, int table):
+        """The number that the next entry gets if no earlier commit fails."""
+        if table not in (TABLE_FEED, TABLE_HISTORY):
+            raise ValueError("only the feed and the history are packed")
+        return self._next_number[table - TABLE_FEED]
+
+    def statistics(self):
+        """Counters since the start; histograms are lists whose i-th number counts values in [2^(i-1), 2^i)."""
+        cdef StatsFields* stats = <StatsFields*>&self._stats
+        return {
+            "batches": stats.batches,
+            "failed_batches": stats.failed_batches,
+            "units": stats.units,
+            "operations": stats.operations,
+            "bytes": stats.bytes,
+            "missing_deletes": stats.missing,
+            "commit_us_total": stats.commit_ns_total // 1000,
+            "commit_us_max": stats.commit_ns_max // 1000,
+            "wait_us_total": stats.wait_ns_total // 1000,
+            "commit_us": [stats.commit_histogram[i] for i in range(32)],
+            "units_per_batch": [stats.unit_histogram[i] for i in range(16)],
+        }
+
+
+cdef class LmdbWriter(Writer):
+    """Commits on a native thread. The loop watches `fileno()` and calls `complete()`."""
+
+    def __cinit__(self, LmdbTables tables not None, *, feed_number=None, history_number=None, **kwargs):
+        self._tables = tables
+        self._next_number[0] = feed_number or tables.next_number(TABLE_FEED)
+        self._next_number[1] = history_number or tables.next_number(TABLE_HISTORY)
+        self._last_content = tables.last_content()
+        self._thread = writer_start(&tables._store, self._next_number)
+        if self._thread == NULL:
+            raise StoreError("cannot start the writer thread")
+        tables._users += 1
+
+    def __dealloc__(self):
+        cdef Batch* batch
+        if self._thread == NULL:
+            return
+        if not self._closed:
+            writer_stop(self._thread)
+            self._tables._users -= 1
+        batch = writer_take(self._thread)
+        while batch != NULL:
+            batch_free(batch)
+            batch = writer_take(self._thread)
+        writer_free(self._thread)
+
+    cdef int _start(self, Batch* batch) except -1:
+        writer_give(self._thread, batch)
+        return 0
+
+    cdef Batch* _take(self):
+        return writer_take(self._thread)
+
+    cdef bint _busy(self):
+        return writer_busy(self._thread) != 0
+
+    cpdef int complete(self) except -1:
+        drain_event((<WriterFields*>self._thread).event_fd)
+        return Writer.complete(self)
+
+    def fileno(self):
+        """Readable when `complete` has something to do."""
+        return (<WriterFields*>self._thread).event_fd
+
+    def close(self):
+        """Commits what was gathered, tells its listeners, ends the thread; closing twice is fine."""
+        if self._closed:
+            return
+        if not self.failed and not batch_empty(self._current):
+            self._seal()
+        self._closed = True
+        with nogil:
+            writer_stop(self._thread)
+        self._tables._users -= 1
+        self.complete()
+
+
+cdef class MemoryWriter(Writer):
+    """For tests and simulators: a batch becomes durable when `complete_one` is called, and can be told to fail."""
+
+    def __cinit__(self, MemoryTables tables=None, **kwargs):
+        self.tables = MemoryTables() if tables is None else tables
+        self._next_number[0] = self.tables.next_number(TABLE_FEED)
+        self._next_number[1] = self.tables.next_number(TABLE_HISTORY)
+        self._last_content = self.tables.last_content()
+
+    def __dealloc__(self):
+        self._drop()
+
+    cdef int _drop(self):
+        cdef Batch* batch
+        batch = list_pop(&self._flying)
+        while batch != NULL:
+            batch_free(batch)
+            batch = list_pop(&self._flying)
+        batch = list_pop(&self._done)
+        while batch != NULL:
+            batch_free(batch)
+            batch = list_pop(&self._done)
+        return 0
+
+    def fail_call(self, uint64_t nth):
+        """The nth operation from now on (1 is the next) raises StoreError."""
+        self._fail_call = self._calls + nth
+
+    def fail_commit(self, uint64_t nth, int status):
+        """The nth commit from now on (1 is the next) ends with `status` and keeps nothing."""
+        self._fail_commit = self._commits + nth
+        self._fail_status = status
+
+    cdef int _check(self) except -1:
+        Writer._check(self)
+        self._calls += 1
+        if self._calls == self._fail_call:
+            raise StoreError("refused by the test")
+        return 0
+
+    cdef int _start(self, Batch* batch) except -1:
+        (<BatchFields*>batch).taken_ns = (<BatchFields*>batch).first_ns
+        (<BatchFields*>batch).done_ns = (<BatchFields*>batch).first_ns
+        list_push(&self._flying, batch)
+        return 0
+
+    cdef Batch* _take(self):
+        return list_pop(&self._done)
+
+    cdef bint _busy(self):
+        return self._flying.head != NULL
+
+    @property
+    def flying(self):
+        """True while a sealed batch waits for complete_one."""
+        return self._flying.head != NULL
+
+    def complete_one(self, int status=0):
+        """Ends the oldest sealed batch, with its listeners told; False when there is none."""
+        cdef Batch* batch = list_pop(&self._flying)
+        if batch == NULL:
+            return False
+        self._commits += 1
+        if self._commits == self._fail_commit:
+            status = self._fail_status
+        if self.failed:
+            status = status or MDB_CORRUPTED
+        (<BatchFields*>batch).status = status
+        if status == 0:
+            self._apply(batch)
+        list_push(&self._done, batch)
+        self.complete()
+        return True
+
+    def complete_all(self, int status=0):
+        """Submits and ends batches until nothing is left to do."""
+        self.submit()
+        while self.complete_one(status):
+            pass
+
+    def crash(self):
+        """What a new process finds: the durable tables. This writer accepts nothing more and tells nobody."""
+        self._drop()
+        batch_clear(self._current)
+        self._closed = True
+        return self.tables
+
+    def close(self):
+        """Commits what was gathered and tells its listeners."""
+        if self._closed:
+            return
+        if not batch_empty(self._current):
+            self._seal()
+        while self.complete_one():
+            pass
+        self._closed = True
+
+    cdef int _apply(self, Batch* batch) except -1:
+        cdef BatchFields* fields = <BatchFields*>batch
+        cdef Op* op
+        cdef Pack* pack
+        cdef size_t i
+        cdef const char* at
+        cdef dict table
+        for i in range(fields.op_count):
+            op = &fields.ops[i]
+            at = <const char*>fields.arena + op.at
+            table = self.tables.tables[op.table]
+            key = at[:op.key_len]
+            if op.kind == OP_DELETE:
+                table.pop(key, None)
+            else:
+                at += op.key_len
+                table[key] = at[:op.head_len] + (op.body[:op.body_len] if op.body_len else b"")
+        for i in range(2):
+            pack = &fields.packs[i]
+            if pack.count:
+                pack_close(pack)
+                table = self.tables.tables[TABLE_FEED + i]
+                number = self.tables.next_number(TABLE_FEED + <int>i)
+                table[number.to_bytes(8, "big")] = (<char*>pack.data)[:pack.used]
+        return 0
