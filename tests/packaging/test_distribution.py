@@ -16,7 +16,8 @@ VERSIONS = ("3.11", "3.12", "3.13")
 # Imports every module of the package, the compiled ones included.
 IMPORT_ALL = """
 import importlib, pkgutil, msmq_fast, msmq_fast._native
-names = [module.name for module in pkgutil.walk_packages(msmq_fast.__path__, "msmq_fast.")]
+found = [module.name for module in pkgutil.walk_packages(msmq_fast.__path__, "msmq_fast.")]
+names = [name for name in found if not name.endswith(".__main__")]
 for name in names:
     importlib.import_module(name)
 native = [name for name in names if name.startswith("msmq_fast._native.")]
