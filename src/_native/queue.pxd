@@ -1,9 +1,11 @@
 # One queue of the queue manager: its position list, its accounting, and the store mutations of its operations.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport CommitListener, Reader, ReadListener, Writer
+from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, ReadListener, Writer
 from msmq_fast._native.framing cimport UserMessage
-from msmq_fast._native.positions cimport PositionList
+from msmq_fast._native.positions cimport PositionList, Slot
+from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.wheel cimport TimerWheel
 
 
 cdef enum EnqueueResult:
@@ -12,29 +14,117 @@ cdef enum EnqueueResult:
     MACHINE_QUOTA = 2           # DM-096: throttled, or the queue manager's quota
     EXPIRED = 3                 # DM-098
     ENQUEUED_PENDING = 4        # recoverable: `origin.committed(token, status)` follows when durable
+    QUEUE_GONE = 5              # the queue was deleted
+
+
+cdef enum Owner:
+    # Owners of locks; sessions and subscriptions take numbers from OWNER_FIRST on (Ledger.new_owner).
+    OWNER_NONE = 0
+    OWNER_STORE = 1             # a plain receive whose removal is not durable yet
+    OWNER_DAMAGED = 2           # its body could not be read from the store
+    OWNER_FIRST = 16
+
+
+cdef struct Doomed:
+    uint64_t key, content_id
+    uint32_t queue, size
+
+
+cdef class Received:
+    """A message handed out (DM-118)."""
+    cdef readonly uint64_t lookup_id, arrival_seq
+    cdef readonly uint64_t content_id
+    cdef readonly uint64_t arrived_us
+    cdef readonly bytes packet
+    cdef readonly uint32_t abort_count, move_count
 
 
 cdef class Ledger:
     """What all queues of one queue manager share: the sequence, the quotas, the body cache, the time, the store."""
     cdef public Writer writer
     cdef public Reader reader
-    cdef uint64_t sequence                  # last SequentialID given out (DM-099); also the arrival sequence
-    cdef uint64_t sequence_limit            # reserved durably up to here (DU-18)
-    cdef uint64_t bytes, quota_bytes        # DM-096
-    cdef uint64_t cached_bytes, cache_limit
-    cdef bint throttled
-    cdef bint feed
-    cdef uint32_t now_s                     # Unix seconds, wall clock; set by tick()
-    cdef uint64_t now_us                    # Unix microseconds, wall clock
+    cdef public uint64_t sequence           # last SequentialID given out (DM-099); also the arrival sequence
+    cdef public uint64_t sequence_limit     # reserved durably up to here (DU-18)
+    cdef public uint64_t bytes, quota_bytes     # DM-096
+    cdef public uint64_t cached_bytes, cache_limit
+    cdef public bint throttled
+    cdef public bint feed
+    cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
+    cdef readonly uint64_t now_us           # Unix microseconds, wall clock
+    cdef public object reserve              # called with the new limit when the sequence runs low
+    cdef public object wake                 # called when a queue with waiting readers got something, once until serve()
+    cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
+    cdef readonly TimerWheel wheel
+    cdef bint _reserving
+    cdef dict _cores
+    cdef list _dirty
+    cdef uint8_t _guid[16]
+    cdef uint32_t _last_owner
+    cdef Doomed* _doomed
+    cdef size_t _doomed_count, _doomed_capacity
+    cdef uint64_t next_sequence(self) except 0
+    cdef int doom(self, uint32_t queue, uint64_t key, uint64_t content_id, uint32_t size) except -1
+    cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1
 
 
 cdef class QueueCore(CommitListener):
     cdef readonly uint32_t ordinal
     cdef readonly PositionList positions
-    cdef Ledger ledger
-    cdef uint64_t quota_bytes
+    cdef readonly Ledger ledger
+    cdef public uint64_t quota_bytes
+    cdef readonly bint outgoing             # TTRQ counts here
+    cdef readonly uint64_t bytes            # TotalBytes (Q-21): of messages that are not pending
+    cdef readonly uint64_t used_bytes       # what the quota counts: pending ones too
+    cdef readonly uint64_t messages         # number of messages that are not pending
+    cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
+    cdef readonly bint gone                 # deleted
+    cdef public bint interested             # somebody waits: call `ready` when something becomes available
+    cdef public object ready                # called without arguments, at most once per batch and tick
+    cdef bint _dirty
+    cdef uint32_t _fetching
+    cdef uint32_t _consumed
+    cdef object _fetcher
     # `packet` is the UserMessage packet without SessionHeader, its SH flag clear; `m` describes it.
-    # A recoverable message becomes available, and `origin` is told, when it is durable.
+    # A recoverable message becomes available, and `origin` (if not None) is told, when it is durable.
     # remember=1 also writes the message id to the duplicate history in the same commit.
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
                      bint remember) except -1
+    # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
+    cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
+    cdef int mark(self) except -1
+    cdef Received _received(self, Slot* slot)
+    cdef int _count(self, Slot* slot) except -1
+    cdef int _drop(self, Slot* slot) except -1
+    cdef int _erase(self, Slot* slot, int event) except -1
+    cdef int _available(self, Slot* slot) except -1
+    cdef int _arm(self, Slot* slot) except -1
+    cdef int _expire(self, Slot* slot) except -1
+    cdef int _fetched(self, uint64_t key, object body, int status) except -1
+    cdef int _read_ahead(self) except -1
+    cdef int _receive_one(self, Slot* slot, Received received, sink) except -1
+    cdef int _doom(self, Slot* slot) except -1
+    cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
+    cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1
+
+
+cdef class Delivery(CommitListener):
+    """One plain bulk receive: removed in the current batch, handed to the sink when that is durable."""
+    cdef QueueCore _core
+    cdef list _messages
+    cdef object _sink
+    cdef int _status
+
+
+cdef class Confirmation(CommitListener):
+    """Calls its sink with the status when the batch in which it was registered is durable."""
+    cdef object _sink
+
+
+cdef class Loader(PositionVisitor):
+    """Rebuilds the position lists from the stored positions (REC-04, REC-07, REC-08)."""
+    cdef Ledger _ledger
+    cdef QueueCore _core
+    cdef uint32_t _queue
+    cdef uint64_t _purged
+    cdef dict _purges
+    cdef readonly uint64_t positions, bytes, highest_sequence, doomed

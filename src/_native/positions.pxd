@@ -1,0 +1,73 @@
+# The MessagePositionList of one queue: eight priority bands of sorted slots. Knows nothing of the store.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef enum State:
+    STATE_DELETED = 0           # a tombstone, dropped by the next compaction
+    STATE_AVAILABLE = 1
+    STATE_LOCKED = 2            # `owner` says by whom
+    STATE_PENDING = 3           # enqueued, not yet durable or not yet committed
+    STATE_PURGE_PENDING = 4     # was locked when the queue was purged
+
+cdef enum Flag:
+    FLAG_RECOVERABLE = 1        # stored
+    FLAG_TRANSACTIONAL = 2
+    FLAG_PEEK_WHEN_LOCKED = 4   # AllowPeekWhenLocked
+    FLAG_EXPIRE_WHEN_UNLOCKED = 8
+    FLAG_COUNTED = 16           # part of TotalBytes
+    FLAG_FETCHING = 32          # its body is being read from the store
+    FLAG_REMOVING = 64          # its removal is in a batch that is not durable yet
+    FLAG_CACHED = 128           # its body could be dropped: the store has it
+
+cdef enum:
+    BANDS = 8
+    NO_DEADLINE = 0xFFFFFFFF
+    NO_TIMER = 0xFFFFFFFF
+
+cdef struct Slot:
+    uint64_t key                # LookupIdentifier
+    uint64_t content_id
+    uint64_t arrived            # Unix microseconds
+    PyObject* body              # packet bytes, owned, or NULL: in the store only
+    uint32_t size               # bytes of the packet
+    uint32_t deadline           # Unix seconds, or NO_DEADLINE
+    uint32_t timer              # handle in a TimerWheel, or NO_TIMER
+    uint32_t owner              # who locked it
+    uint32_t abort_count
+    uint32_t move_count
+    uint32_t ordinal            # of the message identifier
+    uint16_t message_class
+    uint8_t state
+    uint8_t flags
+
+cdef struct Band:
+    Slot* slots                 # ring of `capacity` (a power of two) slots
+    uint64_t capacity
+    uint64_t head, tail         # logical indexes; physical = index & (capacity - 1)
+    uint64_t available_hint     # no AVAILABLE slot stands before it
+    uint64_t pending_hint       # no PENDING slot stands before it
+    uint64_t live, available, pending
+
+
+cdef class PositionList:
+    cdef Band _bands[BANDS]
+    cdef readonly uint64_t live         # slots that are not tombstones
+    cdef readonly uint64_t available
+    cdef readonly uint64_t pending
+
+    # Pointers to slots hold until the next insert, remove or compact.
+    cdef Slot* insert(self, uint64_t key, int state) except NULL
+    cdef Slot* find(self, uint64_t key) noexcept nogil
+    cdef Slot* first_available(self) noexcept nogil
+    cdef Slot* first_takeable(self, bint pending) noexcept nogil
+    cdef Slot* last_available(self) noexcept nogil
+    # The first one behind (before) `key`, which need not exist. `states` is a bit set: 1 << STATE_….
+    cdef Slot* following(self, uint64_t key, uint32_t states) noexcept nogil
+    cdef Slot* preceding(self, uint64_t key, uint32_t states) noexcept nogil
+    cdef void set_state(self, Slot* slot, int state) noexcept nogil
+    cdef void set_body(self, Slot* slot, object body)
+    cdef void remove(self, Slot* slot)
+    cdef int _grow(self, Band* band) except -1
+    cdef void _compact(self, Band* band) noexcept nogil

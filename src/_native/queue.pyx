@@ -1,0 +1,1009 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The messages of one queue: enqueue, claim, receive, removal, expiry, accounting and the store mutations of each.
+
+MS-MQDMPR 3.1.7.1.9 (Enqueue Message), 3.1.7.1.10 (Dequeue Message), 3.1.7.1.7 (Purge Queue), 3.1.6.12 (TTBR), states of ST-1 in the
+inventory. Nothing here knows about names, sessions or clients. Everything runs on the event loop.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+cimport cython
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, CommitListener, PositionVisitor, Reader, ReadListener, Writer
+from msmq_fast._native.framing cimport UserMessage, parse_user_message
+from msmq_fast._native.positions cimport (
+    FLAG_CACHED,
+    FLAG_COUNTED,
+    FLAG_EXPIRE_WHEN_UNLOCKED,
+    FLAG_FETCHING,
+    FLAG_PEEK_WHEN_LOCKED,
+    FLAG_RECOVERABLE,
+    FLAG_REMOVING,
+    FLAG_TRANSACTIONAL,
+    NO_DEADLINE,
+    NO_TIMER,
+    STATE_AVAILABLE,
+    STATE_DELETED,
+    STATE_LOCKED,
+    STATE_PENDING,
+    STATE_PURGE_PENDING,
+    PositionList,
+    Slot,
+)
+from msmq_fast._native.record cimport (
+    POSITION_JOURNAL_NEGATIVE,
+    POSITION_JOURNAL_POSITIVE,
+    POSITION_PURGE_PENDING,
+    POSITION_RECOVERABLE,
+    POSITION_TRANSACTIONAL,
+    POSITION_VERSION,
+    FeedEntry,
+    HistoryEntry,
+    PositionRecord,
+)
+from msmq_fast._native.wheel cimport Timer, TimerWheel
+
+cdef enum:
+    INFINITE = 0xFFFFFFFF
+    SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager in a UserMessage packet
+    USER_FLAG_JOURNAL_NEGATIVE = 1 << 8
+    USER_FLAG_JOURNAL_POSITIVE = 1 << 9
+    SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
+    AHEAD_COUNT = 1024          # bodies read ahead of a reader
+    AHEAD_BYTES = 8 << 20
+    AHEAD_STEP = 256            # messages consumed between two looks ahead
+    EVENT_NONE = 0
+    EVENT_SENT = 1              # store/schema.py EventKind
+    EVENT_ARRIVED = 2
+    EVENT_RECEIVED = 3
+    EVENT_REMOVED = 4
+    EVENT_EXPIRED = 5
+    EVENT_PURGED = 7
+    EVENT_ACKED = 10
+
+cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
+SEQUENCE_BLOCK = 1 << 20
+
+
+cdef uint32_t deadline_of(uint32_t sent, uint32_t reach, uint32_t received, bint outgoing) noexcept nogil:
+    """When a message expires where it stands (DA-031): seconds, or NO_DEADLINE."""
+    cdef uint64_t best = NO_DEADLINE
+    if received != INFINITE:
+        best = <uint64_t>sent + received
+    if outgoing and reach != INFINITE and <uint64_t>sent + reach < best:
+        best = <uint64_t>sent + reach
+    return <uint32_t>best if best < NO_DEADLINE else NO_DEADLINE
+
+
+@cython.freelist(1024)
+@cython.no_gc
+cdef class Received:
+    @property
+    def arrived_time(self) -> int:
+        """ArrivalTime, Unix seconds."""
+        return self.arrived_us // 1000000
+
+    @property
+    def priority(self) -> int:
+        """The effective priority: of the queue's order."""
+        return 7 - (self.lookup_id >> 56)
+
+
+cdef class Ledger:
+    """``Ledger(guid, writer, reader)``: `guid` is the queue manager's, 16 bytes as on the wire."""
+
+    def __init__(self, bytes guid, Writer writer, Reader reader):
+        if len(guid) != 16:
+            raise ValueError("a GUID has 16 bytes")
+        memcpy(self._guid, PyBytes_AS_STRING(guid), 16)
+        self.writer = writer
+        self.reader = reader
+        self.quota_bytes = <uint64_t>0xFFFFFFFFFFFFFFFF
+        self.cache_limit = 64 << 20
+        self.feed = True
+        self.wheel = TimerWheel(0)
+        self._cores = {}
+        self._dirty = []
+        self._last_owner = OWNER_FIRST
+
+    def __dealloc__(self):
+        free(self._doomed)
+
+    def tick(self, uint64_t now_us) -> None:
+        """The wall clock, Unix microseconds. To be called at the start of every turn of the loop that does work."""
+        self.now_us = now_us
+        self.now_s = <uint32_t>(now_us // 1000000)
+
+    def new_owner(self) -> int:
+        """A number under which a session or subscription locks positions, not given to another one while it could still matter."""
+        self._last_owner += 1
+        if self._last_owner < OWNER_FIRST:
+            self._last_owner = OWNER_FIRST
+        return self._last_owner
+
+    cdef uint64_t next_sequence(self) except 0:
+        """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
+        if self.sequence >= self.sequence_limit:
+            raise OverflowError("no SequentialID is reserved: the store does not keep up")
+        self.sequence += 1
+        if self.sequence + SEQUENCE_MARGIN > self.sequence_limit and not self._reserving and self.reserve is not None:
+            self._reserving = True
+            self.reserve(self.sequence_limit + SEQUENCE_BLOCK)
+        return self.sequence
+
+    def reserved(self, uint64_t limit) -> None:
+        """The reservation up to `limit` is durable."""
+        self._reserving = False
+        if limit > self.sequence_limit:
+            self.sequence_limit = limit
+
+    cdef int doom(self, uint32_t queue, uint64_t key, uint64_t content_id, uint32_t size) except -1:
+        cdef size_t capacity
+        cdef Doomed* grown
+        cdef Doomed* entry
+        if self._doomed_count == self._doomed_capacity:
+            capacity = self._doomed_capacity * 2 if self._doomed_capacity else 256
+            grown = <Doomed*>realloc(self._doomed, capacity * sizeof(Doomed))
+            if grown == NULL:
+                raise MemoryError("no memory for removals")
+            self._doomed = grown
+            self._doomed_capacity = capacity
+        entry = &self._doomed[self._doomed_count]
+        entry.queue = queue
+        entry.key = key
+        entry.content_id = content_id
+        entry.size = size
+        self._doomed_count += 1
+        return 0
+
+    @property
+    def doomed(self) -> int:
+        """Stored messages of purged or deleted queues that reap() has still to delete."""
+        return self._doomed_count
+
+    def reap(self, size_t limit=1000) -> int:
+        """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left."""
+        cdef Doomed* entry
+        cdef Slot slot
+        if self._doomed_count == 0:
+            return 0
+        self.writer.begin_unit()
+        try:
+            while limit and self._doomed_count:
+                entry = &self._doomed[self._doomed_count - 1]
+                self.writer.delete_position(entry.queue, entry.key)
+                self.writer.delete_content(entry.content_id, entry.size)
+                if self.feed:
+                    memset(&slot, 0, sizeof(slot))
+                    slot.key = entry.key
+                    slot.size = entry.size
+                    self.event(EVENT_PURGED, entry.queue, &slot, False)
+                self._doomed_count -= 1
+                limit -= 1
+        finally:
+            self.writer.end_unit()
+        if self._doomed_count == 0:
+            free(self._doomed)
+            self._doomed = NULL
+            self._doomed_capacity = 0
+        return self._doomed_count
+
+    cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1:
+        """One feed event. The message identifier is zero when the packet is not in memory: arrival_seq names the message."""
+        cdef FeedEntry entry
+        cdef const char* packet
+        memset(&entry, 0, sizeof(entry))
+        entry.kind = <uint8_t>kind
+        entry.message_class = slot.message_class
+        entry.queue = queue
+        entry.arrival_seq = slot.key & SEQUENCE_MASK
+        entry.lookup_id = slot.key
+        entry.time_us = self.now_us
+        entry.ordinal = slot.ordinal
+        entry.size = slot.size
+        if slot.body != NULL:
+            packet = PyBytes_AS_STRING(<object>slot.body)
+            memcpy(entry.source, packet + SOURCE_OFFSET, 16)
+            entry.flags = 0 if memcmp(entry.source, self._guid, 16) == 0 else 1
+        self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), ride)
+        return 0
+
+    def serve(self) -> None:
+        """Call `ready` of every queue that got something since the last call."""
+        cdef QueueCore core
+        while self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for core in dirty:
+                core._dirty = False
+                if core.interested and core.ready is not None:
+                    core.ready()
+
+    def expire(self, uint32_t limit=1000) -> int:
+        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired."""
+        cdef Timer timer
+        cdef QueueCore core
+        cdef Slot* slot = NULL
+        cdef uint32_t fired = 0
+        self.wheel.advance(self.now_s)
+        while fired < limit and self.wheel.pop_due(&timer):
+            fired += 1
+            core = self._cores.get(timer.first)
+            if core is None:
+                continue
+            slot = core.positions.find(timer.second)
+            if slot == NULL:
+                continue
+            slot.timer = NO_TIMER
+            core._expire(slot)
+        return fired
+
+    def next_deadline(self) -> int | None:
+        """Unix seconds, not later than the first message expires; None if none does."""
+        return self.wheel.next_deadline()
+
+    def core(self, uint32_t ordinal) -> "QueueCore | None":
+        """The queue of an ordinal."""
+        return self._cores.get(ordinal)
+
+    def totals(self) -> tuple:
+        """(messages, bytes) of all queues."""
+        cdef QueueCore core
+        cdef uint64_t messages = 0, size = 0
+        for core in self._cores.values():
+            messages += core.messages
+            size += core.bytes
+        return messages, size
+
+
+cdef class BodyFetcher(ReadListener):
+    cdef QueueCore _core
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        return self._core._fetched(token, body, status)
+
+
+cdef class BodyRead(ReadListener):
+    """One packet read from the store for a peek or a lookup, kept by nobody."""
+    cdef Received _received
+    cdef object _sink
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        if status == STATUS_OK:
+            self._received.packet = body
+            self._sink(self._received, STATUS_OK)
+        else:
+            self._sink(None, status)
+        return 0
+
+
+cdef class QueueCore(CommitListener):
+    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False)``: registers itself with the ledger."""
+
+    def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False):
+        cdef BodyFetcher fetcher = BodyFetcher()
+        if ordinal in ledger._cores:
+            raise ValueError("the ordinal is in use")
+        self.ledger = ledger
+        self.ordinal = ordinal
+        self.quota_bytes = quota_bytes
+        self.outgoing = outgoing
+        self.positions = PositionList()
+        fetcher._core = self
+        self._fetcher = fetcher
+        ledger._cores[ordinal] = self
+
+    # ---- arrival
+
+    cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
+                     bint remember) except -1:
+        cdef Ledger ledger = self.ledger
+        cdef Slot* slot = NULL
+        cdef PositionRecord record
+        cdef HistoryEntry entry
+        cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
+        if self.gone:
+            return QUEUE_GONE
+        if (
+            m.time_to_reach_queue != INFINITE and ledger.now_s > m.sent_time
+            and ledger.now_s - m.sent_time > m.time_to_reach_queue
+        ):
+            return EXPIRED
+        if ledger.throttled or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+            return MACHINE_QUOTA
+        if size > self.quota_bytes or self.used_bytes > self.quota_bytes - size:
+            return QUEUE_QUOTA
+        if ledger.sequence >= ledger.sequence_limit:
+            return MACHINE_QUOTA
+        sequence = ledger.next_sequence()
+        slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
+        self.arrived_total += 1
+        if remember:
+            memcpy(entry.source, data + SOURCE_OFFSET, 16)
+            entry.ordinal = m.message_id
+            entry.time_s = ledger.now_s
+        if not recoverable:
+            if remember:
+                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), True)
+            if ledger.feed:
+                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, True)
+            self._count(slot)
+            if self.interested:
+                self.mark()
+            return ENQUEUED
+        describe(&record, slot, m, data)
+        ledger.writer.begin_unit()
+        try:
+            ledger.writer.put_position(self.ordinal, slot.key, &record)
+            ledger.writer.put_content(sequence, packet)
+            if remember:
+                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
+            if ledger.feed:
+                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
+            ledger.writer.notify(self, slot.key)
+            if origin is not None:
+                ledger.writer.notify(origin, token)
+        finally:
+            ledger.writer.end_unit()
+        return ENQUEUED_PENDING
+
+    cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
+        """A slot for a packet, within the quotas' accounts: pending if it has to be stored."""
+        cdef bint transactional = m.transaction_offset != 0
+        cdef bint recoverable = transactional or m.delivery == 1
+        cdef Slot* slot = self.positions.insert(key, STATE_PENDING if recoverable else STATE_AVAILABLE)
+        slot.content_id = content_id
+        slot.arrived = arrived
+        slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
+        slot.ordinal = m.message_id
+        slot.message_class = m.message_class
+        slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
+        slot.deadline = deadline_of(m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing)
+        self.positions.set_body(slot, packet)
+        self.used_bytes += slot.size
+        self.ledger.bytes += slot.size
+        self._arm(slot)
+        return slot
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        """A recoverable message became durable, or could not be stored."""
+        cdef Slot* slot = self.positions.find(token)
+        if slot == NULL:
+            return 0
+        if status != STATUS_OK:
+            self._drop(slot)
+        elif slot.state == STATE_PENDING:
+            self._available(slot)
+        return 0
+
+    cdef int settled(self) except -1:
+        if self.interested and self.positions.available and self.ready is not None:
+            self.ready()
+        return 0
+
+    cdef int _available(self, Slot* slot) except -1:
+        """PENDING or LOCKED -> AVAILABLE, or gone if its time was over meanwhile (ST-1)."""
+        cdef Ledger ledger = self.ledger
+        self._count(slot)
+        slot.owner = OWNER_NONE
+        self.positions.set_state(slot, STATE_AVAILABLE)
+        if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
+            self._expire(slot)
+        return 0
+
+    cdef int _count(self, Slot* slot) except -1:
+        """Adds a message to TotalBytes, once (DA-023); from now on the store could give its body back."""
+        if slot.flags & FLAG_COUNTED:
+            return 0
+        slot.flags |= FLAG_COUNTED
+        self.bytes += slot.size
+        self.messages += 1
+        if slot.flags & FLAG_RECOVERABLE and slot.body != NULL:
+            if self.ledger.cached_bytes + slot.size > self.ledger.cache_limit and slot.state != STATE_LOCKED:
+                self.positions.set_body(slot, None)
+            else:
+                slot.flags |= FLAG_CACHED
+                self.ledger.cached_bytes += slot.size
+        return 0
+
+    cdef int _arm(self, Slot* slot) except -1:
+        if slot.deadline != NO_DEADLINE:
+            slot.timer = self.ledger.wheel.start(slot.deadline, self.ordinal, slot.key)
+        return 0
+
+    cdef int mark(self) except -1:
+        """Something became available while somebody waits: `ready` is called by the next Ledger.serve()."""
+        if not self._dirty:
+            self._dirty = True
+            self.ledger._dirty.append(self)
+            if len(self.ledger._dirty) == 1 and self.ledger.wake is not None:
+                self.ledger.wake()
+        return 0
+
+    # ---- removal
+
+    cdef int _drop(self, Slot* slot) except -1:
+        """Takes a slot out of the list and of every account."""
+        cdef Ledger ledger = self.ledger
+        if slot.timer != NO_TIMER:
+            ledger.wheel.stop(slot.timer)
+        if slot.flags & FLAG_COUNTED:
+            self.bytes -= slot.size
+            self.messages -= 1
+        if slot.flags & FLAG_CACHED:
+            ledger.cached_bytes -= slot.size
+        self.used_bytes -= slot.size
+        ledger.bytes -= slot.size
+        self.positions.remove(slot)
+        return 0
+
+    cdef int _erase(self, Slot* slot, int event) except -1:
+        """Message Position Deleted: out of the list, and out of the store with the current batch."""
+        cdef Ledger ledger = self.ledger
+        cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+        if recoverable:
+            ledger.writer.begin_unit()
+        try:
+            if recoverable and not slot.flags & FLAG_REMOVING:
+                ledger.writer.delete_position(self.ordinal, slot.key)
+                ledger.writer.delete_content(slot.content_id, slot.size)
+            if ledger.feed and event:
+                ledger.event(event, self.ordinal, slot, not recoverable)
+        finally:
+            if recoverable:
+                ledger.writer.end_unit()
+        self.removed_total += 1
+        return self._drop(slot)
+
+    cdef int _expire(self, Slot* slot) except -1:
+        """TimeToBeReceived or TimeToReachQueue is over (DM-213, ST-1)."""
+        if slot.state == STATE_AVAILABLE:
+            self.expired_total += 1
+            return self._erase(slot, EVENT_EXPIRED)
+        slot.flags |= FLAG_EXPIRE_WHEN_UNLOCKED
+        return 0
+
+    cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
+        cdef size_t number, removed = 0
+        cdef Slot* slot = NULL
+        self.ledger.writer.begin_unit()
+        try:
+            for number in range(count):
+                slot = self.positions.find(keys[number])
+                if slot == NULL or slot.owner != owner:
+                    continue
+                if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
+                    continue
+                self._erase(slot, event)
+                removed += 1
+        finally:
+            self.ledger.writer.end_unit()
+        return removed
+
+    def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
+        """Remove what `owner` locked and has got rid of: sent and acknowledged, or delivered and acknowledged.
+
+        Keys that it does not hold are passed over. `sink(status)` is called when the removal is durable. Returns how many were removed.
+        """
+        cdef size_t removed = 0
+        cdef Writer writer = self.ledger.writer
+        writer.begin_unit()
+        try:
+            if keys.shape[0]:
+                removed = self.remove_keys(&keys[0], keys.shape[0], owner, EVENT_ACKED if self.outgoing else EVENT_RECEIVED)
+            if sink is not None:
+                writer.notify(confirmation(sink), 0)
+        finally:
+            writer.end_unit()
+        return removed
+
+    # ---- claims
+
+    def claim(self, uint64_t key, uint32_t owner) -> bool:
+        """Lock an available message for `owner`; False if it is not available."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.state != STATE_AVAILABLE:
+            return False
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = owner
+        return True
+
+    def release(self, const uint64_t[::1] keys not None, uint32_t owner) -> int:
+        """Make what `owner` locked available again at its old place (DM-125). Returns how many became available."""
+        cdef size_t number
+        cdef Slot* slot = NULL
+        cdef int released = 0
+        self.ledger.writer.begin_unit()
+        try:
+            for number in range(keys.shape[0]):
+                slot = self.positions.find(keys[number])
+                if slot == NULL or slot.owner != owner:
+                    continue
+                if slot.state == STATE_PURGE_PENDING:
+                    self._erase(slot, EVENT_PURGED)
+                elif slot.state == STATE_LOCKED:
+                    released += 1
+                    self._available(slot)
+        finally:
+            self.ledger.writer.end_unit()
+        if released and self.interested:
+            self.mark()
+        return released
+
+    def remove(self, uint64_t key, uint32_t owner=OWNER_NONE) -> bool:
+        """Remove one message that is available, or locked by `owner`."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.state == STATE_PENDING or slot.owner != owner:
+            return False
+        self._erase(slot, EVENT_REMOVED)
+        return True
+
+    # ---- delivery
+
+    cdef Received _received(self, Slot* slot):
+        cdef Received received = Received.__new__(Received)
+        received.lookup_id = slot.key
+        received.arrival_seq = slot.key & SEQUENCE_MASK
+        received.content_id = slot.content_id
+        received.arrived_us = slot.arrived
+        received.abort_count = slot.abort_count
+        received.move_count = slot.move_count
+        if slot.body != NULL:
+            received.packet = <bytes>slot.body
+        return received
+
+    def take(self, uint32_t max_count, uint64_t max_bytes, uint32_t owner) -> list:
+        """Lock messages from the front for `owner` and return them (list of Received).
+
+        Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can go on.
+        At least one message is returned whatever its size, if there is one whose packet is in memory.
+        """
+        cdef Slot* slot = NULL
+        cdef list result = []
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        while count < max_count:
+            slot = self.positions.first_takeable(False)
+            if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
+                break
+            self.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = owner
+            size += slot.size
+            count += 1
+            result.append(self._received(slot))
+        self._consumed += count
+        if slot != NULL and (slot.body == NULL or self._consumed >= AHEAD_STEP):
+            self._read_ahead()
+        return result
+
+    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False) -> int:
+        """Receive messages from the front: remove them, and call `sink(list of Received, status)` when that is durable (DU-03).
+
+        Without a recoverable one among them the sink is called before this returns, unless `ordered`: then it is called
+        behind the deliveries that are still under way. With `pending`, messages that are not durable yet are taken too; it is meant
+        for the moment before a batch is sealed. Stops as `take` does. Returns the number of messages taken.
+        If the store fails, the status is not 0 and the messages are where they were.
+        """
+        cdef Slot* slot = NULL
+        cdef Delivery delivery
+        cdef Ledger ledger = self.ledger
+        cdef list result = []
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        cdef bint stored = False
+        ledger.writer.begin_unit()
+        try:
+            while count < max_count:
+                slot = self.positions.first_takeable(pending)
+                if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
+                    break
+                size += slot.size
+                count += 1
+                result.append(self._received(slot))
+                if slot.flags & FLAG_RECOVERABLE:
+                    stored = True
+                    self.positions.set_state(slot, STATE_LOCKED)
+                    slot.owner = OWNER_STORE
+                    slot.flags |= FLAG_REMOVING
+                    ledger.writer.delete_position(self.ordinal, slot.key)
+                    ledger.writer.delete_content(slot.content_id, slot.size)
+                    if ledger.feed:
+                        ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+                else:
+                    self._erase(slot, EVENT_RECEIVED)
+            self._consumed += count
+            if slot != NULL and (slot.body == NULL or self._consumed >= AHEAD_STEP):
+                self._read_ahead()
+            if count and (stored or ordered):
+                delivery = Delivery.__new__(Delivery)
+                delivery._core = self
+                delivery._messages = result
+                delivery._sink = sink
+                ledger.writer.notify(delivery, 0)
+        finally:
+            ledger.writer.end_unit()
+        if count and not (stored or ordered):
+            sink(result, STATUS_OK)
+        return count
+
+    def receive_key(self, uint64_t key, sink) -> bool:
+        """Receive one available message by its key, as receive_bulk; False if it is not available.
+
+        A packet that is not in memory is read first; the message is locked meanwhile.
+        """
+        cdef Slot* slot = self.positions.find(key)
+        cdef BodyRead read
+        cdef Received received
+        if slot == NULL or slot.state != STATE_AVAILABLE:
+            return False
+        received = self._received(slot)
+        if slot.body != NULL:
+            self._receive_one(slot, received, sink)
+            return True
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_STORE
+        read = BodyRead.__new__(BodyRead)
+        read._received = received
+
+        def fetched(Received message, int status):
+            cdef Slot* there = self.positions.find(key)
+            if there == NULL:
+                sink([], -2)
+            elif message is None:
+                there.owner = OWNER_DAMAGED
+                self._report_damage(key, status)
+                sink([], status)
+            else:
+                self._receive_one(there, message, sink)
+
+        read._sink = fetched
+        self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
+        return True
+
+    def _report_damage(self, uint64_t key, int status):
+        if self.ledger.on_read_error is not None:
+            self.ledger.on_read_error(self.ordinal, key, status)
+
+    cdef int _receive_one(self, Slot* slot, Received received, sink) except -1:
+        cdef Delivery delivery
+        cdef Ledger ledger = self.ledger
+        if not slot.flags & FLAG_RECOVERABLE:
+            self._erase(slot, EVENT_RECEIVED)
+            sink([received], STATUS_OK)
+            return 0
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_STORE
+        slot.flags |= FLAG_REMOVING
+        ledger.writer.begin_unit()
+        try:
+            ledger.writer.delete_position(self.ordinal, slot.key)
+            ledger.writer.delete_content(slot.content_id, slot.size)
+            if ledger.feed:
+                ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+            delivery = Delivery.__new__(Delivery)
+            delivery._core = self
+            delivery._messages = [received]
+            delivery._sink = sink
+            ledger.writer.notify(delivery, 0)
+        finally:
+            ledger.writer.end_unit()
+        return 0
+
+    def peek(self, uint64_t key, sink) -> bool:
+        """Call `sink(Received, status)` for a message that is in the list, now if its packet is in memory; False if it is not there."""
+        cdef Slot* slot = self.positions.find(key)
+        cdef BodyRead read
+        if slot == NULL or slot.state == STATE_PENDING:
+            return False
+        received = self._received(slot)
+        if slot.body != NULL:
+            sink(received, STATUS_OK)
+            return True
+        read = BodyRead.__new__(BodyRead)
+        read._received = received
+        read._sink = sink
+        self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
+        return True
+
+    def head_in_memory(self, bint pending=False) -> bool:
+        """Whether the first available message can be handed out without reading the store; if not, reading starts."""
+        cdef Slot* slot = self.positions.first_takeable(pending)
+        if slot == NULL:
+            return False
+        if slot.body == NULL:
+            self._read_ahead()
+            return False
+        return True
+
+    cdef int _read_ahead(self) except -1:
+        """Starts reading the packets of the next available messages."""
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        cdef Slot* slot = self.positions.first_takeable(False)
+        self._consumed = 0
+        while slot != NULL and count < AHEAD_COUNT and size < AHEAD_BYTES:
+            if slot.body == NULL and not slot.flags & FLAG_FETCHING:
+                slot.flags |= FLAG_FETCHING
+                self._fetching += 1
+                self.ledger.reader.fetch(slot.content_id, slot.size, self._fetcher, slot.key)
+            count += 1
+            size += slot.size
+            slot = self.positions.following(slot.key, 1 << STATE_AVAILABLE)
+        return 0
+
+    cdef int _fetched(self, uint64_t key, object body, int status) except -1:
+        cdef Slot* slot = self.positions.find(key)
+        self._fetching -= 1
+        if slot != NULL and slot.flags & FLAG_FETCHING:
+            slot.flags &= ~FLAG_FETCHING
+            if status == STATUS_OK:
+                self.positions.set_body(slot, body)
+                slot.flags |= FLAG_CACHED
+                self.ledger.cached_bytes += slot.size
+            elif slot.state == STATE_AVAILABLE:
+                self.positions.set_state(slot, STATE_LOCKED)
+                slot.owner = OWNER_DAMAGED
+                self._report_damage(key, status)
+        if self.interested:
+            self.mark()
+        return 0
+
+    # ---- whole queues
+
+    def purge(self) -> int:
+        """Remove every available message (DM-092, DM-093, DM-094); stored ones are doomed, see Ledger.reap. Returns how many.
+
+        Locked ones go when they are released; pending ones stay.
+        """
+        cdef Slot* slot = NULL
+        cdef uint64_t removed = 0
+        while True:
+            slot = self.positions.first_takeable(False)
+            if slot == NULL:
+                break
+            self._doom(slot)
+            removed += 1
+        slot = self.positions.following(0, 1 << STATE_LOCKED)
+        while slot != NULL:
+            if slot.owner != OWNER_STORE:
+                self.positions.set_state(slot, STATE_PURGE_PENDING)
+            slot = self.positions.following(slot.key, 1 << STATE_LOCKED)
+        return removed
+
+    def purge_pending(self) -> int:
+        """How many purged messages are still locked."""
+        cdef uint64_t count = 0
+        cdef Slot* slot = self.positions.following(0, 1 << STATE_PURGE_PENDING)
+        while slot != NULL:
+            count += 1
+            slot = self.positions.following(slot.key, 1 << STATE_PURGE_PENDING)
+        return count
+
+    def abandon(self) -> int:
+        """The queue is deleted: everything in it is doomed, it takes nothing more, the ledger forgets it. Returns the number of messages."""
+        cdef uint32_t states = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
+        cdef Slot* slot = NULL
+        cdef uint64_t key = 0, removed = 0
+        self.gone = True
+        self.interested = False
+        self.ready = None
+        slot = self.positions.following(0, states)
+        while slot != NULL:
+            key = slot.key
+            if not slot.flags & FLAG_REMOVING:
+                self._doom(slot)
+                removed += 1
+            slot = self.positions.following(key, states)
+        self.ledger._cores.pop(self.ordinal, None)
+        return removed
+
+    cdef int _doom(self, Slot* slot) except -1:
+        if slot.flags & FLAG_RECOVERABLE:
+            self.ledger.doom(self.ordinal, slot.key, slot.content_id, slot.size)
+        elif self.ledger.feed:
+            self.ledger.event(EVENT_PURGED, self.ordinal, slot, True)
+        self.removed_total += 1
+        return self._drop(slot)
+
+    # ---- by packet
+
+    def enqueue_packets(self, list packets not None, sink=None, bint remember=False) -> tuple:
+        """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
+
+        `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
+        Raises ValueError for a packet that is malformed; then none of them is enqueued.
+        """
+        cdef UserMessage* parsed
+        cdef bytes packet
+        cdef int code, number = 0, result
+        cdef bint stored = False
+        cdef Writer writer = self.ledger.writer
+        cdef list results = [], keys = []
+        if not packets:
+            if sink is not None:
+                sink(STATUS_OK)
+            return results, keys
+        parsed = <UserMessage*>realloc(NULL, len(packets) * sizeof(UserMessage))
+        if parsed == NULL:
+            raise MemoryError("no memory for messages")
+        try:
+            for packet in packets:
+                code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &parsed[number])
+                if code:
+                    raise ValueError(f"not a UserMessage packet (fault {code})")
+                number += 1
+            writer.begin_unit()
+            try:
+                number = 0
+                for packet in packets:
+                    result = self.enqueue(packet, &parsed[number], None, 0, remember)
+                    number += 1
+                    stored = stored or result == ENQUEUED_PENDING
+                    results.append(result)
+                    if result == ENQUEUED or result == ENQUEUED_PENDING:
+                        keys.append(<uint64_t>(7 - effective_priority(&parsed[number - 1])) << 56 | self.ledger.sequence)
+                    else:
+                        keys.append(0)
+                if stored and sink is not None:
+                    writer.notify(confirmation(sink), 0)
+            finally:
+                writer.end_unit()
+        finally:
+            free(parsed)
+        if not stored and sink is not None:
+            sink(STATUS_OK)
+        return results, keys
+
+    def give_back(self, list messages not None) -> None:
+        """Put messages back in their old places that were received for a reader who is gone (DM-119)."""
+        cdef Received received
+        cdef UserMessage m
+        cdef Slot* slot = NULL
+        cdef PositionRecord record
+        cdef Writer writer = self.ledger.writer
+        cdef const char* data
+        cdef bint recoverable
+        if self.gone:
+            return
+        writer.begin_unit()
+        try:
+            for received in messages:
+                data = PyBytes_AS_STRING(received.packet)
+                if self.positions.find(received.lookup_id) != NULL:
+                    continue
+                if parse_user_message(<const uint8_t*>data, PyBytes_GET_SIZE(received.packet), &m):
+                    continue
+                recoverable = m.delivery == 1 or m.transaction_offset != 0
+                slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
+                slot.abort_count = received.abort_count
+                slot.move_count = received.move_count
+                if recoverable:
+                    describe(&record, slot, &m, data)
+                    writer.put_position(self.ordinal, slot.key, &record)
+                    writer.put_content(slot.content_id, received.packet)
+                    writer.notify(self, slot.key)
+                else:
+                    self._count(slot)
+                    if self.interested:
+                        self.mark()
+        finally:
+            writer.end_unit()
+
+    cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1:
+        """A stored position at start: available, its packet on disk."""
+        cdef Slot* slot = self.positions.insert(key, STATE_AVAILABLE)
+        slot.content_id = record.content_id
+        slot.arrived = record.arrived_us
+        slot.size = record.content_bytes
+        slot.ordinal = record.ordinal
+        slot.message_class = record.message_class
+        slot.abort_count = record.abort_count
+        slot.move_count = record.move_count
+        slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
+        slot.deadline = deadline_of(record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing)
+        self.used_bytes += slot.size
+        self.ledger.bytes += slot.size
+        self._count(slot)
+        return self._arm(slot)
+
+
+cdef class Delivery(CommitListener):
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Received received
+        cdef Slot* slot = NULL
+        cdef QueueCore core = self._core
+        self._status = status
+        for received in self._messages:
+            slot = core.positions.find(received.lookup_id)
+            if slot == NULL or not slot.flags & FLAG_REMOVING:
+                continue
+            if status == STATUS_OK:
+                core.removed_total += 1
+                core._drop(slot)
+            else:
+                slot.flags &= ~FLAG_REMOVING
+                core._available(slot)
+        return 0
+
+    cdef int settled(self) except -1:
+        sink, self._sink = self._sink, None
+        sink(self._messages, self._status)
+        return 0
+
+
+cdef class Confirmation(CommitListener):
+    cdef int committed(self, uint64_t token, int status) except -1:
+        sink, self._sink = self._sink, None
+        sink(status)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+cdef Confirmation confirmation(object sink):
+    cdef Confirmation result = Confirmation.__new__(Confirmation)
+    result._sink = sink
+    return result
+
+
+cdef class Loader(PositionVisitor):
+    """``Loader(ledger, purges)``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
+
+    Positions of queues that the ledger does not know are doomed: their queue was deleted.
+    """
+
+    def __init__(self, Ledger ledger, dict purges):
+        self._ledger = ledger
+        self._purges = purges
+
+    cdef int begin_queue(self, uint32_t queue) except -1:
+        self._queue = queue
+        self._core = self._ledger._cores.get(queue)
+        self._purged = self._purges.get(queue, 0)
+        return 0
+
+    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1:
+        cdef uint64_t sequence = lookup_id & SEQUENCE_MASK
+        if sequence > self.highest_sequence:
+            self.highest_sequence = sequence
+        if self._core is None or record.flags & POSITION_PURGE_PENDING or sequence <= self._purged:
+            self.doomed += 1
+            self._ledger.doom(self._queue, lookup_id, record.content_id, record.content_bytes)
+            return 0
+        self.positions += 1
+        self.bytes += record.content_bytes
+        return self._core._restore(lookup_id, record)
+
+
+cdef int effective_priority(const UserMessage* m) noexcept nogil:
+    """A transactional message counts as priority 0 (DM-100)."""
+    return 0 if m.transaction_offset else m.priority & 7
+
+
+cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil:
+    """The stored record of a position."""
+    memset(record, 0, sizeof(record[0]))
+    record.version = POSITION_VERSION
+    record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
+    record.priority = <uint8_t>(7 - (slot.key >> 56))
+    record.wishes = (
+        m.ack_flags
+        | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_FLAG_JOURNAL_NEGATIVE else 0)
+        | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_FLAG_JOURNAL_POSITIVE else 0)
+    )
+    record.message_class = m.message_class
+    record.content_id = slot.content_id
+    record.content_bytes = slot.size
+    record.sent_s = m.sent_time
+    record.arrived_us = slot.arrived
+    record.time_to_reach_queue = m.time_to_reach_queue
+    record.time_to_be_received = m.time_to_be_received
+    memcpy(record.source, packet + SOURCE_OFFSET, 16)
+    record.ordinal = m.message_id
+    record.abort_count = slot.abort_count
+    record.arrival_seq = slot.key & SEQUENCE_MASK
+    record.move_count = slot.move_count
