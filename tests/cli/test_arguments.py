@@ -29,9 +29,9 @@ def test_every_serve_flag_sets_a_key_that_exists() -> None:
 def test_the_contract_of_the_verbs() -> None:
     parse = build_parser().parse_args
     sent = parse(
-        "send DIRECT=OS:b\\private$\\q --body x --label l --priority 7 --recoverable --count 3 --ttrq 5 --ttbr 6"
-        " --journal --deadletter --admin-queue a --ack reach,nack-receive --response-queue r --app-specific 9"
-        " --body-type 8"
+        "send DIRECT=OS:b\\private$\\q --body x --label l --priority 7 --recoverable --count 3"
+        " --ttrq 5 --ttbr 6 --journal --deadletter --admin-queue a --ack reach,nack-receive"
+        " --response-queue r --app-specific 9 --body-type 8"
         f" --extension 0102 --correlation-id {'ab' * 20} --xact --json --endpoint unix:/x".split(" ")
     )
     assert (sent.priority, sent.count, sent.ttrq, sent.ack) == (7, 3, 5.0, {"reach", "nack-receive"})

@@ -30,8 +30,8 @@ class _Committer(Protocol):
 class Pacemaker:
     """Calls `submit` once per loop iteration in which anything happened, `complete` when the disk is done.
 
-    Front ends call `touch` after they fed something in. A callback scheduled while the loop polls runs after all
-    sockets that were readable have been served, so everything that one poll brought shares one batch.
+    Front ends call `touch` after they fed something in. A callback scheduled while the loop polls runs after
+    all sockets that were readable have been served, so everything that one poll brought shares one batch.
     """
 
     def __init__(

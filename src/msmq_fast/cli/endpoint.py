@@ -1,0 +1,37 @@
+"""Where the client verbs find the server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.server.config import Config
+from msmq_fast.server.configload import ConfigError, load
+
+__all__ = ["ENDPOINT_VARIABLE", "configuration", "endpoint"]
+
+ENDPOINT_VARIABLE = "MSMQ_FAST_ENDPOINT"
+CONFIG_VARIABLE = "MSMQ_FAST_CONFIG"
+
+
+def configuration(file: str | None, flags: dict[str, str]) -> Config:
+    """The configuration in force. Raises CommandError with one line for each mistake."""
+    chosen = file or os.environ.get(CONFIG_VARIABLE)
+    try:
+        return load(Path(chosen) if chosen else None, os.environ, flags)
+    except ConfigError as error:
+        lines = "\n".join(str(mistake) for mistake in error.mistakes)
+        raise CommandError(Exit.USAGE, lines) from None
+
+
+def endpoint(arguments: argparse.Namespace) -> str:
+    """--endpoint, else MSMQ_FAST_ENDPOINT, else the Unix socket that the configuration names."""
+    chosen = arguments.endpoint or os.environ.get(ENDPOINT_VARIABLE)
+    if chosen:
+        return str(chosen)
+    path = configuration(None, {"server.data": arguments.data} if arguments.data else {}).app_socket
+    if path is None:
+        raise CommandError(Exit.USAGE, "the configuration has no Unix socket: give --endpoint")
+    return f"unix:{path}"

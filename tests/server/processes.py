@@ -1,0 +1,142 @@
+"""Servers as real processes: start, wait for the ready line, run commands against them, stop or kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+READY_TIMEOUT = 20.0
+
+
+def command(
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    stdin: bytes | None = None,
+    timeout: float = 30,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `msmq-fast` to its end."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "msmq_fast", *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=timeout,
+        env={**inherited, **(environment or {})},
+        check=False,
+    )
+
+
+class Server:
+    """One server process on a data directory of its own."""
+
+    def __init__(
+        self, data: Path, *flags: str, host: str = "127.0.0.1", environment: dict[str, str] | None = None
+    ):
+        self.data = data
+        self.host = host
+        self.flags = flags
+        self.environment = environment or {}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready: dict[str, str] = {}
+        self.log = data.parent / f"{data.name}.log"
+
+    def start(self, timeout: float = READY_TIMEOUT) -> Server:
+        """Start, and return when the ready line is there."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
+        defaults = ["--host", self.host, "--data", str(self.data)]
+        for flag in ("--port", "--ping-port", "--admin-port"):
+            if flag not in self.flags:
+                defaults += [flag, "0"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "msmq_fast", "serve", *defaults, *self.flags],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**inherited, **self.environment},
+            )
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        line, deadline = b"", time.monotonic() + timeout
+        while not line.endswith(b"\n"):
+            line += self.process.stdout.read() or b""
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"no ready line, got {line!r}\n{self.log.read_text()}")
+            time.sleep(0.01)
+        words = line.decode().split()
+        assert words[0] == "ready", line
+        self.ready = dict(word.split("=", 1) for word in words[1:])
+        return self
+
+    def port(self, listener: str) -> int:
+        """The port of the first address of a listener in the ready line."""
+        found = re.search(r":(\d+)(?:,|$)", self.ready[listener])
+        assert found is not None, self.ready
+        return int(found[1])
+
+    def stop(self, timeout: float = 20) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        self._close()
+
+    def _close(self) -> None:
+        if self.process is not None and self.process.stdout is not None:
+            self.process.stdout.close()
+
+    @property
+    def endpoint(self) -> str:
+        return f"unix:{self.data / 'app.sock'}"
+
+    def run(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        """A client verb against this server."""
+        return command(*arguments, environment={"MSMQ_FAST_ENDPOINT": self.endpoint}, stdin=stdin)
+
+    def ok(self, *arguments: str, stdin: bytes | None = None) -> list[Any]:
+        """A client verb with --json that must succeed; its JSON lines."""
+        done = self.run(*arguments, "--json", stdin=stdin)
+        assert done.returncode == 0, (arguments, done)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def messages(self, queue: str, count: int = 100_000) -> list[dict[str, Any]]:
+        """Receive what is there."""
+        done = self.run("receive", queue, "--count", str(count), "--json")
+        assert done.returncode in (0, 4), done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@contextlib.contextmanager
+def data_directory() -> Iterator[Path]:
+    """A directory with a path short enough for a Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="msmq-") as directory:
+        yield Path(directory) / "data"
+
+
+def until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> Any:
+    """Wait until `condition()` is true, and return it."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not come true within {timeout} s"
+        time.sleep(0.02)
