@@ -92,6 +92,10 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "off"
             elif key == "level":
                 sample = "error"
+            elif key == "guid":
+                sample = "557358d1-9150-9595-4997-b6e611ea26c6"
+            elif key == "ack_timeout":
+                sample = "30s"
             elif key == "map_size":
                 sample = "1 GiB"
             assert entry.metadata["kind"].from_text(sample) != default, variable

@@ -52,6 +52,9 @@ class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
     name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
+    guid: str = _key(
+        kinds.GUID, "", "queue-manager GUID to take over when the store is created; empty: a new one"
+    )
     data: Path | None = _key(kinds.PATH, None, "data directory; empty: the user's data directory")  # noqa: RUF009
     host: tuple[str, ...] = _key(
         kinds.TEXTS,
@@ -122,9 +125,8 @@ class MqqbConfig:
     connect_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")
     retry_interval: float = _key(kinds.duration(0.1, 3600), 5.0, "between two attempts to connect")
     idle_timeout: float = _key(kinds.duration(1, 86_400), 300.0, "a session without messages is closed")
-    ack_timeout: float = _key(kinds.duration(0.1, 3600), 120.0, "AckTimeout that this side announces")
-    recoverable_ack_timeout: float = _key(
-        kinds.duration(0.1, 3600), 0.5, "RecoverableAckTimeout that this side announces"
+    ack_timeout: float = _key(
+        kinds.duration(20, 120), 20.0, "a peer that acknowledges nothing for so long is cut off"
     )
 
 
@@ -134,7 +136,7 @@ class LimitsConfig:
 
     connections: int = _key(kinds.integer(1, 1_000_000), 4096, "open MS-MQQB connections")
     sessions_per_address: int = _key(kinds.integer(1, 1_000_000), 256, "open connections from one address")
-    handshake_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "from accept to an open session")
+    handshake_timeout: float = _key(kinds.duration(0.1, 600), 60.0, "from accept to an open session")
     app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
     slow_reader_timeout: float = _key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"

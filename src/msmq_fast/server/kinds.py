@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 __all__ = [
     "FLAG",
+    "GUID",
     "PATH",
     "TEXT",
     "TEXTS",
@@ -89,6 +91,14 @@ def _texts_text(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _guid(value: object) -> str:
+    text = _text(value)
+    try:
+        return str(UUID(text)) if text else ""
+    except ValueError:
+        raise _mismatch("a GUID", value) from None
+
+
 def _path(value: object) -> Path | None:
     text = _text(value)
     return Path(text).expanduser() if text else None
@@ -97,6 +107,7 @@ def _path(value: object) -> Path | None:
 TEXT = Kind("text", _text, _text)
 FLAG = Kind("true or false", _flag, _flag_text)
 TEXTS = Kind("a text or a list of texts", _texts, _texts_text)
+GUID = Kind("a GUID", _guid, _guid)
 PATH = Kind("a path", _path, _path)
 
 
