@@ -12,7 +12,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-SOURCES := $(wildcard src/_native/*.pyx src/_native/*.pxd src/_native/*.h src/_native/*.c)
+SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c))
 
 .PHONY: run test test-long lint bench conformance build clean
 .DELETE_ON_ERROR:
