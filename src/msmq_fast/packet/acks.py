@@ -1,0 +1,108 @@
+"""OrderAck and FinalAck: acknowledgments of transactional messages, end to end (MS-MQQB 2.2.4, 2.2.5)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from msmq_fast.packet.base import NULL_GUID
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.message import Delivery, Message
+from msmq_fast.packet.names import FormatName, NameKind
+
+ORDERING_LABEL = "QM Ordering Ack"
+ORDER_QUEUE = 4  # identifier of the private queue order_queue$ at every computer
+BODY_SIZE = 36
+
+
+def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
+    """Where acknowledgments for messages from a queue manager go: its private id, or `TCP:address` if given."""
+    if address:
+        return FormatName(NameKind.DIRECT, text=rf"TCP:{address}\PRIVATE$\order_queue$")
+    return FormatName(NameKind.PRIVATE, manager, ORDER_QUEUE)
+
+
+@dataclass(slots=True)
+class OrderAck:
+    """A transactional message arrived in order."""
+
+    CLASS: ClassVar[int] = MessageClass.ORDER_ACK
+
+    sequence_ordinal: int
+    sequence_timestamp: int
+    sequence_number: int
+
+    def encode_body(self) -> bytes:
+        """36 bytes, the last 20 zero."""
+        return struct.pack(
+            "<IIII20x",
+            self.sequence_ordinal,
+            self.sequence_timestamp,
+            self.sequence_number,
+            (self.sequence_number - 1) & 0xFFFFFFFF,
+        )
+
+    @classmethod
+    def decode_body(cls, body: bytes) -> OrderAck:
+        """ValueError unless the body has 36 bytes; the last 20 and the previous number are not read."""
+        if len(body) != BODY_SIZE:
+            raise ValueError("the body of an OrderAck has 36 bytes")
+        return cls(*struct.unpack_from("<III", body))
+
+    def message(self, destination: FormatName, source: UUID) -> Message:
+        """The message that carries it: express, priority 0, no time limit (2.2.4)."""
+        return _carrier(destination, source, self.CLASS, self.encode_body(), Delivery.EXPRESS)
+
+
+@dataclass(slots=True)
+class FinalAck:
+    """A transactional message was read or rejected at its destination."""
+
+    sequence_ordinal: int
+    sequence_timestamp: int
+    sequence_number: int
+    previous_number: int
+    source: UUID
+    message_id: int
+    message_class: int = MessageClass.ACK_RECEIVE
+
+    def encode_body(self) -> bytes:
+        """36 bytes."""
+        return struct.pack(
+            "<IIII16sI",
+            self.sequence_ordinal,
+            self.sequence_timestamp,
+            self.sequence_number,
+            self.previous_number,
+            self.source.bytes_le,
+            self.message_id,
+        )
+
+    @classmethod
+    def decode_body(cls, body: bytes, message_class: int) -> FinalAck:
+        """ValueError unless the body has 36 bytes."""
+        if len(body) != BODY_SIZE:
+            raise ValueError("the body of a FinalAck has 36 bytes")
+        ordinal, timestamp, number, previous, source, message_id = struct.unpack("<IIII16sI", body)
+        return cls(ordinal, timestamp, number, previous, UUID(bytes_le=source), message_id, message_class)
+
+    def message(self, destination: FormatName, source: UUID) -> Message:
+        """The message that carries it: recoverable, priority 0, no time limit (2.2.5)."""
+        return _carrier(destination, source, self.message_class, self.encode_body(), Delivery.RECOVERABLE)
+
+
+def _carrier(destination: FormatName, source: UUID, kind: int, body: bytes, delivery: Delivery) -> Message:
+    return Message(
+        body=body,
+        label=ORDERING_LABEL,
+        destination=destination,
+        priority=0,
+        delivery=delivery,
+        message_class=kind,
+        time_to_reach_queue=0xFFFFFFFF,
+        source_machine=source,
+        hash_algorithm=0,
+        encryption_algorithm=0,
+    )

@@ -1,0 +1,52 @@
+"""Message classes (MS-MQMQ 2.2.18.1.6; three values from MC-MQAC 2.2.2.9)."""
+
+from enum import IntEnum
+
+
+class MessageClass(IntEnum):
+    """What a message is. Other values are possible (custom classes) and are kept as plain integers."""
+
+    NORMAL = 0x0000
+    REPORT = 0x0001
+    ACK_REACH_QUEUE = 0x0002
+    ORDER_ACK = 0x00FF
+    ACK_RECEIVE = 0x4000
+    NACK_BAD_DST_Q = 0x8000
+    NACK_DELETED = 0x8001
+    NACK_REACH_QUEUE_TIMEOUT = 0x8002
+    NACK_Q_EXCEED_QUOTA = 0x8003
+    NACK_ACCESS_DENIED = 0x8004
+    NACK_HOP_COUNT_EXCEEDED = 0x8005
+    NACK_BAD_SIGNATURE = 0x8006
+    NACK_BAD_ENCRYPTION = 0x8007
+    NACK_COULD_NOT_ENCRYPT = 0x8008
+    NACK_NOT_TRANSACTIONAL_Q = 0x8009
+    NACK_NOT_TRANSACTIONAL_MSG = 0x800A
+    NACK_UNSUPPORTED_CRYPTO_PROVIDER = 0x800B
+    NACK_SOURCE_COMPUTER_GUID_CHANGED = 0x800C
+    NACK_Q_DELETED = 0xC000
+    NACK_Q_PURGED = 0xC001
+    NACK_RECEIVE_TIMEOUT = 0xC002
+    NACK_RECEIVE_TIMEOUT_AT_SENDER = 0xC003
+    NACK_RECEIVE_REJECTED = 0xC004
+
+
+CUSTOM_MASK = 0xE1FF  # bits that an application's own class may set
+
+
+def message_class(value: int) -> int:
+    """The MessageClass of a wire value, or the value itself where it has no name."""
+    try:
+        return MessageClass(value)
+    except ValueError:
+        return value
+
+
+def is_negative(value: int) -> bool:
+    """A negative acknowledgment."""
+    return bool(value & 0x8000)
+
+
+def about_receiving(value: int) -> bool:
+    """An acknowledgment that speaks of reading the message rather than of its arrival."""
+    return bool(value & 0x4000)

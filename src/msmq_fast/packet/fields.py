@@ -1,0 +1,154 @@
+"""Queue names inside packets: the fields of the UserHeader and how they map to format names (MS-MQMQ 2.2.18.1)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmq_fast.packet.base import need, padded, text_of, utf16z
+from msmq_fast.packet.errors import (
+    IllegalFormatName,
+    PacketFault,
+    PacketFaultCode,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+
+NONE = 0
+SAME_AS_ADMIN = 1  # response queue only
+PRIVATE_ON_SOURCE = 2
+PRIVATE_ON_DESTINATION = 3
+PRIVATE_ON_ADMIN_HOST = 4  # response queue only
+PUBLIC = 5
+PRIVATE_ON_OTHER = 6
+DIRECT = 7
+
+_SIZES = {
+    NONE: 0,
+    SAME_AS_ADMIN: 0,
+    PRIVATE_ON_SOURCE: 4,
+    PRIVATE_ON_DESTINATION: 4,
+    PRIVATE_ON_ADMIN_HOST: 4,
+}
+_SIZES |= {PUBLIC: 16, PRIVATE_ON_OTHER: 20}
+
+
+def direct_wire(text: str) -> bytes:
+    """A DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to 4; IllegalFormatName: too long."""
+    name = utf16z(text)
+    if len(name) > 0xFFFE:
+        raise IllegalFormatName("a direct format name is longer than a packet can say")
+    return padded(struct.pack("<H", len(name)) + name)
+
+
+def direct_text(wire: bytes | memoryview) -> str:
+    """The name, without `DIRECT=`, in a DirectQueueFormatName that was found sound."""
+    count = int.from_bytes(wire[:2], "little")
+    return text_of(bytes(wire[2 : 2 + count]))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueField:
+    """One queue name of a UserHeader: its type value (DQ, AQ or RQ) and its bytes, padding included."""
+
+    kind: int
+    wire: bytes = b""
+
+    @classmethod
+    def decode(cls, kind: int, data: bytes, offset: int) -> tuple[QueueField, int]:
+        """The field of this type at `offset`, and the offset behind it; PacketFault if it does not fit."""
+        if kind == DIRECT:
+            need(data, offset, 2, PacketFaultCode.QUEUE_NAME_SIZE)
+            count = int.from_bytes(data[offset : offset + 2], "little")
+            size = (2 + count + 3) & ~3
+            need(data, offset, size, PacketFaultCode.QUEUE_NAME_SIZE)
+            if count < 2 or count & 1 or data[offset + count : offset + count + 2] != b"\0\0":
+                raise PacketFault(PacketFaultCode.QUEUE_NAME)
+        else:
+            size = _SIZES[kind]
+            need(data, offset, size, PacketFaultCode.QUEUE_NAME_SIZE)
+        return cls(kind, bytes(data[offset : offset + size])), offset + size
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The queue managers that relative names of a packet refer to."""
+
+    source: UUID
+    destination: UUID
+
+
+def destination_field(name: FormatName) -> QueueField:
+    """How a destination is written; its queue manager's GUID goes to UserHeader.QueueManagerAddress (`manager_of`).
+
+    UnsupportedFormatNameOperation: a kind of name that no single packet can be addressed to.
+    """
+    if name.read_only:
+        raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
+    match name.kind:
+        case NameKind.DIRECT | NameKind.SUBQUEUE:
+            return QueueField(DIRECT, direct_wire(name.text))
+        case NameKind.PRIVATE:
+            return QueueField(PRIVATE_ON_DESTINATION, struct.pack("<I", name.number))
+        case NameKind.PUBLIC:
+            return QueueField(PUBLIC, _guid(name).bytes_le)
+        case _:
+            raise UnsupportedFormatNameOperation(f"{name} cannot be the destination of a packet")
+
+
+def manager_of(name: FormatName) -> UUID:
+    """UserHeader.QueueManagerAddress as far as the name says it: the NULL GUID unless it is a private name."""
+    return _guid(name) if name.kind is NameKind.PRIVATE else UUID(int=0)
+
+
+def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
+    """How an administration or response queue is written. UnsupportedFormatNameOperation: not possible."""
+    if name is None:
+        return QueueField(NONE)
+    if name.kind is NameKind.PRIVATE and not name.read_only:
+        number = struct.pack("<I", name.number)
+        if name.guid == hosts.source:
+            return QueueField(PRIVATE_ON_SOURCE, number)
+        if name.guid == hosts.destination:
+            return QueueField(PRIVATE_ON_DESTINATION, number)
+        return QueueField(PRIVATE_ON_OTHER, _guid(name).bytes_le + number)
+    return destination_field(name)
+
+
+def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> FormatName | None:
+    """The format name that a field stands for, None for no queue. `admin` resolves the types 1 and 4.
+
+    IllegalFormatName: a direct name breaks the rules of 2.1.2, or type 4 without a private admin queue.
+    """
+    match field.kind:
+        case 0:
+            return None
+        case 1:
+            return admin
+        case 2:
+            return FormatName(NameKind.PRIVATE, hosts.source, _number(field.wire))
+        case 3:
+            return FormatName(NameKind.PRIVATE, hosts.destination, _number(field.wire))
+        case 4:
+            if admin is None or admin.kind is not NameKind.PRIVATE:
+                raise IllegalFormatName(
+                    "the response queue refers to the host of an admin queue that is not private"
+                )
+            return FormatName(NameKind.PRIVATE, admin.guid, _number(field.wire))
+        case 5:
+            return FormatName(NameKind.PUBLIC, UUID(bytes_le=field.wire))
+        case 6:
+            return FormatName(NameKind.PRIVATE, UUID(bytes_le=field.wire[:16]), _number(field.wire[16:]))
+        case _:
+            return parse_format_name(f"DIRECT={direct_text(field.wire)}")
+
+
+def _number(wire: bytes) -> int:
+    return int.from_bytes(wire[:4], "little")
+
+
+def _guid(name: FormatName) -> UUID:
+    if name.guid is None:
+        raise IllegalFormatName(f"{name} has no identifier")
+    return name.guid

@@ -1,0 +1,350 @@
+"""Queue names: path names and format names (MS-MQMQ 2.1), their wire forms and the keys by which they compare.
+
+A path name says where a queue lives (`host\\private$\\orders`); a format name says how to reach it
+(`DIRECT=OS:host\\private$\\orders`). Names are compared without regard to case.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from ipaddress import IPv4Address, IPv6Address
+from uuid import UUID
+
+from msmq_fast.packet.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
+
+MAX_COMPUTER = 256
+MAX_QUEUE = 124
+MAX_SUBQUEUE = 32
+
+# MSMQ 2.0 and later: printable ASCII without " + , ; \
+_QUEUE_NAME = re.compile(r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,%d}" % MAX_QUEUE)
+_SUBQUEUE = re.compile(r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,%d}" % MAX_SUBQUEUE)
+_COMPUTER = re.compile(r"[\x21-\x5B\x5D-\x7E]{1,%d}" % MAX_COMPUTER)
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_PRIVATE_ID = re.compile(r"[0-9A-Fa-f]{1,8}")
+_PORT = re.compile(r"[0-9]{1,5}")
+_SPX = re.compile(r"[0-9A-Fa-f]{8}\.[0-9A-Fa-f]{12}")
+_IPX = re.compile(r"[0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{1,12}")
+_FORMAT_PREFIX = re.compile(r"(direct|public|private|dl|machine|connector|multicast)=", re.IGNORECASE)
+_DOMAIN = re.compile(r"[\x21-\x7E]{1,255}")
+
+
+class NameKind(IntEnum):
+    """QUEUE_FORMAT_TYPE (2.2.6)."""
+
+    PUBLIC = 1
+    PRIVATE = 2
+    DIRECT = 3
+    MACHINE = 4
+    CONNECTOR = 5
+    DL = 6
+    MULTICAST = 7
+    SUBQUEUE = 8
+
+
+class Suffix(IntEnum):
+    """QUEUE_SUFFIX_TYPE (2.2.11)."""
+
+    NONE = 0
+    JOURNAL = 1
+    DEADLETTER = 2
+    DEADXACT = 3
+    XACTONLY = 4
+    SUBQUEUE = 5
+
+
+class Scope(IntEnum):
+    """Which of a computer's name spaces a queue belongs to."""
+
+    PUBLIC = 0
+    PRIVATE = 1
+    SYSTEM = 2
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePart:
+    """What remains of a path or direct name when the computer is taken away."""
+
+    scope: Scope
+    queue: str  # for SYSTEM: journal, deadletter or deadxact
+    subqueue: str = ""
+    journal: bool = False  # the queue's own journal (;JOURNAL)
+
+    def __str__(self) -> str:
+        head = {Scope.PUBLIC: "", Scope.PRIVATE: "private$\\", Scope.SYSTEM: "system$;"}[self.scope]
+        tail = f";{self.subqueue}" if self.subqueue else ";JOURNAL" if self.journal else ""
+        return f"{head}{self.queue}{tail}"
+
+    @property
+    def key(self) -> str:
+        """Case-folded, for look-up among the queues of one computer."""
+        return str(self).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class PathName:
+    """A path name (2.1.1). `computer` is never `.`: the local name stands in its place."""
+
+    computer: str
+    part: QueuePart
+
+    def __str__(self) -> str:
+        return f"{self.computer}\\{self.part}"
+
+    @property
+    def key(self) -> str:
+        return str(self).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class DirectName:
+    """The pieces of a direct format name (2.1.2)."""
+
+    protocol: str  # upper case: TCP, OS, HTTP, HTTPS, IPX, SPX
+    address: str  # computer name or IP address (IPv6 without brackets)
+    part: QueuePart
+    port: int | None = None  # HTTP and HTTPS only
+
+
+@dataclass(frozen=True, slots=True)
+class FormatName:
+    """A format name (2.1.2 to 2.1.6). `text` is canonical except that direct names keep their spelling."""
+
+    kind: NameKind
+    guid: UUID | None = None
+    number: int = 0  # PRIVATE: the queue's identifier at its computer
+    text: str = ""  # DIRECT, SUBQUEUE: without "DIRECT="; DL: the domain; MULTICAST: address:port
+    suffix: Suffix = Suffix.NONE
+    direct: DirectName | None = None
+
+    def __str__(self) -> str:
+        tail = f";{self.suffix.name}" if self.suffix not in (Suffix.NONE, Suffix.SUBQUEUE) else ""
+        match self.kind:
+            case NameKind.DIRECT | NameKind.SUBQUEUE:
+                return f"DIRECT={self.text}"
+            case NameKind.PRIVATE:
+                return f"PRIVATE={self.guid}\\{self.number:08x}{tail}"
+            case NameKind.DL:
+                return f"DL={self.guid}" + (f"@{self.text}" if self.text else "")
+            case NameKind.MULTICAST:
+                return f"MULTICAST={self.text}"
+            case _:
+                return f"{self.kind.name}={self.guid}{tail}"
+
+    @property
+    def key(self) -> str:
+        """Case-folded, so that names that differ only in case are one."""
+        return str(self).casefold()
+
+    @property
+    def read_only(self) -> bool:
+        """A journal or dead-letter queue: nothing can be sent to it."""
+        return self.suffix in (Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT)
+
+
+def is_format_name(text: str) -> bool:
+    """Whether `text` begins as a format name does; anything else is taken as a path name."""
+    return _FORMAT_PREFIX.match(text) is not None
+
+
+def parse_queue_part(text: str) -> QueuePart | None:
+    """The part of a name behind the computer, None if it breaks the rules of 2.1.1 or 2.1.2."""
+    folded = text.casefold()
+    if folded.startswith("system$;"):
+        name = folded[8:]
+        return QueuePart(Scope.SYSTEM, name) if name in ("journal", "deadletter", "deadxact") else None
+    scope = Scope.PUBLIC
+    if folded.startswith("private$\\"):
+        scope, text = Scope.PRIVATE, text[9:]
+    queue, separator, tail = text.partition(";")
+    if not _QUEUE_NAME.fullmatch(queue):
+        return None
+    if not separator:
+        return QueuePart(scope, queue)
+    if tail.casefold() == "journal":
+        return QueuePart(scope, queue, journal=True)
+    return QueuePart(scope, queue, tail) if _SUBQUEUE.fullmatch(tail) else None
+
+
+def parse_path(text: str, computer: str) -> PathName:
+    """A path name; `computer` is the local name. `.` stands for it, and `orders` alone for `.\\private$\\orders`.
+
+    IllegalQueuePathName: the text is no path name.
+    """
+    host, separator, rest = text.partition("\\")
+    if not separator:
+        host, rest = ".", rf"private$\{text}"
+    if host == ".":
+        host = computer
+    part = parse_queue_part(rest)
+    if part is None or not _COMPUTER.fullmatch(host):
+        raise IllegalQueuePathName(
+            f"{text!r} is not a path name (computer\\queue or computer\\private$\\queue)"
+        )
+    return PathName(host, part)
+
+
+def _direct(body: str) -> DirectName | None:
+    protocol, separator, rest = body.partition(":")
+    protocol = protocol.upper()
+    if not separator:
+        return None
+    if protocol in ("HTTP", "HTTPS"):
+        return _http(protocol, rest)
+    address, separator, tail = rest.partition("\\")
+    part = parse_queue_part(tail) if separator else None
+    if part is None:
+        return None
+    match protocol:
+        case "TCP":
+            bare = address[1:-1] if address.startswith("[") and address.endswith("]") else address
+            return DirectName(protocol, bare, part) if _is_address(bare) else None
+        case "OS":
+            return DirectName(protocol, address, part) if _COMPUTER.fullmatch(address) else None
+        case "IPX":
+            return DirectName(protocol, address, part) if _IPX.fullmatch(address) else None
+        case "SPX":
+            return DirectName(protocol, address, part) if _SPX.fullmatch(address) else None
+        case _:
+            return None
+
+
+def _http(protocol: str, rest: str) -> DirectName | None:
+    found = re.fullmatch(
+        r"//(\[[^\]/\\]+\]|[^:/\\\[\]]+)(?::([0-9]{1,5}))?[/\\]msmq[/\\](.+)", rest, re.IGNORECASE
+    )
+    if found is None:
+        return None
+    host, port, tail = found.groups()
+    part = parse_queue_part(tail.replace("/", "\\"))
+    if part is None or not _COMPUTER.fullmatch(host) or (port is not None and int(port) > 0xFFFF):
+        return None
+    default = 443 if protocol == "HTTPS" else 80
+    return DirectName(protocol, host.strip("[]"), part, default if port is None else int(port))
+
+
+def _is_address(text: str) -> bool:
+    for kind in (IPv4Address, IPv6Address):
+        try:
+            kind(text)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
+def _direct_name(body: str) -> FormatName | None:
+    direct = _direct(body)
+    if direct is None:
+        return None
+    part = direct.part
+    if part.subqueue:
+        return FormatName(NameKind.SUBQUEUE, text=body, suffix=Suffix.SUBQUEUE, direct=direct)
+    suffix = Suffix.NONE
+    if part.scope is Scope.SYSTEM:
+        suffix = Suffix[part.queue.upper()]
+    elif part.journal:
+        suffix = Suffix.JOURNAL
+    return FormatName(NameKind.DIRECT, text=body, suffix=suffix, direct=direct)
+
+
+def _suffixed(body: str, allowed: tuple[Suffix, ...]) -> tuple[str, Suffix] | None:
+    head, separator, tail = body.partition(";")
+    if not separator:
+        return head, Suffix.NONE
+    for suffix in allowed:
+        if tail.upper() == suffix.name:
+            return head, suffix
+    return None
+
+
+def _guid_name(
+    kind: NameKind, body: str, allowed: tuple[Suffix, ...], *, required: bool = False
+) -> FormatName | None:
+    split = _suffixed(body, allowed)
+    if split is None or (required and split[1] is Suffix.NONE):
+        return None
+    text, suffix = split
+    number = 0
+    if kind is NameKind.PRIVATE:
+        text, _, digits = text.partition("\\")
+        if not _PRIVATE_ID.fullmatch(digits):
+            return None
+        number = int(digits, 16)
+    return FormatName(kind, UUID(text), number, suffix=suffix) if _GUID.fullmatch(text) else None
+
+
+def _multicast(body: str) -> FormatName | None:
+    address, _, port = body.partition(":")
+    try:
+        group = IPv4Address(address)
+    except ValueError:
+        return None
+    if not group.is_multicast or not _PORT.fullmatch(port) or int(port) > 0xFFFF:
+        return None
+    return FormatName(NameKind.MULTICAST, text=f"{group}:{int(port)}")
+
+
+def _distribution_list(body: str) -> FormatName | None:
+    guid, separator, domain = body.partition("@")
+    if not _GUID.fullmatch(guid) or (separator and not _DOMAIN.fullmatch(domain)):
+        return None
+    return FormatName(NameKind.DL, UUID(guid), text=domain)
+
+
+def parse_format_name(text: str) -> FormatName:
+    """One format name; IllegalFormatName says which text is none."""
+    prefix, _, body = text.partition("=")
+    match prefix.upper():
+        case "DIRECT":
+            name = _direct_name(body)
+        case "PUBLIC":
+            name = _guid_name(NameKind.PUBLIC, body, (Suffix.JOURNAL,))
+        case "PRIVATE":
+            name = _guid_name(NameKind.PRIVATE, body, (Suffix.JOURNAL,))
+        case "MACHINE":
+            allowed = (Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT)
+            name = _guid_name(NameKind.MACHINE, body, allowed, required=True)
+        case "CONNECTOR":
+            name = _guid_name(NameKind.CONNECTOR, body, (Suffix.XACTONLY,))
+        case "DL":
+            name = _distribution_list(body)
+        case "MULTICAST":
+            name = _multicast(body)
+        case _:
+            name = None
+    if name is None:
+        raise IllegalFormatName(f"{text!r} is not a format name")
+    return name
+
+
+def parse_format_names(text: str) -> tuple[FormatName, ...]:
+    """A single or multiple-element format name (2.1.7).
+
+    IllegalFormatName: an element is no format name. UnsupportedFormatNameOperation: an element of a list
+    names a machine, a journal or a dead-letter queue.
+    """
+    names = tuple(parse_format_name(element) for element in text.split(","))
+    if len(names) > 1:
+        for name in names:
+            if name.kind is NameKind.MACHINE or name.read_only:
+                raise UnsupportedFormatNameOperation(
+                    f"{name} cannot be an element of a multiple-element name"
+                )
+    return names
+
+
+def direct_format_name(path: PathName, protocol: str = "OS") -> FormatName:
+    """The direct format name of a path name."""
+    return parse_format_name(f"DIRECT={protocol}:{path}")
+
+
+def direct_queue_key(text: str) -> str:
+    """The key (QueuePart.key) of a direct name as it stands in a packet, whatever host it names.
+
+    Text that is no direct name gives the key "", which no queue has.
+    """
+    direct = _direct(text)
+    return "" if direct is None else direct.part.key

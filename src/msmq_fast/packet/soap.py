@@ -1,0 +1,95 @@
+"""SoapHeader (MS-MQMQ 2.2.20.7), SRMPEnvelopeHeader and CompoundMessageHeader (MS-MQRR 2.2.5.1)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from msmq_fast.packet.base import align4, need, padded, text_of, utf16z
+from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+
+_HEADER_SECTION = 0x0320
+_BODY_SECTION = 0x0384
+_ENVELOPE = 0x0190
+_COMPOUND = 0x01F4
+
+
+@dataclass(slots=True)
+class SoapHeader:
+    """SOAP header and body elements that the application adds to a message."""
+
+    header: str = ""
+    body: str = ""
+
+    def encode(self) -> bytes:
+        """Both sections, each padded to 4."""
+        sections = ((_HEADER_SECTION, utf16z(self.header)), (_BODY_SECTION, utf16z(self.body)))
+        return b"".join(
+            padded(struct.pack("<HHI", number, 0, len(text) // 2) + text) for number, text in sections
+        )
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int) -> tuple[SoapHeader, int]:
+        """The header and the offset behind its padding; the second section may follow the first unpadded."""
+        header, at = _section(_HEADER_SECTION, data, offset)
+        if data[at : at + 2] != _BODY_SECTION.to_bytes(2, "little") and len(data) - at >= 8:
+            at = align4(at)
+        body, at = _section(_BODY_SECTION, data, at)
+        need(data, 0, align4(at), PacketFaultCode.SOAP_SIZE)
+        return cls(header, body), align4(at)
+
+
+def _section(number: int, data: bytes, offset: int) -> tuple[str, int]:
+    need(data, offset, 8, PacketFaultCode.SOAP_SIZE)
+    found, _, chars = struct.unpack_from("<HHI", data, offset)
+    if found != number:
+        raise PacketFault(PacketFaultCode.SOAP_SECTION)
+    at = offset + 8
+    need(data, at, 2 * chars, PacketFaultCode.SOAP_SIZE)
+    return text_of(bytes(data[at : at + 2 * chars])), at + 2 * chars
+
+
+@dataclass(slots=True)
+class SRMPEnvelopeHeader:
+    """The SOAP envelope of a message that came over HTTP."""
+
+    envelope: str = ""
+    header_id: int = _ENVELOPE
+
+    def encode(self) -> bytes:
+        text = utf16z(self.envelope)
+        return padded(struct.pack("<HHI", self.header_id, 0, len(text) // 2) + text)
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int) -> tuple[SRMPEnvelopeHeader, int]:
+        """The header and the offset behind its padding; DataLength counts WCHARs."""
+        need(data, offset, 8, PacketFaultCode.ENVELOPE_SIZE)
+        number, _, chars = struct.unpack_from("<HHI", data, offset)
+        need(data, offset, align4(8 + 2 * chars), PacketFaultCode.ENVELOPE_SIZE)
+        text = text_of(bytes(data[offset + 8 : offset + 8 + 2 * chars]))
+        return cls(text, number), offset + align4(8 + 2 * chars)
+
+
+@dataclass(slots=True)
+class CompoundMessageHeader:
+    """The HTTP request body of a message that came over HTTP, and where the message body lies in it."""
+
+    data: bytes = b""
+    body_offset: int = 0
+    body_size: int = 0
+    header_id: int = _COMPOUND
+
+    def encode(self) -> bytes:
+        fixed = struct.pack("<HHIII", self.header_id, 0, len(self.data), self.body_size, self.body_offset)
+        return padded(fixed + self.data)
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int) -> tuple[CompoundMessageHeader, int]:
+        """The header and the offset behind its padding; PacketFault if the body lies outside the data."""
+        need(data, offset, 16, PacketFaultCode.COMPOUND_SIZE)
+        number, _, size, body_size, body_offset = struct.unpack_from("<HHIII", data, offset)
+        need(data, offset, align4(16 + size), PacketFaultCode.COMPOUND_SIZE)
+        if body_size + body_offset > size:
+            raise PacketFault(PacketFaultCode.COMPOUND_SIZE)
+        content = bytes(data[offset + 16 : offset + 16 + size])
+        return cls(content, body_offset, body_size, number), offset + align4(16 + size)
