@@ -1,0 +1,1 @@
+"""Load generators and measurements: `python -m bench --help`."""

@@ -1,0 +1,160 @@
+"""One `msmq-fast serve` process on a directory of its own, and what it says about itself."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from bench.process import Sample, sample
+
+__all__ = ["Server", "ServerError"]
+
+_HOST = "127.0.0.1"
+_PREFIX = "msmq-bench-"
+
+
+class ServerError(Exception):
+    """The server, or a command of it, failed; the text says how."""
+
+
+def _free_port() -> int:
+    with socket.create_server((_HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """A server and its directory; as a context manager it starts, waits for `ready`, stops and removes both.
+
+    `parent` is the directory in which the data directory is made (a real disk, or the figures mean nothing).
+    """
+
+    def __init__(self, parent: Path, *, queues: Sequence[str] = ("bench",), settings: str = "") -> None:
+        self._root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        self.data = self._root / "data"
+        self.socket = self._root / "app.sock"
+        self.host, self.port, self._admin_port = _HOST, 0, 0
+        self.ready_s = 0.0
+        self._process: subprocess.Popen[str] | None = None
+        self._log = self._root / "log"
+        self._config = self._root / "server.toml"
+        declared = "".join(f'[[queues]]\nname = "{queue}"\n' for queue in queues)
+        self._config.write_text(settings + "\n" + declared)
+
+    def __enter__(self) -> Server:
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._process is not None:
+                self.stop(check=kind is None)
+        finally:
+            self.remove()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of MS-MQQB."""
+        return f"{self.host}:{self.port}"
+
+    def start(self, *, timeout: float = 120) -> None:
+        """Starts the process; `ready_s` is the time to its `ready` line. Raises ServerError."""
+        self.port, ping_port, self._admin_port = _free_port(), _free_port(), _free_port()
+        command = [
+            *_command(),
+            *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
+            *("--port", str(self.port), "--ping-port", str(ping_port), "--name", "BENCH"),
+            *("--admin-port", str(self._admin_port), "--app-socket", str(self.socket)),
+        ]
+        begin = time.perf_counter()
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], timeout)
+        line = self._process.stdout.readline() if readable else ""
+        self.ready_s = time.perf_counter() - begin
+        if not line.startswith("ready"):
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+            raise ServerError(f"no `ready` line within {timeout:g} s; its log ends:\n{self.log_tail()}")
+
+    def stop(self, *, check: bool = True, timeout: float = 120) -> float:
+        """SIGTERM, then waits; returns the seconds it took. Raises ServerError if it did not exit with 0."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        begin = time.perf_counter()
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise ServerError(f"still running {timeout:g} s after SIGTERM") from None
+        if check and code:
+            raise ServerError(f"exit code {code}; its log ends:\n{self.log_tail()}")
+        return time.perf_counter() - begin
+
+    def remove(self) -> None:
+        """Removes the data directory and what lies beside it."""
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def run(self, *arguments: str, timeout: float = 600) -> str:
+        """Output of an `msmq-fast` command on this server's data. Raises ServerError if it fails."""
+        done = subprocess.run(
+            [*_command(), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=os.environ | {"MSMQ_FAST_ENDPOINT": f"unix:{self.socket}"},
+        )
+        if done.returncode:
+            raise ServerError(f"msmq-fast {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def sample(self) -> Sample:
+        """What /proc says about the server now."""
+        return sample(self.pid)
+
+    def metrics(self) -> dict[str, float]:
+        """Every sample of /metrics without labels, by name."""
+        with urllib.request.urlopen(f"http://{_HOST}:{self._admin_port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        found = {}
+        for line in text.splitlines():
+            name, _, value = line.rpartition(" ")
+            if name and not name.startswith("#") and "{" not in name:
+                found[name] = float(value)
+        return found
+
+    def log_tail(self, lines: int = 12) -> str:
+        """The last lines of the server's log."""
+        if not self._log.exists():
+            return ""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-m", "msmq_fast"]
