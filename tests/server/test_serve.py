@@ -1,0 +1,242 @@
+"""The server as a process: what survives which end, and what people see when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.processes import Server, command, data_directory, until
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        running = Server(data)
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def http(server: Server, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port('admin')}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_ready_line_names_every_listener_and_all_of_them_accept(server: Server) -> None:
+    server.start()
+    assert set(server.ready) >= {"name", "guid", "mqqb", "ping", "app", "admin"}
+    for listener in ("mqqb", "admin"):
+        socket.create_connection(("127.0.0.1", server.port(listener)), timeout=5).close()
+    path = Path(server.ready["app"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 0
+
+
+def test_a_restart_keeps_recoverable_messages_and_loses_express_ones(server: Server) -> None:
+    server.start()
+    guid = server.ready["guid"]
+    server.ok("queue", "create", "orders", "--label", "Orders")
+    server.ok("send", "orders", "--body", "kept", "--recoverable", "--count", "3")
+    server.ok("send", "orders", "--body", "lost", "--count", "2")
+    assert server.ok("queue", "show", "orders")[0]["messages"] == 5
+    assert server.stop() == 0
+    server.start()
+    assert server.ready["guid"] == guid
+    shown = server.ok("queue", "show", "orders")[0]
+    assert (shown["messages"], shown["label"]) == (3, "Orders")
+    assert {message["body_b64"] for message in server.messages("orders")} == {"a2VwdA=="}
+
+
+def test_sigkill_loses_nothing_that_was_acknowledged(server: Server) -> None:
+    server.start()
+    server.ok("queue", "create", "orders")
+    for number in range(5):
+        server.ok("send", "orders", "--body", str(number), "--recoverable")
+    server.kill()
+    server.start()
+    received = server.messages("orders")
+    assert [message["body_b64"] for message in received] == ["MA==", "MQ==", "Mg==", "Mw==", "NA=="]
+    server.kill()
+    server.start()
+    assert server.messages("orders") == []
+
+
+def test_sigterm_answers_waiting_reads_and_ends_with_0(server: Server) -> None:
+    server.start()
+    server.ok("queue", "create", "orders")
+    waiting = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "msmq_fast",
+            "receive",
+            "orders",
+            "--timeout",
+            "60",
+            "--endpoint",
+            server.endpoint,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    until(lambda: server.ok("stats")[0]["app_connections"] >= 1, what="the connection of the reader")
+    time.sleep(0.3)
+    started = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - started < 8
+    _, complaint = waiting.communicate(timeout=10)
+    assert waiting.returncode not in (0, 4)
+    assert complaint.count(b"\n") == 1
+    assert b"Traceback" not in complaint
+
+
+def test_sigint_ends_like_sigterm(server: Server) -> None:
+    server.start()
+    assert server.process is not None
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(10) == 0
+
+
+def test_the_admin_port_shows_health_metrics_and_queues(server: Server) -> None:
+    server.start()
+    server.ok("queue", "create", "orders")
+    server.ok("send", "orders", "--body", "x", "--count", "3", "--recoverable")
+    assert http(server, "/livez") == (200, "ok\n")
+    assert http(server, "/readyz") == (200, "ok\n")
+    metrics = http(server, "/metrics")[1]
+    named = [line for line in metrics.splitlines() if line.startswith("windows_msmq_messages_in_queue{")]
+    assert any("private$" in line and "orders" in line and line.endswith(" 3.0") for line in named)
+    for name in ("msmq_fast_messages_in_total", "msmq_fast_sessions ", "msmq_fast_commit_seconds_bucket"):
+        assert name in metrics, name
+    queues = json.loads(http(server, "/v1/queues")[1])
+    assert [queue["messages"] for queue in queues if queue["name"].endswith("orders")] == [3]
+    assert json.loads(http(server, "/v1/stats")[1])["guid"] == server.ready["guid"]
+
+
+def test_queues_are_declared_in_the_configuration(server: Server, tmp_path: Path) -> None:
+    config = tmp_path / "msmq.toml"
+    config.write_text(
+        '[[queues]]\nname = "orders"\nlabel = "one"\n[[queues]]\nname = "bills"\nquota_kb = 100\n'
+    )
+    server.flags = ("--config", str(config))
+    server.start()
+    assert server.ok("queue", "show", "orders")[0]["label"] == "one"
+    server.ok("send", "orders", "--body", "x", "--recoverable")
+    assert server.stop() == 0
+    config.write_text('[[queues]]\nname = "orders"\nlabel = "two"\n')
+    server.start()
+    shown = server.ok("queue", "show", "orders")[0]
+    assert (shown["label"], shown["messages"]) == ("two", 1)
+    assert server.ok("queue", "show", "bills")[0]["quota_kb"] == 100
+
+
+def refused(code: int, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    done = command(*arguments, environment=environment)
+    shown = done.stderr.decode()
+    assert done.returncode == code, (done.returncode, shown)
+    assert "Traceback" not in shown
+    assert done.stdout == b""
+    return shown.splitlines()[-1]
+
+
+def test_a_taken_port_is_one_line(server: Server) -> None:
+    server.start()
+    with data_directory() as data:
+        shown = refused(
+            7, "serve", "--data", str(data), "--host", "127.0.0.1", "--port", str(server.port("mqqb")),
+            "--admin-port", "off",
+        )  # fmt: skip
+    assert shown.endswith("is taken by another process")
+
+
+def test_a_second_process_on_one_data_directory_is_told_who_holds_it(server: Server) -> None:
+    server.start()
+    assert server.process is not None
+    shown = refused(
+        7, "serve", "--data", str(server.data), "--port", "0", "--ping-port", "0", "--admin-port", "off"
+    )
+    assert str(server.process.pid) in shown
+    assert server.ok("queue", "list") == []
+
+
+def test_an_unwritable_data_directory_is_one_line(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("x")
+    assert str(in_the_way) in refused(1, "serve", "--data", str(in_the_way / "data"), "--port", "0")
+
+
+def test_mistakes_of_the_configuration_end_the_start(tmp_path: Path) -> None:
+    config = tmp_path / "msmq.toml"
+    config.write_text("[server]\nprot = 1\n")
+    shown = refused(2, "serve", "--config", str(config))
+    assert f'{config}:2: unknown key "prot" in [server]; did you mean "port"?' in shown
+    assert refused(2, "check-config", str(config)).endswith('did you mean "port"?')
+    assert "MSMQ_FAST_SERVER__PORT" in refused(2, "serve", environment={"MSMQ_FAST_SERVER__PORT": "x"})
+    config.write_text("[server]\nport = 1901\n")
+    assert command("check-config", str(config)).returncode == 0
+
+
+def test_a_low_port_without_the_right_is_one_line() -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may use every port")
+    with data_directory() as data:
+        assert "below 1024" in refused(7, "serve", "--data", str(data), "--port", "80")
+
+
+def test_connections_beyond_the_limit_of_an_address_are_refused_and_counted(server: Server) -> None:
+    server.environment["MSMQ_FAST_LIMITS__SESSIONS_PER_ADDRESS"] = "2"
+    server.start()
+    port = server.port("mqqb")
+    kept = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(2)]
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as third:
+        third.settimeout(5)
+        assert third.recv(1) == b""
+    assert "too many connections from one address" in http(server, "/metrics")[1]
+    kept.pop().close()
+    until(lambda: _stays_open(port), what="a free place")
+    for connection in kept:
+        connection.close()
+
+
+def _stays_open(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.settimeout(0.2)
+        try:
+            return connection.recv(1) != b""
+        except TimeoutError:
+            return True
+
+
+def test_a_handshake_that_does_not_come_is_cut_off_and_counted(server: Server) -> None:
+    server.environment["MSMQ_FAST_LIMITS__HANDSHAKE_TIMEOUT"] = "0.3"
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5) as silent:
+        silent.settimeout(5)
+        assert silent.recv(1) == b""
+    assert "handshake timeout" in http(server, "/metrics")[1]
+
+
+def test_low_disk_space_stops_the_intake_and_says_so(server: Server) -> None:
+    server.environment |= {
+        "MSMQ_FAST_STORE__DISK_LOW": "60 TiB",
+        "MSMQ_FAST_STORE__DISK_CHECK_INTERVAL": "0.1",
+    }
+    server.start()
+    until(lambda: http(server, "/readyz")[0] == 503, what="readyz with 503")
+    assert "disk" in http(server, "/readyz")[1]
