@@ -1,0 +1,338 @@
+"""Decoder of stored records in plain Python: the one definition of their layouts outside native code.
+
+Imports nothing of the package and nothing but the standard library, so that a worker of an analytics cluster
+can use it. Every size is checked; anything that does not fit raises `DecodeError`. Units: `_s` Unix seconds,
+`_us` Unix microseconds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum, IntFlag
+from typing import Any, Final, NamedTuple
+
+RECORD_VERSION: Final = 1
+
+POSITION_KEY: Final = struct.Struct(">IQ")
+CONTENT_KEY: Final = struct.Struct(">QH")
+NUMBER_KEY: Final = struct.Struct(">Q")
+ORDINAL_KEY: Final = struct.Struct(">I")
+
+# version, flags, priority, wishes, class, reason, content id, content bytes, sent_s, arrived_us, time to
+# reach queue,
+# time to be received, source GUID, ordinal, abort count, arrival sequence, move count, last_move_s, source
+# queue, prepared slot
+POSITION: Final = struct.Struct("<BBBBHHQIIQII16sIIQIIII")
+# kind, flags, class, queue ordinal, arrival sequence, lookup id, time_us, source GUID, ordinal, size
+FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
+# source GUID, ordinal, time_s
+HISTORY_ENTRY: Final = struct.Struct("<16sII")
+# version, reserved, entry size, count
+PACK_HEAD: Final = struct.Struct("<BBHI")
+
+PAGE_SIZE: Final = 4096
+# A run of overflow pages holds a 16-byte page head and the version byte besides the payload.
+CHUNK_BYTES: Final = 15 * PAGE_SIZE - 17
+WHOLE_BYTES: Final = 16 * PAGE_SIZE - 17
+
+_MAX_DEPTH: Final = 32
+
+
+class DecodeError(ValueError):
+    """A stored record that cannot be what it should be."""
+
+
+class PositionFlag(IntFlag):
+    """`flags` of a position record."""
+
+    RECOVERABLE = 0x01
+    TRANSACTIONAL = 0x02
+    PURGE_PENDING = 0x04
+    PREPARED = 0x08
+
+
+class Wish(IntFlag):
+    """`wishes` of a position record: what the sender asked for."""
+
+    ACK_POSITIVE_ARRIVAL = 0x01
+    ACK_POSITIVE_RECEIVE = 0x02
+    ACK_NEGATIVE_ARRIVAL = 0x04
+    ACK_NEGATIVE_RECEIVE = 0x08
+    JOURNAL_POSITIVE = 0x10
+    JOURNAL_NEGATIVE = 0x20
+
+
+class EventKind(IntEnum):
+    """`kind` of a feed entry."""
+
+    SENT = 1
+    ARRIVED = 2
+    RECEIVED = 3
+    REMOVED = 4
+    EXPIRED = 5
+    MOVED = 6
+    PURGED = 7
+    JOURNALED = 8
+    DEAD_LETTERED = 9
+    ACKED = 10
+    NACKED = 11
+    QUEUE_CREATED = 12
+    QUEUE_DELETED = 13
+    STARTED = 14
+    STOPPED = 15
+    ABORTED_RETURN = 16
+
+
+class Transport(IntEnum):
+    """`flags` of a feed entry: how the message came or went."""
+
+    LOCAL = 0
+    MQQB = 1
+    MQQP = 2
+    SRMP = 3
+
+
+class Position(NamedTuple):
+    """Value of a position record (KV-04); its key is queue ordinal and LookupIdentifier."""
+
+    flags: int
+    priority: int
+    wishes: int
+    message_class: int
+    reason: int
+    content_id: int
+    content_bytes: int
+    sent_s: int
+    arrived_us: int
+    time_to_reach_queue: int
+    time_to_be_received: int
+    source: bytes
+    ordinal: int
+    abort_count: int
+    arrival_seq: int
+    move_count: int
+    last_move_s: int
+    source_queue: int
+    prepared_slot: int
+
+
+class FeedEvent(NamedTuple):
+    """One event of the feed; `number` grows by one with every event."""
+
+    number: int
+    kind: int
+    flags: int
+    message_class: int
+    queue: int
+    arrival_seq: int
+    lookup_id: int
+    time_us: int
+    source: bytes
+    ordinal: int
+    size: int
+
+
+class HistoryItem(NamedTuple):
+    """A message identifier that was accepted."""
+
+    number: int
+    source: bytes
+    ordinal: int
+    time_s: int
+
+
+def _versioned(value: bytes) -> bytes:
+    if not value:
+        raise DecodeError("the record is empty")
+    if value[0] != RECORD_VERSION:
+        raise DecodeError(f"record version {value[0]} is not known")
+    return value[1:]
+
+
+def position_key(key: bytes) -> tuple[int, int]:
+    """(queue ordinal, LookupIdentifier)."""
+    if len(key) != POSITION_KEY.size:
+        raise DecodeError(f"a position key has {POSITION_KEY.size} bytes, not {len(key)}")
+    queue, lookup_id = POSITION_KEY.unpack(key)
+    return queue, lookup_id
+
+
+def position(value: bytes) -> Position:
+    """The fields of a position record; bytes that a later version added are ignored."""
+    _versioned(value)
+    if len(value) < POSITION.size:
+        raise DecodeError(f"a position record has {POSITION.size} bytes, not {len(value)}")
+    return Position._make(POSITION.unpack_from(value)[1:])
+
+
+def content_key(key: bytes) -> tuple[int, int]:
+    """(content id, chunk)."""
+    if len(key) != CONTENT_KEY.size:
+        raise DecodeError(f"a content key has {CONTENT_KEY.size} bytes, not {len(key)}")
+    content_id, chunk = CONTENT_KEY.unpack(key)
+    return content_id, chunk
+
+
+def chunk_count(size: int) -> int:
+    """How many content records the packet of `size` bytes takes."""
+    return 1 if size <= WHOLE_BYTES else -(-size // CHUNK_BYTES)
+
+
+def content(chunks: list[bytes], size: int) -> bytes:
+    """The UserMessage packet of `size` bytes from the values of its content records, in key order."""
+    packet = b"".join(_versioned(chunk) for chunk in chunks)
+    if len(packet) != size or len(chunks) != chunk_count(size):
+        raise DecodeError(
+            f"the content has {len(packet)} bytes in {len(chunks)} records, not {size} in {chunk_count(size)}"
+        )
+    return packet
+
+
+def _entries(key: bytes, value: bytes, layout: struct.Struct) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    if len(key) != NUMBER_KEY.size:
+        raise DecodeError(f"the key of a packed record has {NUMBER_KEY.size} bytes, not {len(key)}")
+    _versioned(value)
+    if len(value) < PACK_HEAD.size:
+        raise DecodeError("a packed record ends inside its head")
+    _version, _reserved, entry_size, count = PACK_HEAD.unpack_from(value)
+    if entry_size < layout.size or len(value) != PACK_HEAD.size + entry_size * count:
+        raise DecodeError(
+            f"a packed record of {len(value)} bytes cannot hold {count} entries of {entry_size}"
+        )
+    (number,) = NUMBER_KEY.unpack(key)
+    for index in range(count):
+        yield number + index, layout.unpack_from(value, PACK_HEAD.size + entry_size * index)
+
+
+def feed(key: bytes, value: bytes) -> list[FeedEvent]:
+    """The events of one commit."""
+    return [FeedEvent(number, *fields) for number, fields in _entries(key, value, FEED_ENTRY)]
+
+
+def history(key: bytes, value: bytes) -> list[HistoryItem]:
+    """The message identifiers that one commit added to the duplicate history."""
+    return [HistoryItem(number, *fields) for number, fields in _entries(key, value, HISTORY_ENTRY)]
+
+
+def queue_key(key: bytes) -> int:
+    """Queue ordinal."""
+    if len(key) != ORDINAL_KEY.size:
+        raise DecodeError(f"a queue key has {ORDINAL_KEY.size} bytes, not {len(key)}")
+    (ordinal,) = ORDINAL_KEY.unpack(key)
+    return int(ordinal)
+
+
+def queue(value: bytes) -> dict[str, Any]:
+    """Attributes of a queue record, by name."""
+    found = cold(value)
+    if not isinstance(found, dict):
+        raise DecodeError("a queue record must be a map")
+    return found
+
+
+def cold(value: bytes) -> Any:
+    """The msgpack value behind the version byte of a META, QUEUE, DIRECTORY or other cold record."""
+    data = _versioned(value)
+    found, end = _unpack(data, 0, 0)
+    if end != len(data):
+        raise DecodeError(f"{len(data) - end} bytes follow the value")
+    return found
+
+
+# msgpack code -> (format, size) for numbers, and size of the length field for strings, binaries, arrays and
+# maps
+_NUMBERS: Final = {
+    0xCA: (">f", 4),
+    0xCB: (">d", 8),
+    0xCC: (">B", 1),
+    0xCD: (">H", 2),
+    0xCE: (">I", 4),
+    0xCF: (">Q", 8),
+    0xD0: (">b", 1),
+    0xD1: (">h", 2),
+    0xD2: (">i", 4),
+    0xD3: (">q", 8),
+}
+_BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
+_STRINGS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
+_ARRAYS: Final = {0xDC: 2, 0xDD: 4}
+_MAPS: Final = {0xDE: 2, 0xDF: 4}
+_CONSTANTS: Final = {0xC0: None, 0xC2: False, 0xC3: True}
+
+
+def _take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    if size > len(data) - at:
+        raise DecodeError("the value ends too early")
+    return data[at : at + size], at + size
+
+
+def _length(data: bytes, at: int, size: int) -> tuple[int, int]:
+    raw, at = _take(data, at, size)
+    return int.from_bytes(raw, "big"), at
+
+
+def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
+    raw, at = _take(data, at, size)
+    try:
+        return raw.decode(), at
+    except UnicodeDecodeError as error:
+        raise DecodeError("a string is not UTF-8") from error
+
+
+def _array(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
+    if count > len(data) - at:
+        raise DecodeError("the value ends too early")
+    items = []
+    for _ in range(count):
+        item, at = _unpack(data, at, depth)
+        items.append(item)
+    return items, at
+
+
+def _map(data: bytes, at: int, count: int, depth: int) -> tuple[dict[Any, Any], int]:
+    if count > (len(data) - at) // 2:
+        raise DecodeError("the value ends too early")
+    items = {}
+    for _ in range(count):
+        key, at = _unpack(data, at, depth)
+        if not isinstance(key, str | int | bytes):
+            raise DecodeError("a map key must be a string, a number or bytes")
+        items[key], at = _unpack(data, at, depth)
+    return items, at
+
+
+def _unpack(data: bytes, at: int, depth: int) -> tuple[Any, int]:
+    if depth > _MAX_DEPTH:
+        raise DecodeError("the value is nested too deeply")
+    code, at = _length(data, at, 1)
+    depth += 1
+    if code < 0x80:
+        return code, at
+    if code >= 0xE0:
+        return code - 0x100, at
+    if code < 0x90:
+        return _map(data, at, code & 0x0F, depth)
+    if code < 0xA0:
+        return _array(data, at, code & 0x0F, depth)
+    if code < 0xC0:
+        return _text(data, at, code & 0x1F)
+    if code in _CONSTANTS:
+        return _CONSTANTS[code], at
+    if code in _NUMBERS:
+        layout, size = _NUMBERS[code]
+        raw, at = _take(data, at, size)
+        return struct.unpack(layout, raw)[0], at
+    if code in _BINARIES:
+        count, at = _length(data, at, _BINARIES[code])
+        return _take(data, at, count)
+    if code in _STRINGS:
+        count, at = _length(data, at, _STRINGS[code])
+        return _text(data, at, count)
+    if code in _ARRAYS:
+        count, at = _length(data, at, _ARRAYS[code])
+        return _array(data, at, count, depth)
+    if code in _MAPS:
+        count, at = _length(data, at, _MAPS[code])
+        return _map(data, at, count, depth)
+    raise DecodeError(f"code 0x{code:02x} is not used in stored records")

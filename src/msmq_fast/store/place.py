@@ -1,0 +1,69 @@
+"""Is this directory fit for a store? Network and overlay file systems break LMDB's locks or the promise of a
+sync.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from msmq_fast.store.errors import StorePlaceError
+
+MOUNTS: Final = Path("/proc/self/mountinfo")
+
+_UNFIT: Final = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "virtiofs",
+        "ceph",
+        "glusterfs",
+        "afs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "ocfs2",
+        "gfs2",
+        "overlay",
+        "aufs",
+        "ramfs",
+    )
+)
+
+
+def file_system_of(directory: Path, mounts: str) -> str:
+    """The type of the file system that `directory` lies on, from the text of mountinfo; '' when it does not
+    say.
+    """
+    path = os.path.realpath(directory)
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        fields, _, rest = line.partition(" - ")
+        columns = fields.split(" ")
+        if len(columns) < 5 or not rest:
+            continue
+        point = columns[4].encode().decode("unicode_escape") if "\\" in columns[4] else columns[4]
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= best:  # of mounts on one point, the last covers the others
+            best, kind = len(point), rest.split(" ")[0]
+    return kind
+
+
+def check_place(directory: Path, *, force: bool = False) -> None:
+    """Raises StorePlaceError for a file system on which acknowledged messages could be lost, unless forced."""
+    if force:
+        return
+    try:
+        kind = file_system_of(directory, MOUNTS.read_text())
+    except OSError:
+        return  # not a Linux with /proc: nothing to go by
+    if kind in _UNFIT or kind.startswith("fuse."):
+        raise StorePlaceError(
+            f"{directory} lies on a {kind} file system, which cannot keep what is acknowledged; "
+            "choose a local disk, or force it if you know better"
+        )

@@ -1,0 +1,40 @@
+"""Encoding of records from Python, the mirror of `decode.py`. Native code packs hot records itself
+(record.h).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from msmq_fast.store import decode
+from msmq_fast.store.decode import FeedEvent, HistoryItem, Position
+
+_VERSION = bytes((decode.RECORD_VERSION,))
+
+
+def cold(value: Any) -> bytes:
+    """A version byte and `value` in msgpack: META, QUEUE, QUEUE_INDEX, DIRECTORY."""
+    return _VERSION + bytes(msgpack.packb(value))
+
+
+def position(value: Position) -> bytes:
+    """A position record; raises struct.error for a field that is out of range."""
+    return decode.POSITION.pack(decode.RECORD_VERSION, *value)
+
+
+def feed_entry(event: FeedEvent) -> bytes:
+    """One event; its number is given by its place in the feed."""
+    return decode.FEED_ENTRY.pack(*event[1:])
+
+
+def history_entry(item: HistoryItem) -> bytes:
+    """One message identifier; its number is given by its place."""
+    return decode.HISTORY_ENTRY.pack(*item[1:])
+
+
+def content(packet: bytes) -> list[bytes]:
+    """The values of the content records that a packet takes, in key order."""
+    step = decode.WHOLE_BYTES if len(packet) <= decode.WHOLE_BYTES else decode.CHUNK_BYTES
+    return [_VERSION + packet[at : at + step] for at in range(0, max(len(packet), 1), step)]

@@ -1,0 +1,317 @@
+"""The store of a queue manager: its environment, its writer and reader, its identity, its counters."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from msmq_fast._native.batch import (
+    LmdbReader,
+    LmdbTables,
+    LmdbWriter,
+    MemoryReader,
+    MemoryTables,
+    MemoryWriter,
+    Reader,
+    Tables,
+    Writer,
+)
+from msmq_fast.store import decode, records
+from msmq_fast.store.errors import StoreError, StorePlaceError, status_text
+from msmq_fast.store.identity import Identity, identity_of, is_copy
+from msmq_fast.store.lock import StoreLock
+from msmq_fast.store.place import check_place
+from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
+from msmq_fast.store.upgrade import upgrade
+
+DEFAULT_MAP_SIZE: Final = 1 << 40
+_SMALLEST_MAP: Final = 1 << 30
+
+
+class RandomBytes(Protocol):
+    """Where GUIDs and tokens come from: random.Random and random.SystemRandom fit."""
+
+    def randbytes(self, n: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How a store is opened."""
+
+    map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
+    force_place: bool = False  # also on network and overlay file systems
+    read_ahead: bool = True
+    holder: str = "msmq-fast"  # who to name to another process that wants the store
+
+
+class Store:
+    """An open store. `Store.open` for a directory, `Store.in_memory` for tests and simulators.
+
+    Hot operations go to `writer` and `reader` directly; this class serves start-up and cold operations.
+    `guid` (16 bytes) and `incarnation` go into what peers are told, so that two nodes of one identity are
+    seen.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        writer: LmdbWriter | MemoryWriter,
+        reader: LmdbReader | MemoryReader,
+        directory: Path | None = None,
+    ) -> None:
+        self.tables = tables
+        self.writer: Writer = writer
+        self.reader: Reader = reader
+        self.directory = directory
+        self.was_clean = True
+        self.is_copy = False
+        self._native = (writer, reader)
+        self._lock: StoreLock | None = None
+
+    # -- opening and closing
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        now_s: int,
+        random: RandomBytes,
+        options: StoreOptions | None = None,
+        warn: Callable[[str], object] | None = None,
+    ) -> Store:
+        """Opens or creates the store in `directory` (REC-01, REC-02).
+
+        `now_s` is the wall clock; `warn` gets one line for each thing an operator should know. Raises
+        StoreLockedError, StorePlaceError, StoreVersionError or StoreError.
+        """
+        options = options or StoreOptions()
+        warn = warn or (lambda _line: None)
+        path = Path(directory)
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StorePlaceError(f"cannot create {path}: {error.strerror}", error.errno or 0) from error
+        check_place(path, force=options.force_place)
+        lock = StoreLock(path)
+        try:
+            tables = _open_tables(path, options, warn)
+            store = cls(tables, LmdbWriter(tables), LmdbReader(tables), path)
+        except BaseException:
+            lock.release()
+            raise
+        store._lock = lock
+        try:
+            store._start(now_s, random, options, warn)
+        except BaseException:
+            store._release()
+            raise
+        return store
+
+    @classmethod
+    def in_memory(cls, *, now_s: int, random: RandomBytes, tables: MemoryTables | None = None) -> Store:
+        """A store that keeps nothing; `tables` are what an earlier one left behind (`writer.crash()`)."""
+        tables = MemoryTables() if tables is None else tables
+        store = cls(tables, MemoryWriter(tables), MemoryReader(tables))
+        store._start(now_s, random, StoreOptions(), lambda _line: None)
+        return store
+
+    def _start(
+        self, now_s: int, random: RandomBytes, options: StoreOptions, warn: Callable[[str], object]
+    ) -> None:
+        if self.tables.get(Table.META, MetaName.GUID) is None:
+            self._create(now_s, random)
+        upgrade(self.tables, self.writer, now_s, self.commit)
+        self.was_clean = bool(self.meta(MetaName.CLEAN, False))
+        token = random.randbytes(8).hex()
+        identity: Identity | None = None
+        if self._lock is not None and self.directory is not None:
+            before = self._lock.read()
+            tokens = [token for token in before.get("tokens", []) if isinstance(token, str)]
+            identity = identity_of(self.directory, token)
+            self.is_copy = is_copy(self.meta(MetaName.IDENTITY), identity, tokens)
+            started = datetime.fromtimestamp(now_s, UTC).isoformat()
+            holder = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "name": options.holder,
+                "started": started,
+            }
+            self._lock.write({**holder, "tokens": [*tokens[-1:], token]})
+        with self.unit():
+            if self.is_copy:
+                renew_incarnation(self.tables, self.writer, now_s)
+                warn(f"the store in {self.directory} was copied or put back: it takes a new incarnation")
+            if identity is not None:
+                self.put_meta(MetaName.IDENTITY, identity.stored())
+            self.put_meta(MetaName.CLEAN, False)
+        self.commit()
+        self.guid: bytes = self.meta(MetaName.GUID)
+        self.incarnation: int = self.meta(MetaName.INCARNATION)
+        self.tx_timestamp: int = self.meta(MetaName.TX_TIMESTAMP)
+
+    def _create(self, now_s: int, random: RandomBytes) -> None:
+        guid = bytearray(random.randbytes(16))
+        guid[7] = guid[7] & 0x0F | 0x40  # version 4 in the wire's byte order
+        guid[8] = guid[8] & 0x3F | 0x80
+        with self.unit():
+            self.put_meta(MetaName.SCHEMA, SCHEMA_VERSION)
+            self.put_meta(MetaName.GUID, bytes(guid))
+            self.put_meta(MetaName.INCARNATION, 1)
+            self.put_meta(MetaName.TX_TIMESTAMP, now_s)
+            self.put_meta(MetaName.CREATED, now_s)
+            self.put_meta(MetaName.CLEAN, True)
+        self.commit()
+
+    def close(self, counters: dict[bytes, int] | None = None) -> None:
+        """Commits what is gathered, marks the shutdown as clean, gives the directory free.
+
+        `counters` are the last values in use of reserved counters: the unused rest of their blocks is given
+        back.
+        """
+        try:
+            if not self.writer.failed:
+                with self.unit():
+                    for name, value in (counters or {}).items():
+                        self.put_meta(name, value)
+                    self.put_meta(MetaName.CLEAN, True)
+                self.commit()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        for native in self._native:
+            native.close()
+        self.tables.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # -- cold operations
+
+    @contextmanager
+    def unit(self, then: Callable[[int], object] | None = None) -> Iterator[Writer]:
+        """What is written inside lands in one commit, all or nothing; `then(status)` is called on the loop
+        when it has ended.
+        """
+        self.writer.begin_unit()
+        try:
+            yield self.writer
+        finally:
+            self.writer.end_unit()
+        if then is not None:
+            self.writer.when_durable(then)
+
+    def commit(self) -> None:
+        """Waits until everything gathered is durable: for start-up and shutdown only, since it blocks. Raises
+        StoreError.
+        """
+        ended: list[int] = []
+        self.writer.when_durable(ended.append)
+        writer = self._native[0]
+        while not ended:
+            writer.flush()
+            if isinstance(writer, MemoryWriter):
+                writer.complete_one()
+                continue
+            select.select([writer.fileno()], [], [])
+            writer.complete()
+        if ended[0]:
+            raise StoreError(f"cannot write the store: {status_text(ended[0])}", ended[0])
+
+    def meta(self, name: bytes, default: Any = None) -> Any:
+        """A durable value of META."""
+        value = self.tables.get(Table.META, name)
+        return default if value is None else decode.cold(value)
+
+    def put_meta(self, name: bytes, value: Any) -> None:
+        """Writes a value of META in the current batch."""
+        self.writer.put_record(Table.META, name, records.cold(value))
+
+    def scan(
+        self, table: int, lower: bytes = b"", upper: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Every record with lower <= key < upper, in key order, in short read transactions."""
+        while found := self.tables.scan(table, lower, upper, 1000):
+            yield from found
+            lower = found[-1][0] + b"\0"
+
+    # -- counters (DU-18)
+
+    def reserve(self, name: bytes, block: int, then: Callable[[int], object]) -> int:
+        """Reserves `block` more numbers of a counter, from its durable mark on; returns the new limit.
+
+        The numbers may be used when `then(status)` was called with 0. One reservation per counter at a time.
+        """
+        limit = int(self.meta(name, 0)) + block
+        with self.unit(then):
+            self.put_meta(name, limit)
+        return limit
+
+    def reserve_now(self, name: bytes, block: int) -> tuple[int, int]:
+        """The same at start (REC-02), durable on return: (last number that may be in use, new limit)."""
+        used = int(self.meta(name, 0))
+        limit = self.reserve(name, block, lambda _status: None)
+        self.commit()
+        return used, limit
+
+    # -- loading (REC-03 … REC-09)
+
+    def load_queues(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(ordinal, attributes) of every queue record."""
+        for key, value in self.scan(Table.QUEUE):
+            yield decode.queue_key(key), decode.queue(value)
+
+    def load_history(self) -> Iterator[decode.HistoryItem]:
+        """Every message identifier of the duplicate history, oldest first."""
+        for key, value in self.scan(Table.HISTORY):
+            yield from decode.history(key, value)
+
+    def trim(self, table: Table, before: int, limit: int = 1000) -> int:
+        """Drops, in the current batch, packed records that hold only entries before number `before`; returns
+        how many.
+
+        The newest record stays, since the numbering goes on from it.
+        """
+        upper = decode.NUMBER_KEY.pack(before)
+        dropped = 0
+        found = self.tables.scan(table, b"", None, limit + 1)
+        with self.unit():
+            for (key, _value), (following, _next) in pairwise(found):
+                if following > upper:
+                    break
+                self.writer.delete_record(table, key)
+                dropped += 1
+        return dropped
+
+
+def renew_incarnation(tables: Tables, writer: Writer, now_s: int) -> None:
+    """Writes a new incarnation, and a greater time stamp for transactional sequences, so that receivers take
+    them as new ones.
+    """
+    incarnation = decode.cold(tables.get(Table.META, MetaName.INCARNATION) or records.cold(0))
+    stamp = decode.cold(tables.get(Table.META, MetaName.TX_TIMESTAMP) or records.cold(0))
+    writer.put_record(Table.META, MetaName.INCARNATION, records.cold(incarnation + 1))
+    writer.put_record(Table.META, MetaName.TX_TIMESTAMP, records.cold(max(now_s, stamp + 1)))
+
+
+def _open_tables(path: Path, options: StoreOptions, warn: Callable[[str], object]) -> LmdbTables:
+    size = options.map_size
+    while True:
+        try:
+            tables = LmdbTables(path, map_size=size, read_ahead=options.read_ahead)
+        except StoreError as error:
+            if error.status != 12 or size // 4 < _SMALLEST_MAP:  # ENOMEM: no address space
+                raise
+            size //= 4
+            continue
+        if size != options.map_size:
+            warn(f"the store in {path} is limited to {size >> 30} GiB: there is no address space for more")
+        return tables
