@@ -4,6 +4,8 @@ class BadPacket(ValueError):
     code: int
     def __init__(self, code: int) -> None: ...
 
+class PacketTooLarge(ValueError): ...
+
 class PacketScanner:
     max_packet: int
     fault: int

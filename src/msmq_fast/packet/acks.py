@@ -18,7 +18,7 @@ BODY_SIZE = 36
 
 
 def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
-    """Where acknowledgments for messages from a queue manager go: its private id, or `TCP:address` if given."""
+    """Where acknowledgments for a queue manager go: its private queue, or `TCP:address` if given."""
     if address:
         return FormatName(NameKind.DIRECT, text=rf"TCP:{address}\PRIVATE$\order_queue$")
     return FormatName(NameKind.PRIVATE, manager, ORDER_QUEUE)

@@ -1,4 +1,4 @@
-"""Errors of the queue manager, each with its MQ_ERROR_* HRESULT (MS-MQMQ 2.4), and the faults of malformed packets."""
+"""Errors, each with its MQ_ERROR_* HRESULT (MS-MQMQ 2.4), and the faults of malformed packets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _NAMES = {name: code for code, name in HRESULTS.items()}
 
 
 class MSMQError(Exception):
-    """A refusal with its HRESULT. Classes exist for the common codes; `error(code)` finds the class of any code.
+    """A refusal with its HRESULT.
 
+    Classes exist for the common codes; `error(code)` finds the class of any code.
     `code` is the HRESULT, `name` its published name (MQ_ERROR_…), `detail` says more in words.
     """
 

@@ -1,4 +1,4 @@
-"""Queue names inside packets: the fields of the UserHeader and how they map to format names (MS-MQMQ 2.2.18.1)."""
+"""Queue names inside packets: the fields of the UserHeader as format names (MS-MQMQ 2.2.18.1)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _SIZES |= {PUBLIC: 16, PRIVATE_ON_OTHER: 20}
 
 
 def direct_wire(text: str) -> bytes:
-    """A DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to 4; IllegalFormatName: too long."""
+    """A DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to 4.
+
+    IllegalFormatName: too long.
+    """
     name = utf16z(text)
     if len(name) > 0xFFFE:
         raise IllegalFormatName("a direct format name is longer than a packet can say")
@@ -80,7 +83,7 @@ class Hosts:
 
 
 def destination_field(name: FormatName) -> QueueField:
-    """How a destination is written; its queue manager's GUID goes to UserHeader.QueueManagerAddress (`manager_of`).
+    """How a destination is written; `manager_of` gives the QueueManagerAddress that belongs to it.
 
     UnsupportedFormatNameOperation: a kind of name that no single packet can be addressed to.
     """
@@ -98,7 +101,7 @@ def destination_field(name: FormatName) -> QueueField:
 
 
 def manager_of(name: FormatName) -> UUID:
-    """UserHeader.QueueManagerAddress as far as the name says it: the NULL GUID unless it is a private name."""
+    """UserHeader.QueueManagerAddress as far as the name says it: the NULL GUID unless it is private."""
     return _guid(name) if name.kind is NameKind.PRIVATE else UUID(int=0)
 
 

@@ -1,4 +1,4 @@
-"""A message as applications and the queue manager see it (MS-MQDMPR 3.1.1.12), to and from its packet (2.5.1 there)."""
+"""A message as applications and the queue manager see it (MS-MQDMPR 3.1.1.12), to and from its packet."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from uuid import UUID
 
-from msmq_fast._native.framing import BadPacket, ParsedMessage, build_user_message, parse
+from msmq_fast._native.framing import BadPacket, PacketTooLarge, ParsedMessage, build_user_message, parse
 from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, MAX_PACKET, NULL_GUID
 from msmq_fast.packet.classes import MessageClass, message_class
-from msmq_fast.packet.errors import InsufficientResources, LabelTooLong, PacketFault
+from msmq_fast.packet.errors import (
+    IllegalFormatName,
+    IllegalPropertyValue,
+    InsufficientResources,
+    LabelTooLong,
+    PacketFault,
+)
 from msmq_fast.packet.fields import Hosts, QueueField
-from msmq_fast.packet.multi import ADMINISTRATION, DESTINATION, RESPONSE, Element, MQFAddressHeader
-from msmq_fast.packet.multi import MQFSignatureHeader, MultiQueueFormatHeader
+from msmq_fast.packet.multi import (
+    ADMINISTRATION,
+    DESTINATION,
+    RESPONSE,
+    Element,
+    MQFAddressHeader,
+    MQFSignatureHeader,
+    MultiQueueFormatHeader,
+)
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.properties import MAX_LABEL, DebugHeader
 from msmq_fast.packet.soap import SoapHeader
@@ -49,7 +62,10 @@ class Journal(IntFlag):
 
 @dataclass(slots=True)
 class Message:
-    """The attributes of a message that have a place in its packet. Times in seconds, sent_time since 1970 UTC."""
+    """The attributes of a message that have a place in its packet.
+
+    Times are in seconds, `sent_time` counts from 1970 UTC.
+    """
 
     body: bytes = b""
     label: str = ""
@@ -101,9 +117,13 @@ class Message:
     def to_packet(self) -> bytes:
         """The UserMessage packet without SessionHeader.
 
-        LabelTooLong; InsufficientResources: larger than 4 MiB; UnsupportedFormatNameOperation: a queue name that
-        no packet can carry.
+        LabelTooLong; InsufficientResources: larger than 4 MiB; IllegalPropertyValue: a value out of its
+        range; UnsupportedFormatNameOperation: a queue name that no packet can carry.
         """
+        if not 0 <= self.priority <= 7:
+            raise IllegalPropertyValue(f"priority {self.priority} is not in 0..7")
+        if len(self.correlation_id) != 20:
+            raise IllegalPropertyValue("a correlation identifier has 20 bytes")
         if (
             len(self.label) > MAX_LABEL
             or len(self.label.encode("utf-16-le", "surrogatepass")) > 2 * MAX_LABEL
@@ -154,10 +174,12 @@ class Message:
                 security=self.security.encode() if self.security is not None else None,
                 trailer=trailer,
             )
-        except ValueError as problem:
+        except PacketTooLarge as problem:
             raise InsufficientResources(
-                f"the message does not fit a packet of {MAX_PACKET} bytes"
+                f"the message is larger than a packet of {MAX_PACKET} bytes"
             ) from problem
+        except OverflowError as problem:
+            raise IllegalPropertyValue(f"a number is out of its range: {problem}") from problem
 
     def _destination_field(self) -> QueueField:
         if self.destination is not None:
@@ -267,7 +289,7 @@ def _message(cls: type[Message], parsed: ParsedMessage) -> Message:
 def _tolerant(wire: QueueField, hosts: Hosts) -> FormatName | None:
     try:
         return fields.field_name(wire, hosts)
-    except fields.IllegalFormatName:
+    except IllegalFormatName:
         return None
 
 

@@ -1,4 +1,4 @@
-"""Queue names: path names and format names (MS-MQMQ 2.1), their wire forms and the keys by which they compare.
+"""Queue names: path names and format names (MS-MQMQ 2.1), and the keys by which they compare.
 
 A path name says where a queue lives (`host\\private$\\orders`); a format name says how to reach it
 (`DIRECT=OS:host\\private$\\orders`). Names are compared without regard to case.
@@ -19,9 +19,10 @@ MAX_QUEUE = 124
 MAX_SUBQUEUE = 32
 
 # MSMQ 2.0 and later: printable ASCII without " + , ; \
-_QUEUE_NAME = re.compile(r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,%d}" % MAX_QUEUE)
-_SUBQUEUE = re.compile(r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,%d}" % MAX_SUBQUEUE)
-_COMPUTER = re.compile(r"[\x21-\x5B\x5D-\x7E]{1,%d}" % MAX_COMPUTER)
+_NAME_CHAR = r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]"
+_QUEUE_NAME = re.compile(rf"{_NAME_CHAR}{{1,{MAX_QUEUE}}}")
+_SUBQUEUE = re.compile(rf"{_NAME_CHAR}{{1,{MAX_SUBQUEUE}}}")
+_COMPUTER = re.compile(rf"[\x21-\x5B\x5D-\x7E]{{1,{MAX_COMPUTER}}}")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PRIVATE_ID = re.compile(r"[0-9A-Fa-f]{1,8}")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -169,8 +170,9 @@ def parse_queue_part(text: str) -> QueuePart | None:
 
 
 def parse_path(text: str, computer: str) -> PathName:
-    """A path name; `computer` is the local name. `.` stands for it, and `orders` alone for `.\\private$\\orders`.
+    """A path name; `computer` is the local name.
 
+    `.` stands for the local name, and `orders` alone for `.\\private$\\orders`.
     IllegalQueuePathName: the text is no path name.
     """
     host, separator, rest = text.partition("\\")

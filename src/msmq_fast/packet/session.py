@@ -1,4 +1,4 @@
-"""Packets that a session exchanges about itself, and the ping datagram (MS-MQQB 2.2.2, 2.2.3, 2.2.6, 2.2.7)."""
+"""Packets that a session exchanges about itself, and the ping datagram (MS-MQQB 2.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ OS_SERVER = 0x0200  # OS: the initiator is a server
 OS_QUALITY = 0x0400  # QS: quality of service
 
 
-def _internal(data: bytes, packet_type: int, size: int, fault: PacketFaultCode) -> tuple[BaseHeader, InternalHeader]:
+def _internal(
+    data: bytes, packet_type: int, size: int, fault: PacketFaultCode
+) -> tuple[BaseHeader, InternalHeader]:
     base, at = BaseHeader.decode(data)
     if not base.internal:
         raise PacketFault(PacketFaultCode.PACKET_TYPE)
@@ -59,7 +61,7 @@ class EstablishConnection:
 
     @classmethod
     def decode(cls, data: bytes) -> EstablishConnection:
-        """PacketFault if `data` is not one whole EstablishConnection packet; reserved bits and padding are not read."""
+        """PacketFault if `data` is not one whole EstablishConnection packet; padding is not looked at."""
         base, internal = _internal(
             data, InternalHeader.ESTABLISH_CONNECTION, cls.SIZE, PacketFaultCode.ESTABLISH_SIZE
         )
@@ -102,7 +104,7 @@ class ConnectionParameters:
 
     @classmethod
     def decode(cls, data: bytes) -> ConnectionParameters:
-        """PacketFault if `data` is not one whole ConnectionParameters packet; the ranges of values are not checked."""
+        """PacketFault if `data` is not one whole ConnectionParameters packet; values are not checked."""
         base, internal = _internal(
             data, InternalHeader.CONNECTION_PARAMETERS, cls.SIZE, PacketFaultCode.PARAMETERS_SIZE
         )

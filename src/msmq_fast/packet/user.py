@@ -14,7 +14,7 @@ from msmq_fast.packet.fields import QueueField
 
 @dataclass(slots=True)
 class UserHeader:
-    """Where a message comes from and goes to. The presence flags SH, TH, MQ, AH and HH name the headers that follow."""
+    """Where a message comes from and goes to; its presence flags name the headers that follow."""
 
     FIXED: ClassVar[int] = 48
 
@@ -228,7 +228,7 @@ class SecurityHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SecurityHeader, int]:
-        """The header and the offset behind it; PacketFault if a size does not fit or contradicts the flags."""
+        """The header and the offset behind it; PacketFault if a size does not fit or belies the flags."""
         need(data, offset, cls.FIXED, PacketFaultCode.SECURITY_SIZE)
         flags, *sizes = struct.unpack_from("<HHHHII", data, offset)
         if not flags & 0x0F and sizes[0]:
@@ -238,19 +238,23 @@ class SecurityHeader:
         if 0 < sizes[4] < 6:
             raise PacketFault(PacketFaultCode.PROVIDER_SIZE)
         at = offset + cls.FIXED
-        items = []
+        items: list[bytes] = []
         for size in sizes:
             need(data, at, (size + 3) & ~3, PacketFaultCode.SECURITY_SIZE)
             items.append(bytes(data[at : at + size]))
             at += (size + 3) & ~3
         header = cls(
-            flags & 0x0F,
-            bool(flags & 0x20),
-            bool(flags & 0x40),
-            bool(flags & 0x80),
-            bool(flags & 0x10),
-            flags >> 8 & 0x0F,
-            *items,
+            sender_id_type=flags & 0x0F,
+            encrypted=bool(flags & 0x20),
+            default_provider=bool(flags & 0x40),
+            security_data=bool(flags & 0x80),
+            authenticated=bool(flags & 0x10),
+            authentication_level=flags >> 8 & 0x0F,
+            sender_id=items[0],
+            encryption_key=items[1],
+            signature=items[2],
+            certificate=items[3],
+            provider_info=items[4],
             reserved_flags=flags & 0xF000,
         )
         return header, at

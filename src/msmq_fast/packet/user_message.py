@@ -1,0 +1,95 @@
+"""The UserMessage packet header by header (MS-MQMQ 2.2.20): the whole codec, where speed is no matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from msmq_fast.packet.base import BaseHeader
+from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+from msmq_fast.packet.multi import MultiQueueFormatHeader
+from msmq_fast.packet.properties import DebugHeader, MessagePropertiesHeader
+from msmq_fast.packet.session import SessionHeader
+from msmq_fast.packet.soap import CompoundMessageHeader, SoapHeader, SRMPEnvelopeHeader
+from msmq_fast.packet.user import SecurityHeader, TransactionHeader, UserHeader
+
+
+@dataclass(slots=True)
+class UserMessagePacket:
+    """Every header of one packet. Presence flags and PacketSize are computed when it is encoded."""
+
+    base: BaseHeader = field(default_factory=BaseHeader)
+    user: UserHeader = field(default_factory=UserHeader)
+    transaction: TransactionHeader | None = None
+    security: SecurityHeader | None = None
+    properties: MessagePropertiesHeader = field(default_factory=MessagePropertiesHeader)
+    debug: DebugHeader | None = None
+    envelope: SRMPEnvelopeHeader | None = None
+    compound: CompoundMessageHeader | None = None
+    soap: SoapHeader | None = None
+    multi: MultiQueueFormatHeader | None = None
+    session: SessionHeader | None = None
+
+    def encode(self, *, count_session: bool = False) -> bytes:
+        """The bytes on the wire. `count_session`: PacketSize counts the SessionHeader (some senders do)."""
+        if (self.envelope is None) != (self.compound is None):
+            raise ValueError("the SRMP envelope and the compound message come together")
+        user = replace(
+            self.user,
+            transaction=self.transaction is not None,
+            security=self.security is not None,
+            multi_queue=self.multi is not None,
+            http=self.envelope is not None,
+            soap=self.soap is not None,
+        )
+        headers = (
+            user,
+            self.transaction,
+            self.security,
+            self.properties,
+            self.debug,
+            self.envelope,
+            self.compound,
+            self.soap,
+            self.multi,
+        )
+        content = b"".join(header.encode() for header in headers if header is not None)
+        trailer = self.session.encode() if self.session is not None else b""
+        base = replace(
+            self.base,
+            packet_size=BaseHeader.SIZE + len(content) + len(trailer) * count_session,
+            session=self.session is not None,
+            debug=self.debug is not None,
+        )
+        return base.encode() + content + trailer
+
+    @classmethod
+    def decode(cls, data: bytes) -> tuple[UserMessagePacket, int]:
+        """The packet that `data` starts with and how many bytes it takes; PacketFault if it is malformed."""
+        base, at = BaseHeader.decode(data)
+        if base.internal:
+            raise PacketFault(PacketFaultCode.INTERNAL)
+        if base.packet_size > len(data):
+            raise PacketFault(PacketFaultCode.TRUNCATED)
+        whole, data = data, data[: base.packet_size]
+        user, at = UserHeader.decode(data, at)
+        packet = cls(base, user)
+        if user.transaction:
+            packet.transaction, at = TransactionHeader.decode(data, at)
+        if user.security:
+            packet.security, at = SecurityHeader.decode(data, at)
+        packet.properties, at = MessagePropertiesHeader.decode(data, at)
+        if base.debug:
+            packet.debug, at = DebugHeader.decode(data, at)
+        if user.http:
+            packet.envelope, at = SRMPEnvelopeHeader.decode(data, at)
+            packet.compound, at = CompoundMessageHeader.decode(data, at)
+        if user.soap:
+            packet.soap, at = SoapHeader.decode(data, at)
+        if user.multi_queue:
+            packet.multi, at = MultiQueueFormatHeader.decode(data, at)
+        if base.session and at in (len(data), len(data) - SessionHeader.SIZE):
+            packet.session, at = SessionHeader.decode(whole, at)
+            return packet, at
+        if at != len(data):
+            raise PacketFault(PacketFaultCode.LENGTH_MISMATCH)
+        return packet, at
