@@ -1,1 +1,68 @@
-"""The queue manager msmq-fast."""
+"""msmq-fast: a queue manager for MSMQ applications, and the API with which programs use it.
+
+    async with await msmq_fast.connect("/var/lib/msmq-fast/app.sock") as connection:
+        async with await connection.open("orders") as queue:
+            await queue.send(msmq_fast.Message(b"hello", delivery=msmq_fast.RECOVERABLE))
+
+`msmq_fast.sync` is the same without asyncio. The names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msmq_fast.client import (
+        EXPRESS,
+        RECOVERABLE,
+        Access,
+        BatchRefused,
+        Connection,
+        ConnectionLost,
+        Lookup,
+        MSMQError,
+        Message,
+        Queue,
+        Refusal,
+        Sender,
+        Share,
+        Subscription,
+        connect,
+        sync,
+    )
+    from msmq_fast.packet import errors
+
+__all__ = [
+    "EXPRESS",
+    "RECOVERABLE",
+    "Access",
+    "BatchRefused",
+    "Connection",
+    "ConnectionLost",
+    "Lookup",
+    "MSMQError",
+    "Message",
+    "Queue",
+    "Refusal",
+    "Sender",
+    "Share",
+    "Subscription",
+    "connect",
+    "errors",
+    "sync",
+]
+
+_MODULES = {"errors": "msmq_fast.packet.errors", "sync": "msmq_fast.client.sync"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in __all__:
+        return getattr(import_module("msmq_fast.client"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

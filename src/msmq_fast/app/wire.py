@@ -185,7 +185,7 @@ def pack_frame(kind: int, request_id: int, payload: Any) -> bytes:
 def unpack_payload(data: bytes | memoryview) -> Any:
     """The one msgpack value of a frame. Raises WireError for anything else."""
     try:
-        return msgpack.unpackb(data, strict_map_key=False, max_buffer_size=MAX_FRAME)
+        return msgpack.unpackb(data)
     except (ValueError, msgpack.exceptions.UnpackException) as error:
         raise WireError(f"the payload is not one msgpack value: {error}") from None
 

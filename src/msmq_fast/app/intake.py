@@ -1,0 +1,59 @@
+"""The receive buffer of one connection: the kernel writes into it, whole frames are taken out as views."""
+
+from __future__ import annotations
+
+from msmq_fast.app.wire import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, WireError
+
+IDLE = 65_536  # bytes of an idle buffer
+MIN_ROOM = 8_192  # room below which the buffer is moved together or grown
+MAX_READ = 262_144  # bytes taken from one connection in one turn
+
+
+class Intake:
+    """Grows with what arrived, not with what a header announces; shrinks when a large frame is done."""
+
+    def __init__(self, max_frame: int) -> None:
+        self.max_frame = max_frame
+        self._buffer = bytearray(IDLE)
+        self._start = 0
+        self._end = 0
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def room(self) -> memoryview:
+        """Where the next bytes go; never empty. Tell `advance` how many were written."""
+        held = self._end - self._start
+        if held == 0:
+            self._start = self._end = 0
+            if len(self._buffer) > IDLE:
+                self._buffer = bytearray(IDLE)
+        elif len(self._buffer) - self._end < MIN_ROOM:
+            # A handler may still hold a view of the old buffer, so it is replaced, never resized.
+            larger = bytearray(len(self._buffer) * 2 if held > len(self._buffer) // 2 else len(self._buffer))
+            larger[:held] = memoryview(self._buffer)[self._start : self._end]
+            self._buffer = larger
+            self._start, self._end = 0, held
+        return memoryview(self._buffer)[self._end : self._end + MAX_READ]
+
+    def advance(self, count: int) -> None:
+        """`count` bytes were written into the view that `room` gave."""
+        self._end += count
+
+    def take(self) -> tuple[int, int, memoryview] | None:
+        """The next whole frame as (type, request id, payload), or None.
+
+        The payload is a view that holds until the next call of `room`. Raises WireError for a length
+        outside the limits.
+        """
+        start = self._start
+        if self._end - start < HEADER_SIZE:
+            return None
+        length, kind, request_id = HEADER.unpack_from(self._buffer, start)
+        if not MIN_LENGTH <= length <= self.max_frame:
+            raise WireError(f"a frame of {length} bytes; the limits are {MIN_LENGTH} and {self.max_frame}")
+        stop = start + LENGTH_SIZE + length
+        if stop > self._end:
+            return None
+        self._start = stop
+        return kind, request_id, memoryview(self._buffer)[start + HEADER_SIZE : stop]

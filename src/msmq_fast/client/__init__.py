@@ -1,0 +1,28 @@
+"""The application API: `connect()` for asyncio, `msmq_fast.sync` for the rest."""
+
+from msmq_fast.app.wire import Access, Lookup, Share
+from msmq_fast.client.connection import Connection, connect
+from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
+from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
+from msmq_fast.client.queue import Queue
+from msmq_fast.client.sender import Sender
+from msmq_fast.client.subscription import Subscription
+from msmq_fast.packet.errors import MSMQError
+
+__all__ = [
+    "EXPRESS",
+    "RECOVERABLE",
+    "Access",
+    "BatchRefused",
+    "Connection",
+    "ConnectionLost",
+    "Lookup",
+    "MSMQError",
+    "Message",
+    "Queue",
+    "Refusal",
+    "Sender",
+    "Share",
+    "Subscription",
+    "connect",
+]

@@ -1,0 +1,155 @@
+"""A connection to a queue manager, and what it administers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.app.wire import PROTOCOL_VERSION, Access, Frame, Share
+from msmq_fast.client.endpoint import Endpoint, parse_endpoint
+from msmq_fast.client.errors import ConnectionLost
+from msmq_fast.client.queue import Queue
+from msmq_fast.client.transport import Link, open_link
+
+QueueInfo = dict[str, Any]
+
+
+class Connection:
+    """A connection; its requests are pipelined. Made by `connect()`, closed by `close()` or `async with`.
+
+    Every method raises ConnectionLost when the connection ends; whether to connect again is the caller's
+    decision.
+    """
+
+    def __init__(self, link: Link, hello: dict[str, Any]) -> None:
+        self._link = link
+        self.hello = hello
+
+    @property
+    def computer_name(self) -> str:
+        """Name of the queue manager's computer."""
+        return str(self.hello["name"])
+
+    @property
+    def guid(self) -> UUID:
+        """GUID of the queue manager."""
+        return UUID(bytes_le=self.hello["guid"])
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection and with it all its queues; pending calls raise ConnectionLost."""
+        await self._link.close()
+
+    async def ping(self) -> None:
+        """One round trip."""
+        await self._link.request(Frame.PING, [])
+
+    async def stats(self) -> dict[str, Any]:
+        """Counters of the queue manager."""
+        return dict(await self._link.request(Frame.STATS, []))
+
+    # ------------------------------------------------------------------------------------------- queues
+
+    async def open(
+        self, name: str, access: Access = Access.SEND | Access.RECEIVE, share: Share = Share.DENY_NONE
+    ) -> Queue:
+        """Open a queue by name.
+
+        The name is a path (`.\\private$\\orders`, `orders`) or a format name
+        (`DIRECT=TCP:10.0.0.7\\private$\\orders`).
+
+        Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
+        """
+        (handle,) = await self._link.request(Frame.OPEN, [name, int(access), int(share)])
+        return Queue(self._link, name, handle, self.hello)
+
+    async def create_queue(self, name: str, **properties: Any) -> QueueInfo:
+        """Create a queue: `label`, `transactional`, `journal`, `quota_kb`, … Raises QueueExists,
+        IllegalQueuePathName.
+        """
+        return dict(await self._link.request(Frame.CREATE_QUEUE, [name, properties]))
+
+    async def delete_queue(self, name: str) -> None:
+        """Delete a queue and what is in it. Raises QueueNotFound."""
+        await self._link.request(Frame.DELETE_QUEUE, [name])
+
+    async def queue(self, name: str) -> QueueInfo:
+        """Properties and counts of a queue. Raises QueueNotFound."""
+        return dict(await self._link.request(Frame.GET_QUEUE, [name]))
+
+    async def set_queue(self, name: str, **properties: Any) -> QueueInfo:
+        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
+        return dict(await self._link.request(Frame.SET_QUEUE, [name, properties]))
+
+    async def queues(self, kind: str = "user") -> list[QueueInfo]:
+        """All queues of a kind: `user`, `system`, `outgoing` or `all`."""
+        return list(await self._link.request(Frame.LIST_QUEUES, [kind]))
+
+    # ---------------------------------------------------------------------------------------- outgoing queues
+
+    async def outgoing(self) -> list[QueueInfo]:
+        """The outgoing queues."""
+        return list(await self._link.request(Frame.LIST_OUTGOING, []))
+
+    async def show_outgoing(self, name: str) -> QueueInfo:
+        """One outgoing queue, by the format name of its destination. Raises QueueNotFound."""
+        return dict(await self._link.request(Frame.SHOW_OUTGOING, [name]))
+
+    async def pause_outgoing(self, name: str) -> None:
+        """Hold an outgoing queue back. Raises QueueNotFound."""
+        await self._link.request(Frame.PAUSE_OUTGOING, [name])
+
+    async def resume_outgoing(self, name: str) -> None:
+        """Let an outgoing queue go on. Raises QueueNotFound."""
+        await self._link.request(Frame.RESUME_OUTGOING, [name])
+
+    async def purge_outgoing(self, name: str) -> int:
+        """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
+        return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
+
+
+async def connect(
+    endpoint: str | None = None,
+    *,
+    token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout: float = 10.0,  # noqa: ASYNC109 - covers the hello as well
+    client: str = "",
+) -> Connection:
+    """Connect to a queue manager.
+
+    `endpoint` is a path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None takes
+    it from MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
+    ValueError for a bad endpoint, ConnectionLost, AccessDenied for a wrong token.
+    """
+    target = parse_endpoint(endpoint)
+    try:
+        async with asyncio.timeout(timeout):
+            return await _connect(target, token, tls, client)
+    except TimeoutError:
+        raise ConnectionLost(f"no answer from {target} within {timeout} s") from None
+
+
+async def _connect(
+    target: Endpoint, token: str | None, tls: ssl.SSLContext | None, client: str
+) -> Connection:
+    link = await open_link(target, tls)
+    hello: dict[str, Any] = {"version": PROTOCOL_VERSION, "client": client}
+    if token is not None:
+        hello["token"] = token
+    try:
+        answer = await link.request(Frame.HELLO, hello)
+    except BaseException:
+        await link.close()
+        raise
+    return Connection(link, answer)

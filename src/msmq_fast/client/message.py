@@ -1,0 +1,164 @@
+"""A message as applications see it, with the names that MSMQ gives its properties."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.app.wire import CORRELATION_ID_SIZE, INFINITE, InFlag
+
+VT_BSTR = 8  # UTF-16 text
+VT_LPSTR = 30  # 8-bit text
+VT_LPWSTR = 31  # UTF-16 text with a NUL
+VT_ARRAY_UI1 = 0x2011  # bytes
+
+EXPRESS = 0
+RECOVERABLE = 1
+
+_NO_CORRELATION = bytes(CORRELATION_ID_SIZE)
+
+
+@dataclass(slots=True)
+class Message:
+    """A message to be sent, or one received. The fields from `message_id` on are filled by the queue manager.
+
+    Times are seconds since 1970, time-outs seconds. `acknowledge` is a sum of 1 positive arrival, 2
+    positive receive, 4 negative arrival, 8 negative receive; `journal` of 1 dead letter, 2 journal.
+    """
+
+    body: bytes = b""
+    label: str = ""
+    delivery: int = EXPRESS
+    priority: int = 3
+    body_type: int = 0
+    app_specific: int = 0
+    correlation_id: bytes = _NO_CORRELATION
+    extension: bytes = b""
+    response_queue: str | None = None
+    admin_queue: str | None = None
+    acknowledge: int = 0
+    journal: int = 0
+    message_class: int = 0
+    id: bytes = b""
+    sent_time: int = 0
+    arrived_time: int = 0
+    arrival_seq: int = 0
+    destination_queue: str | None = None
+    flags: int = 0
+    sender_id: bytes | None = None
+    abort_count: int = 0
+    move_count: int = 0
+    time_to_reach_queue: int = INFINITE
+    time_to_be_received: int = INFINITE
+    lookup_id: int = 0
+    tag: int = 0  # of a delivery in a subscription, see Subscription.acknowledge
+
+    @classmethod
+    def of_text(cls, text: str, **properties: Any) -> Message:
+        """A message whose body is UTF-16 text (VT_BSTR), as the ActiveX formatter and COM write it."""
+        return cls(body=text.encode("utf-16-le"), body_type=VT_BSTR, **properties)
+
+    @property
+    def text(self) -> str:
+        """The body as text, by its body type; UTF-8 where the type says nothing.
+
+        Raises UnicodeDecodeError.
+        """
+        if self.body_type in (VT_BSTR, VT_LPWSTR):
+            return bytes(self.body).decode("utf-16-le").rstrip("\0")
+        if self.body_type == VT_LPSTR:
+            return bytes(self.body).decode("latin-1").rstrip("\0")
+        return bytes(self.body).decode()
+
+    @property
+    def recoverable(self) -> bool:
+        """Kept on disk by every queue manager on its way."""
+        return self.delivery == RECOVERABLE
+
+    @property
+    def transactional(self) -> bool:
+        """Sent within a transaction."""
+        return bool(self.flags & InFlag.TRANSACTIONAL)
+
+    @property
+    def authenticated(self) -> bool:
+        """The receiving queue manager verified its signature."""
+        return bool(self.flags & InFlag.AUTHENTICATED)
+
+    @property
+    def source_machine(self) -> UUID | None:
+        """GUID of the queue manager that first sent the message."""
+        return UUID(bytes_le=self.id[:16]) if self.id else None
+
+    @property
+    def message_id(self) -> str:
+        """`{guid}\\ordinal`, empty for a message that was not received."""
+        return format_message_id(self.id) if self.id else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The message with the keys of the command line's JSON."""
+        return {
+            "lookup_id": self.lookup_id,
+            "arrival_seq": self.arrival_seq,
+            "message_id": self.message_id,
+            "label": self.label,
+            "body_b64": b64encode(self.body).decode(),
+            "body_size": len(self.body),
+            "body_type": self.body_type,
+            "priority": self.priority,
+            "class": self.message_class,
+            "correlation_id": self.correlation_id.hex(),
+            "app_specific": self.app_specific,
+            "extension_b64": b64encode(self.extension).decode(),
+            "delivery": "recoverable" if self.recoverable else "express",
+            "transactional": self.transactional,
+            "sent_time": self.sent_time,
+            "arrived_time": self.arrived_time,
+            "response_queue": self.response_queue,
+            "admin_queue": self.admin_queue,
+            "destination_queue": self.destination_queue,
+            "source_machine": str(self.source_machine) if self.id else None,
+            "sender_id_b64": b64encode(self.sender_id).decode() if self.sender_id else None,
+            "authenticated": self.authenticated,
+            "acknowledge": self.acknowledge,
+            "journal": self.journal,
+            "abort_count": self.abort_count,
+            "move_count": self.move_count,
+        }
+
+
+def format_message_id(raw: bytes) -> str:
+    """`{guid}\\ordinal` of the 20 bytes of a message identifier."""
+    return f"{{{UUID(bytes_le=raw[:16])}}}\\{int.from_bytes(raw[16:20], 'little')}"
+
+
+def to_wire(message: Message) -> tuple[Any, ...]:
+    """The message array of a SEND frame; trailing defaults are left out."""
+    m = message
+    head = (m.body, m.label, m.delivery, m.priority, m.body_type, m.app_specific)
+    tail = (
+        m.correlation_id,
+        m.extension,
+        m.response_queue,
+        m.admin_queue,
+        m.acknowledge,
+        m.journal,
+        m.time_to_reach_queue,
+        m.time_to_be_received,
+        m.message_class,
+    )
+    return head if tail == _PLAIN_TAIL else head + tail
+
+
+_PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, INFINITE, INFINITE, 0)
+
+_DELIVERED = 25
+_positional: Callable[..., Message] = Message  # its fields stand in the order of the wire
+
+
+def from_wire(fields: list[Any], tag: int = 0) -> Message:
+    """A message of a MESSAGE or DELIVERY frame; positions of later versions are ignored."""
+    return _positional(*fields[1:_DELIVERED], fields[0], tag)

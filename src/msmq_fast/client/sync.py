@@ -1,0 +1,242 @@
+"""The client without asyncio: the same names, calls that block.
+
+One event loop in a background thread serves all connections of the process; objects may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import CancelledError
+from itertools import islice
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+from msmq_fast.app.wire import Access, Lookup, Share
+from msmq_fast.client import connection as _connection
+from msmq_fast.client import queue as _queue
+from msmq_fast.client import subscription as _subscription
+from msmq_fast.client.message import Message
+
+T = TypeVar("T")
+
+_CHUNK = 1024  # messages of a long send_many that are handed to the loop at once
+
+
+class _Runner:
+    """The event loop of the background thread, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="msmq_fast.sync", daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result()
+        except (KeyboardInterrupt, CancelledError):
+            future.cancel()
+            raise
+
+
+_runner = _Runner()
+
+
+class Subscription:
+    """See `msmq_fast.Subscription`; use as `with queue.subscribe() as messages: for message in messages`."""
+
+    def __init__(self, inner: _subscription.Subscription) -> None:
+        self._inner = inner
+
+    def __enter__(self) -> Subscription:
+        _runner.run(self._inner.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _runner.run(self._inner.__aexit__(kind, error, trace))
+
+    def __iter__(self) -> Iterator[Message]:
+        while messages := self.batch():
+            yield from messages
+
+    def batch(self, limit: int = 1024) -> list[Message]:
+        """All messages that are here, at least one and at most `limit`; empty when the subscription is over."""
+        return _runner.run(self._inner.batch(limit))
+
+    def acknowledge(self, first: Message, last: Message | None = None) -> None:
+        """Remove `first` (or all delivered from `first` to `last`); returns when that is durable."""
+        _runner.run(self._inner.acknowledge(first, last))
+
+    def release(self, first: Message, last: Message | None = None) -> None:
+        """Put `first` (or all delivered from `first` to `last`) back in its place."""
+        _runner.run(self._inner.release(first, last))
+
+
+class Queue:
+    """See `msmq_fast.Queue`."""
+
+    def __init__(self, inner: _queue.Queue) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """The name with which it was opened."""
+        return self._inner.name
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _runner.run(self._inner.__aexit__(kind, error, trace))
+
+    def close(self) -> None:
+        """Close the queue."""
+        _runner.run(self._inner.close())
+
+    def send(self, message: Message | bytes, **properties: Any) -> str:
+        """Send one message; returns its message id when it is kept or in memory."""
+        return _runner.run(self._inner.send(message, **properties))
+
+    def send_many(self, messages: Iterable[Message]) -> list[str]:
+        """Send messages in order; returns their ids when all are kept. Raises BatchRefused."""
+        source = iter(messages)
+        ids: list[str] = []
+        while chunk := list(islice(source, _CHUNK)):
+            ids += _runner.run(self._inner.send_many(chunk))
+        return ids
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""
+        return _runner.run(self._inner.receive(timeout))
+
+    def peek(self, timeout: float | None = None) -> Message:
+        """The first message, which stays in the queue. Raises IOTimeout."""
+        return _runner.run(self._inner.peek(timeout))
+
+    def lookup(
+        self, lookup_id: int = 0, operation: Lookup = Lookup.CURRENT, *, receive: bool = False
+    ) -> Message:
+        """The message with a lookup id, or the one next to it, or the first or last. Raises MessageNotFound."""
+        return _runner.run(self._inner.lookup(lookup_id, operation, receive=receive))
+
+    def subscribe(self, credit: int = 256, *, acknowledge: bool = True) -> Subscription:
+        """Messages as they come, at most `credit` ahead."""
+        return Subscription(self._inner.subscribe(credit, acknowledge=acknowledge))
+
+    def __iter__(self) -> Iterator[Message]:
+        with self.subscribe() as messages:
+            for message in messages:
+                yield message
+                messages.acknowledge(message)
+
+    def purge(self) -> int:
+        """Remove all messages; their number."""
+        return _runner.run(self._inner.purge())
+
+
+class Connection:
+    """See `msmq_fast.Connection`."""
+
+    def __init__(self, inner: _connection.Connection) -> None:
+        self._inner = inner
+
+    @property
+    def computer_name(self) -> str:
+        """Name of the queue manager's computer."""
+        return self._inner.computer_name
+
+    @property
+    def guid(self) -> UUID:
+        """GUID of the queue manager."""
+        return self._inner.guid
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and with it all its queues."""
+        _runner.run(self._inner.close())
+
+    def ping(self) -> None:
+        """One round trip."""
+        _runner.run(self._inner.ping())
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of the queue manager."""
+        return _runner.run(self._inner.stats())
+
+    def open(
+        self, name: str, access: Access = Access.SEND | Access.RECEIVE, share: Share = Share.DENY_NONE
+    ) -> Queue:
+        """Open a queue by path or format name."""
+        return Queue(_runner.run(self._inner.open(name, access, share)))
+
+    def create_queue(self, name: str, **properties: Any) -> dict[str, Any]:
+        """Create a queue. Raises QueueExists, IllegalQueuePathName."""
+        return _runner.run(self._inner.create_queue(name, **properties))
+
+    def delete_queue(self, name: str) -> None:
+        """Delete a queue and what is in it. Raises QueueNotFound."""
+        _runner.run(self._inner.delete_queue(name))
+
+    def queue(self, name: str) -> dict[str, Any]:
+        """Properties and counts of a queue. Raises QueueNotFound."""
+        return _runner.run(self._inner.queue(name))
+
+    def set_queue(self, name: str, **properties: Any) -> dict[str, Any]:
+        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
+        return _runner.run(self._inner.set_queue(name, **properties))
+
+    def queues(self, kind: str = "user") -> list[dict[str, Any]]:
+        """All queues of a kind: `user`, `system`, `outgoing` or `all`."""
+        return _runner.run(self._inner.queues(kind))
+
+    def outgoing(self) -> list[dict[str, Any]]:
+        """The outgoing queues."""
+        return _runner.run(self._inner.outgoing())
+
+    def show_outgoing(self, name: str) -> dict[str, Any]:
+        """One outgoing queue. Raises QueueNotFound."""
+        return _runner.run(self._inner.show_outgoing(name))
+
+    def pause_outgoing(self, name: str) -> None:
+        """Hold an outgoing queue back. Raises QueueNotFound."""
+        _runner.run(self._inner.pause_outgoing(name))
+
+    def resume_outgoing(self, name: str) -> None:
+        """Let an outgoing queue go on. Raises QueueNotFound."""
+        _runner.run(self._inner.resume_outgoing(name))
+
+    def purge_outgoing(self, name: str) -> int:
+        """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
+        return _runner.run(self._inner.purge_outgoing(name))
+
+
+def connect(
+    endpoint: str | None = None,
+    *,
+    token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout: float = 10.0,
+    client: str = "",
+) -> Connection:
+    """Connect to a queue manager; see `msmq_fast.connect`."""
+    return Connection(
+        _runner.run(_connection.connect(endpoint, token=token, tls=tls, timeout=timeout, client=client))
+    )

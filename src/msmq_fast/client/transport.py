@@ -1,0 +1,184 @@
+"""Requests and replies over one connection: ids, futures, and what happens to them when the connection
+ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, cast
+
+from msmq_fast.app.wire import Frame, FrameCutter, WireError, pack_frame, unpack_payload
+from msmq_fast.client.endpoint import Endpoint
+from msmq_fast.client.errors import ConnectionLost, from_wire
+
+FrameSink = Callable[[int, Any], None]
+
+_LAST_ID = 0xFFFF_FFFF
+
+
+class Link(asyncio.Protocol):
+    """One connection. Replies resolve futures; frames of long-lived ids go to their sinks."""
+
+    def __init__(self) -> None:
+        self.lost: ConnectionLost | None = None
+        self._loop = asyncio.get_running_loop()
+        self._cutter = FrameCutter()
+        self._transport: asyncio.Transport | None = None
+        self._last_id = 0
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._sinks: dict[int, FrameSink] = {}
+        self._room: asyncio.Future[None] | None = None
+        self._closed = self._loop.create_future()
+
+    # ------------------------------------------------------------------------------------------- asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the connection stands."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio: bytes."""
+        try:
+            for kind, request_id, payload in self._cutter.feed(data):
+                self._frame(kind, request_id, payload)
+        except WireError as error:
+            self._end(ConnectionLost(f"the server broke the protocol: {error}"))
+            if self._transport is not None:
+                self._transport.abort()
+
+    def pause_writing(self) -> None:
+        """asyncio: the transport holds enough."""
+        if self._room is None:
+            self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """asyncio: the transport takes more."""
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: over."""
+        self._end(
+            ConnectionLost(
+                f"the connection was lost: {exc}" if exc else "the queue manager closed the connection"
+            )
+        )
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    # ------------------------------------------------------------------------------------------- for the API
+
+    def next_id(self, sink: FrameSink | None = None) -> int:
+        """A request id that is free; its frames go to `sink` until `forget`."""
+        while True:
+            self._last_id = self._last_id % _LAST_ID + 1
+            if self._last_id not in self._waiting and self._last_id not in self._sinks:
+                break
+        if sink is not None:
+            self._sinks[self._last_id] = sink
+        return self._last_id
+
+    def forget(self, request_id: int) -> None:
+        """Drop the sink of an id."""
+        self._sinks.pop(request_id, None)
+
+    def write(self, data: bytes) -> None:
+        """Send whole frames. Raises ConnectionLost."""
+        if self.lost is not None:
+            raise self.lost
+        assert self._transport is not None  # noqa: S101 - write is possible only after connection_made
+        self._transport.write(data)
+
+    def post(self, kind: Frame, payload: Any) -> None:
+        """A request without a reply. Raises ConnectionLost."""
+        self.write(pack_frame(kind, 0, payload))
+
+    def request(self, kind: Frame, payload: Any, request_id: int | None = None) -> asyncio.Future[Any]:
+        """Send a request; the future gets the payload of its reply, or the error. Raises ConnectionLost."""
+        number = self.next_id() if request_id is None else request_id
+        self.write(pack_frame(kind, number, payload))
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[number] = future
+        return future
+
+    def post_cancel(self, number: int) -> None:
+        """CANCEL for request `number`; its reply is of no interest."""
+        if self.lost is None:
+            self.request(Frame.CANCEL, [number]).add_done_callback(_swallow)
+
+    @property
+    def congested(self) -> bool:
+        """True while the transport holds enough."""
+        return self._room is not None
+
+    async def drain(self) -> None:
+        """Wait until the transport takes more. Raises ConnectionLost."""
+        while self._room is not None and self.lost is None:
+            await asyncio.shield(self._room)
+        if self.lost is not None:
+            raise self.lost
+
+    async def close(self) -> None:
+        """Close; pending calls raise ConnectionLost."""
+        self._end(ConnectionLost("the connection was closed by this program"))
+        if self._transport is not None:
+            self._transport.close()
+            await asyncio.shield(self._closed)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _frame(self, kind: int, request_id: int, payload: bytes) -> None:
+        value = unpack_payload(payload)
+        sink = self._sinks.get(request_id)
+        if sink is not None and (kind not in (Frame.REPLY, Frame.ERROR) or request_id not in self._waiting):
+            sink(kind, value)
+            return
+        if kind == Frame.ERROR:
+            code, _, text = value
+            error = from_wire(code, text)
+            if request_id == 0:
+                self._end(ConnectionLost(f"the queue manager closed the connection: {error}"))
+                return
+            future = self._waiting.pop(request_id, None)
+            if future is not None and not future.done():
+                future.set_exception(error)
+            return
+        future = self._waiting.pop(request_id, None)
+        if future is not None and not future.done():
+            future.set_result(value)
+
+    def _end(self, error: ConnectionLost) -> None:
+        if self.lost is not None:
+            return
+        self.lost = error
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # a caller that went away must not cause a warning
+        sinks, self._sinks = self._sinks, {}
+        for sink in sinks.values():
+            sink(Frame.ENDED, [error.code, error.name, error.detail])
+        self.resume_writing()
+
+
+def _swallow(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
+
+
+async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None) -> Link:
+    """Connect. Raises ConnectionLost with the reason in one line."""
+    loop = asyncio.get_running_loop()
+    try:
+        if endpoint.path:
+            _, link = await loop.create_unix_connection(Link, endpoint.path)
+        else:
+            context = (tls or ssl.create_default_context()) if endpoint.tls else None
+            _, link = await loop.create_connection(Link, endpoint.host, endpoint.port, ssl=context)
+    except OSError as error:
+        raise ConnectionLost(f"no queue manager at {endpoint}: {error.strerror or error}") from None
+    return link
