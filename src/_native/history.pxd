@@ -1,0 +1,41 @@
+# Message identifiers that arrived before (MS-MQQB 3.1.5.8.1): a bounded table in the order of the last sighting.
+
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport CommitListener, Writer
+
+
+cdef enum:
+    IDENTIFIER_SIZE = 20        # source queue manager GUID, then MessageID
+
+
+cdef enum Sighting:
+    SIGHTING_NEW = 0
+    SIGHTING_DURABLE = 1        # arrived before and its disposition is settled
+    SIGHTING_PENDING = 2        # arrived before, its commit is under way
+
+
+cdef struct HistoryEntry:
+    uint8_t identifier[IDENTIFIER_SIZE]
+    uint32_t seen               # Unix seconds
+    uint64_t generation         # 0: durable or express
+    int32_t older, newer        # neighbours in the order of sighting, -1 at the ends
+
+
+cdef class DuplicateHistory(CommitListener):
+    cdef HistoryEntry* _entries
+    cdef int32_t* _slots        # hash table: index of an entry, -1 for none
+    cdef uint64_t _mask
+    cdef int32_t _capacity, _count, _free, _oldest, _newest
+    cdef uint64_t _generation   # of the entries that are added now and wait for a commit
+    cdef uint64_t _settled      # every generation up to this one is durable
+    cdef bint _open             # entries of _generation exist
+    cdef public uint32_t lifetime
+    # What is known of an identifier; a hit is refreshed. Nothing is inserted.
+    cdef Sighting sight(self, const uint8_t* identifier, uint32_t now) noexcept
+    cdef int remember(self, const uint8_t* identifier, uint32_t now, bint pending) except -1
+    # To be called after the last message of a run: entries that wait for a commit wait for the batch that is current now.
+    cdef int seal(self, Writer writer) except -1
+    cdef int32_t _find(self, const uint8_t* identifier) noexcept
+    cdef void _unlink(self, int32_t index) noexcept
+    cdef void _link_newest(self, int32_t index) noexcept
+    cdef void _forget(self, int32_t index) noexcept

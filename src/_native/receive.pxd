@@ -1,0 +1,58 @@
+# The inbound half of a session: scan, parse, count, duplicate check, enqueue, in one native loop (MS-MQQB 3.1.5.8).
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.framing cimport PacketScanner
+from msmq_fast._native.history cimport DuplicateHistory
+from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.window cimport ReceiveWindow, SendWindow
+
+
+cdef enum Event:
+    EVENT_NEED_INPUT = 0        # everything complete was handled
+    EVENT_MESSAGE = 1           # a counted message with special demands
+    EVENT_REFUSED = 2           # a counted plain message that was not taken; `result` says why
+    EVENT_ESTABLISH = 3
+    EVENT_PARAMETERS = 4
+    EVENT_OUT_OF_STATE = 5      # a UserMessage or SessionAck outside OPEN
+    EVENT_MALFORMED = 6
+    EVENT_HEADER_FAULT = 7      # `header_result` says what is wrong with a SessionHeader
+
+
+cdef enum Delivery:
+    DELIVERY_STORED = 0
+    DELIVERY_DUPLICATE = 1
+    DELIVERY_EXPIRED = 2
+    DELIVERY_QUEUE_QUOTA = 3
+    DELIVERY_MACHINE_QUOTA = 4
+    DELIVERY_QUEUE_GONE = 5
+
+
+cdef class Routes:
+    cdef dict table             # type byte and wire name of a destination -> QueueCore without special demands
+    cdef uint64_t generation
+
+
+cdef class Receiver:
+    cdef PacketScanner _scanner
+    cdef ReceiveWindow _window
+    cdef SendWindow _sent
+    cdef DuplicateHistory _history
+    cdef Ledger _ledger
+    cdef Routes _routes
+    cdef bytes _route_name      # the last one used
+    cdef uint64_t _generation
+    cdef QueueCore _route
+    cdef uint8_t _own[16]
+    cdef uint64_t _number       # recoverable number of the current message, 0 for an express one
+    cdef public bint open       # the session is in state OPEN
+    cdef public bint plain      # False: every message takes the general path
+    cdef readonly int result    # a Delivery
+    cdef readonly int header_result
+    cdef readonly uint64_t headers      # SessionHeaders applied
+    cdef readonly uint64_t delivered    # messages that the native path enqueued
+    cdef int _user_message(self) except -1
+    cdef bint _is_plain(self) noexcept
+    cdef QueueCore _find_route(self)
+    cdef bint _expired(self) noexcept
+    cdef int _enqueue(self, QueueCore core) except -1
+    cdef int _drop(self) except -1

@@ -1,0 +1,57 @@
+"""What all MS-MQQB sessions of one queue manager share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.queue import Ledger
+from msmq_fast._native.receive import Routes
+from msmq_fast.mqqb.peers import Peers
+from msmq_fast.mqqb.receive import Counts, Pipeline, Resolver
+from msmq_fast.mqqb.switches import Switches
+from msmq_fast.mqqb.timers import Timers
+
+if TYPE_CHECKING:
+    from msmq_fast.mqqb.reasons import Refusal
+
+DEFAULT_WINDOW = 64
+
+
+class Node:
+    """Identity, settings and tables.
+
+    `resolve` finds the local queue of a message, see `receive.Resolver`;
+    `on_refusal` hears of each message that was dropped, with its reason and a description.
+    """
+
+    def __init__(
+        self,
+        guid: UUID,
+        ledger: Ledger,
+        resolve: Resolver,
+        *,
+        history: DuplicateHistory | None = None,
+        window: int = DEFAULT_WINDOW,
+        timers: Timers | None = None,
+        switches: Switches | None = None,
+        on_refusal: Callable[[Refusal, str], None] | None = None,
+    ) -> None:
+        if not 1 <= window <= 0xFFFF:
+            raise ValueError("the window must be between 1 and 65535")
+        self.guid = guid
+        self.ledger = ledger
+        self.window = window
+        self.timers = timers if timers is not None else Timers()
+        self.switches = switches if switches is not None else Switches()
+        self.history = history if history is not None else DuplicateHistory()
+        self.routes = Routes()
+        self.peers = Peers(guid)
+        self.counts = Counts()
+        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal)
+
+    def forget_routes(self) -> None:
+        """Queues were created, deleted or changed: destinations are looked up anew."""
+        self.routes.clear()

@@ -1,0 +1,50 @@
+"""Why a session ended and why a message was refused; every use is counted and logged by the server."""
+
+from enum import StrEnum
+
+
+class CloseReason(StrEnum):
+    """Why a session ended."""
+
+    STOPPED = "stopped"
+    DISCONNECTED = "disconnected"
+    IDLE = "idle"
+    HANDSHAKE_TIMEOUT = "handshake timeout"
+    ACK_TIMEOUT = "acknowledgment timeout"
+    MALFORMED = "malformed packet"
+    OUT_OF_STATE = "packet out of state"
+    BAD_PARAMETERS = "connection parameters out of range"
+    WRONG_SERVER = "addressed to another queue manager"
+    WRONG_RESPONSE = "response does not match the request"
+    REFUSED = "refused by the peer"
+    SESSION_LIMIT = "session limit"
+    ADDRESS_LIMIT = "session limit of the address"
+    OWN_GUID = "peer presents our own GUID"
+    CLONED_GUID = "peer presents the GUID of another live peer"
+    SUPERSEDED = "the peer came back from another address"
+    ACK_UNSENT = "acknowledges what was never sent"
+    COUNT_MISMATCH = "message counts differ"
+    QUOTA = "queue manager quota"
+    STORE_FAILED = "store failed"
+    TRANSACTIONAL = "transactional message not supported"
+    NOT_LOCAL = "message for another queue manager not supported"
+    SLOW_READER = "peer reads too slowly"
+    SLOW_WRITER = "peer writes too slowly"
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the end says that something is wrong with the peer or with a limit."""
+        return self not in (CloseReason.STOPPED, CloseReason.DISCONNECTED, CloseReason.IDLE)
+
+
+class Refusal(StrEnum):
+    """Why a message was dropped although it was counted and acknowledged."""
+
+    DUPLICATE = "duplicate"
+    EXPIRED = "time to reach queue passed"
+    UNKNOWN_QUEUE = "unknown queue"
+    NOT_TRANSACTIONAL = "not transactional"
+    ENCRYPTED = "encrypted"
+    SIGNED = "signed"
+    ACCESS_DENIED = "access denied"
+    QUEUE_QUOTA = "queue quota"

@@ -1,0 +1,122 @@
+"""What one session sends: the outgoing queues that share it, picked by priority, and what is in flight (3.1.7.1)."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Protocol
+
+from msmq_fast._native.queue import Ledger, Received
+from msmq_fast._native.window import SendWindow
+
+SHARE = 16
+"""Messages that one of several queues with equal priority sends before the next has its turn."""
+
+
+class Source(Protocol):
+    """An outgoing queue as a session sees it."""
+
+    @property
+    def direct(self) -> bool:
+        """Whether the destination is a direct format name."""
+
+    @property
+    def base_priority(self) -> int:
+        """Added to the priority of each message."""
+
+    def head(self) -> tuple[int, int]:
+        """(priority, number) of the messages that go first; (-1, 0) when there is nothing to send."""
+
+    def take(self, owner: int, limit: int) -> list[Received]:
+        """Lock up to `limit` messages for session `owner`, in queue order."""
+
+    def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
+        """The peer keeps these messages: they are removed."""
+
+    def released(self, owner: int, lookup_ids: array[int]) -> None:
+        """These messages were not acknowledged when their session ended: they are to be sent again."""
+
+    def expired(self, owner: int, lookup_ids: array[int]) -> None:
+        """TimeToReachQueue of these messages passed before they could be sent: they are removed."""
+
+
+class Outbox:
+    """The sending half of one session; `owner` is the number by which the queues know it."""
+
+    def __init__(self, owner: int, window: SendWindow, ledger: Ledger) -> None:
+        self._owner = owner
+        self._window = window
+        self._ledger = ledger
+        self._sources: list[Source] = []
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The queues that send on this session."""
+        return tuple(self._sources)
+
+    @property
+    def direct(self) -> bool:
+        """Whether a queue with a direct format name sends here."""
+        return any(source.direct for source in self._sources)
+
+    def attach(self, source: Source) -> None:
+        """Add a queue; adding it twice changes nothing."""
+        if source not in self._sources:
+            self._sources.append(source)
+
+    def detach(self, source: Source) -> None:
+        """Take nothing more from a queue."""
+        if source in self._sources:
+            self._sources.remove(source)
+
+    def fill(self) -> list[bytes]:
+        """The packets that the window and the queues allow now, in the order of sending."""
+        packets: list[bytes] = []
+        room = self._window.room
+        while room and self._sources:
+            picked = self._pick(room)
+            if picked is None:
+                break
+            source, limit = picked
+            taken = source.take(self._owner, limit)
+            if not taken:
+                break
+            expired = self._window.transmit(source, taken, self._ledger.now_s, packets)
+            if expired:
+                source.expired(self._owner, expired)
+            room = self._window.room
+        return packets
+
+    def _pick(self, room: int) -> tuple[Source, int] | None:
+        """The source with the highest priority, which then moves behind its equals, and how much it may send."""
+        if len(self._sources) == 1:
+            source = self._sources[0]
+            return (source, room) if source.head()[1] else None
+        best: Source | None = None
+        best_priority, available, rivals = -1, 0, 0
+        for source in self._sources:
+            priority, number = source.head()
+            if not number:
+                continue
+            rivals += 1
+            if best is None or priority + source.base_priority > best_priority:
+                best, best_priority, available = source, priority + source.base_priority, number
+        if best is None:
+            return None
+        if rivals == 1:
+            return best, room
+        self._sources.remove(best)
+        self._sources.append(best)
+        return best, min(room, available, SHARE)
+
+    def settle_removed(self) -> None:
+        """Pass on what the peer has acknowledged."""
+        for source, lookup_ids in self._window.take_removed():
+            source.acknowledged(self._owner, lookup_ids)
+
+    def abandon(self) -> None:
+        """The session has ended: acknowledged messages go, the others wait for another session."""
+        released = self._window.abandon()
+        self.settle_removed()
+        for source, lookup_ids in released:
+            source.released(self._owner, lookup_ids)
+        self._sources.clear()

@@ -1,0 +1,377 @@
+"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending inside the window (3.1.5, 3.1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from uuid import UUID
+
+from msmq_fast._native import receive
+from msmq_fast._native.window import COUNT_MISMATCH, OK, ReceiveWindow, SendWindow, session_header
+from msmq_fast.mqqb.handshake import (
+    NULL_GUID,
+    ConnectionParameters,
+    EstablishConnection,
+    recoverable_ack_timeout,
+    session_ack,
+)
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.sending import Outbox, Source
+from msmq_fast.mqqb.timers import earliest
+
+
+class State(Enum):
+    """SessionState (3.1.1.3.1); WAITING_RECONNECT belongs to the outgoing side, see `transfer`."""
+
+    WAITING_EC_MSG = "waiting for EstablishConnection"
+    WAITING_ECR_MSG = "waiting for the EstablishConnection response"
+    WAITING_CP_MSG = "waiting for ConnectionParameters"
+    WAITING_CPR_MSG = "waiting for the ConnectionParameters response"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Session:
+    """A sans-IO engine: bytes go in by `buffer` and `commit` (or `receive`), come out of `data_to_send`.
+
+    Times are monotonic seconds; 0 is the start of the operating system, as EstablishConnection.TimeStamp wants it.
+    `on_wake` is called when something happened outside a call (a commit, new work) after which `pump` should run;
+    `on_open` and `on_close` tell the owner of the changes of state.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        peer_address: str,
+        now: float,
+        *,
+        initiator: bool,
+        server_guid: UUID = NULL_GUID,
+        pinged: bool = False,
+        refusal: CloseReason | None = None,
+    ) -> None:
+        self.node = node
+        self.number = node.ledger.new_owner()
+        self.peer_address = peer_address
+        self.peer_guid = NULL_GUID
+        self.initiator = initiator
+        self.state = State.WAITING_ECR_MSG if initiator else State.WAITING_EC_MSG
+        self.reason: CloseReason | None = None
+        self.detail = ""
+        self.heard_at = now
+        self.opened_at: float | None = None
+        self.on_wake: Callable[[Session], None] | None = None
+        self.on_open: Callable[[Session, float], None] | None = None
+        self.on_close: Callable[[Session, float], None] | None = None
+        self.window = ReceiveWindow(node.window)
+        self.window.on_settled = self._wake
+        self.sent = SendWindow(node.window)
+        self.outbox = Outbox(self.number, self.sent, node.ledger)
+        self.receiver = receive.Receiver(
+            node.guid.bytes_le, self.window, self.sent, node.history, node.ledger, node.routes
+        )
+        self._server_guid = server_guid
+        self._pinged = pinged
+        self._refusal = refusal
+        self._output: list[bytes] = []
+        self._ack_wait = node.timers.proposed_ack_wait
+        self._recoverable_ack = float("inf")
+        self._active = False
+        self._heard = False
+        self._init_deadline: float | None = now + node.timers.initialization
+        self._cleanup_deadline: float | None = now + node.timers.session_cleanup
+        self._ack_wait_deadline: float | None = None
+        self._ack_send_started = 0.0
+        self._ack_send_deadline: float | None = None
+        if initiator:
+            request = EstablishConnection(
+                node.guid, server_guid, int(now * 1000) & 0xFFFFFFFF, no_ping=not pinged
+            )
+            self._output.append(request.encode())
+
+    # ------------------------------------------------------------------------------------------------ input
+
+    def buffer(self, hint: int) -> memoryview:
+        """Where the transport may write received bytes."""
+        return self.receiver.buffer(hint)
+
+    def commit(self, count: int, now: float) -> None:
+        """Process `count` bytes that were written to the buffer."""
+        self.receiver.commit(count)
+        self._run(now)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Process bytes that arrived by other means than the buffer."""
+        rest = memoryview(data)
+        while rest and self.state is not State.CLOSED:
+            room = self.buffer(len(rest))
+            count = min(len(room), len(rest))
+            room[:count] = rest[:count]
+            self.commit(count, now)
+            rest = rest[count:]
+
+    def _run(self, now: float) -> None:
+        if self.state is State.CLOSED:
+            return
+        self.heard_at = now
+        run = self.receiver.run
+        received, headers = self.window.received, self.receiver.headers
+        while True:
+            event = run()
+            if event == receive.NEED_INPUT:
+                break
+            self._handle(event, now)
+            if self.receiver.header_result != OK:
+                self._header_fault(now)
+            if self.state is State.CLOSED:
+                break
+        self.receiver.close_run()
+        self._heard = True
+        if self.state is not State.OPEN:
+            return
+        if self.window.received != received:
+            self._active = True
+        if self.receiver.headers != headers:
+            self._ack_wait_deadline = now + self._ack_wait_time if self.sent.unacknowledged else None
+        self.pump(now)
+
+    def _handle(self, event: int, now: float) -> None:
+        if event == receive.MESSAGE:
+            outcome = self.node.pipeline.handle(self.receiver)
+            if outcome is not None:
+                self.close(outcome, now, self.receiver.describe())
+        elif event == receive.REFUSED:
+            outcome = self.node.pipeline.refused(self.receiver, self.receiver.result)
+            if outcome is not None:
+                self.close(outcome, now, self.receiver.describe())
+        elif event == receive.MALFORMED:
+            self.close(CloseReason.MALFORMED, now, f"fault {self.receiver.fault}")
+        elif event == receive.ESTABLISH:
+            self._establish(EstablishConnection.decode(self.receiver.packet()), now)
+        elif event == receive.PARAMETERS:
+            self._parameters(ConnectionParameters.decode(self.receiver.packet()), now)
+        elif event == receive.OUT_OF_STATE:
+            self.close(CloseReason.OUT_OF_STATE, now)
+
+    def _header_fault(self, now: float) -> None:
+        mismatch = self.receiver.header_result == COUNT_MISMATCH
+        self.close(CloseReason.COUNT_MISMATCH if mismatch else CloseReason.ACK_UNSENT, now)
+
+    # -------------------------------------------------------------------------------------------- handshake
+
+    def _establish(self, packet: EstablishConnection, now: float) -> None:
+        if self.state is State.WAITING_EC_MSG:
+            self._accept(packet, now)
+        elif self.state is State.WAITING_ECR_MSG:
+            self._accepted(packet, now)
+        else:
+            self.close(CloseReason.OUT_OF_STATE, now)
+
+    def _accept(self, packet: EstablishConnection, now: float) -> None:
+        refusal = self._refusal
+        if refusal is None and packet.server not in (self.node.guid, NULL_GUID):
+            refusal = CloseReason.WRONG_SERVER
+        if refusal is None:
+            refusal = self.node.peers.admit(self, packet.client, now)
+        answer = EstablishConnection(
+            packet.client,
+            self.node.guid,
+            packet.time_stamp,
+            packet.no_ping,
+            packet.server_system,
+            refused=refusal is not None,
+        )
+        self._output.append(answer.encode())
+        if refusal is not None:
+            self.close(refusal, now, str(packet.client))
+            return
+        self.peer_guid = packet.client
+        self.state = State.WAITING_CP_MSG
+
+    def _accepted(self, packet: EstablishConnection, now: float) -> None:
+        if packet.refused:
+            self.close(CloseReason.REFUSED, now)
+            return
+        expected = self._server_guid
+        if (
+            packet.client != self.node.guid
+            or packet.server == NULL_GUID
+            or expected not in (NULL_GUID, packet.server)
+        ):
+            self.close(CloseReason.WRONG_RESPONSE, now, str(packet.server))
+            return
+        refusal = self.node.peers.admit(self, packet.server, now)
+        if refusal is not None:
+            self.close(refusal, now, str(packet.server))
+            return
+        self.peer_guid = packet.server
+        timeout = recoverable_ack_timeout(int(now * 1000), packet.time_stamp)
+        self._recoverable_ack = timeout / 1000
+        parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.node.window)
+        self._output.append(parameters.encode())
+        self.state = State.WAITING_CPR_MSG
+
+    def _parameters(self, packet: ConnectionParameters, now: float) -> None:
+        if self.state is State.WAITING_CP_MSG:
+            if not packet.in_range:
+                if not self.node.switches.amb60_clamp_parameters:
+                    self.close(CloseReason.BAD_PARAMETERS, now)
+                    return
+                packet = packet.clamped()
+            self._ack_wait = packet.ack_timeout / 1000
+            self._recoverable_ack = packet.recoverable_ack_timeout / 1000
+            answer = ConnectionParameters(
+                packet.recoverable_ack_timeout, packet.ack_timeout, self.node.window
+            )
+            self._output.append(answer.encode())
+        elif self.state is not State.WAITING_CPR_MSG:
+            self.close(CloseReason.OUT_OF_STATE, now)
+            return
+        elif packet.refused:
+            self.close(CloseReason.REFUSED, now)
+            return
+        self.sent.peer_size = packet.window
+        self._init_deadline = None
+        self.state = State.OPEN
+        self.receiver.open = True
+        self.opened_at = now
+        if self.on_open is not None:
+            self.on_open(self, now)
+
+    # ------------------------------------------------------------------------------------- acknowledgment
+
+    def _wake(self) -> None:
+        if self.on_wake is not None:
+            self.on_wake(self)
+
+    @property
+    def _ack_wait_time(self) -> float:
+        direct = self.outbox.direct or (self.initiator and self._server_guid == NULL_GUID)
+        return self._ack_wait * (self.node.timers.direct_ack_multiplier if direct else 1.0)
+
+    def _arm_acks(self, now: float) -> None:
+        """Start the Session Ack Send Timer: half of AckWaitTimeout, or sooner for recoverable messages."""
+        if self.window.acknowledgeable:
+            limit = now + self._recoverable_ack
+            if self._ack_send_deadline is None or limit < self._ack_send_deadline:
+                self._start_ack_send(now, self._recoverable_ack)
+        elif self.window.unacknowledged and self._ack_send_deadline is None:
+            self._start_ack_send(now, self._ack_wait / 2)
+
+    def _start_ack_send(self, now: float, duration: float) -> None:
+        self._ack_send_started = now
+        self._ack_send_deadline = now + duration
+
+    def _send_acks(self) -> None:
+        """SessionAcks for all that may be acknowledged; one reaches 32 recoverable messages."""
+        while True:
+            self._output.append(session_ack(session_header(self.window, self.sent)))
+            if not self.window.acknowledgeable:
+                break
+        self._ack_send_deadline = None
+
+    @property
+    def _piggyback_due(self) -> bool:
+        return (
+            self.node.switches.piggyback
+            and self._ack_send_deadline is not None
+            and self.window.unacknowledged > 0
+        )
+
+    # --------------------------------------------------------------------------------------------- output
+
+    def attach(self, source: Source) -> None:
+        """Let an outgoing queue send on this session."""
+        self.outbox.attach(source)
+
+    def detach(self, source: Source) -> None:
+        """Take nothing more from an outgoing queue; what is in flight stays so."""
+        self.outbox.detach(source)
+
+    def pump(self, now: float) -> None:
+        """Send what is due: acknowledgments of what became durable, then messages inside the window."""
+        if self.state is not State.OPEN:
+            return
+        if self.window.failure:
+            self.close(CloseReason.STORE_FAILED, now, f"status {self.window.failure}")
+            return
+        self.outbox.settle_removed()
+        window, switches = self.window, self.node.switches
+        half = max(1, min(window.size, self.sent.peer_size) // 2)
+        if (
+            (switches.amb19_prompt_ack and window.acknowledgeable)
+            or window.acknowledgeable > receive.ACK_REACH
+            or (switches.amb19_count_ack and window.unacknowledged >= half)
+        ):
+            self._send_acks()
+        packets = self.outbox.fill()
+        if packets:
+            self._active = True
+            if self._piggyback_due and self._ack_timer_share(now) > 0.75:
+                packets[-1] = receive.with_session_header(packets[-1], session_header(window, self.sent))
+                self._ack_send_deadline = None
+            self._output += packets
+            if self._ack_wait_deadline is None:
+                self._ack_wait_deadline = now + self._ack_wait_time
+        self._arm_acks(now)
+
+    def _ack_timer_share(self, now: float) -> float:
+        if self._ack_send_deadline is None or self._ack_send_deadline <= self._ack_send_started:
+            return 1.0
+        return (now - self._ack_send_started) / (self._ack_send_deadline - self._ack_send_started)
+
+    def data_to_send(self) -> list[bytes]:
+        """The packets to be written now, in order."""
+        output, self._output = self._output, []
+        return output
+
+    # ---------------------------------------------------------------------------------------------- timers
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `handle_deadline` is to be called."""
+        return earliest(
+            self._init_deadline, self._cleanup_deadline, self._ack_wait_deadline, self._ack_send_deadline
+        )
+
+    def handle_deadline(self, now: float) -> None:
+        """Run the timers that have expired."""
+        if self._init_deadline is not None and now >= self._init_deadline:
+            self.close(CloseReason.HANDSHAKE_TIMEOUT, now)
+            return
+        if self._cleanup_deadline is not None and now >= self._cleanup_deadline:
+            if not self._active:
+                self.close(CloseReason.IDLE, now)
+                return
+            self._active = False
+            self._cleanup_deadline = now + self.node.timers.session_cleanup
+        if self._ack_wait_deadline is not None and now >= self._ack_wait_deadline:
+            waiting = self.sent.unacknowledged > 0
+            if waiting and not self._heard:
+                self.close(CloseReason.ACK_TIMEOUT, now)
+                return
+            self._heard = False
+            self._ack_wait_deadline = now + self._ack_wait_time if waiting else None
+        if self._ack_send_deadline is not None and now >= self._ack_send_deadline:
+            self._ack_send_deadline = None
+            if self.window.unacknowledged or self.window.acknowledgeable:
+                self._send_acks()
+
+    # ------------------------------------------------------------------------------------------------ end
+
+    def close(self, reason: CloseReason, now: float, detail: str = "") -> None:
+        """End the session; nothing on the wire announces it. What was in flight is to be sent again."""
+        if self.state is State.CLOSED:
+            return
+        self.state = State.CLOSED
+        self.reason = reason
+        self.detail = detail
+        self.receiver.open = False
+        self.window.on_settled = None
+        self._init_deadline = self._cleanup_deadline = None
+        self._ack_wait_deadline = self._ack_send_deadline = None
+        self.node.peers.remove(self)
+        self.outbox.abandon()
+        if self.on_close is not None:
+            self.on_close(self, now)

@@ -1,0 +1,54 @@
+"""Durations of the MS-MQQB timers (3.1.2, 3.1.6), with the values that Windows uses."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """All durations in seconds."""
+
+    session_init: float = 60.0
+    """Session Initialization Timer (3.1.2.1), without the round trips added to it."""
+    round_trip_delay: float = 0.0
+    """RoundTripDelay: added to the connect, acknowledgment and (twice) initialization timers."""
+    session_cleanup: float = 300.0
+    """Session Cleanup Timer (3.1.2.2): a session without a UserMessage for one to two periods is closed."""
+    retry_connect: float = 5.0
+    """Session Retry Connect Timer (3.1.2.3)."""
+    ack_wait: float = 20.0
+    """AckWaitTimeout proposed to the acceptor, 20 to 120 s on the wire (2.2.2.1)."""
+    direct_ack_multiplier: float = 2.0
+    """Factor on AckWaitTimeout for sessions that serve direct format names (QosCleanupIntervalMultiplier)."""
+    history_cleanup: float = 1_800.0
+    """MessageIDHistory Cleanup Timer (3.1.2.8)."""
+    ping_response: float = 1.0
+    """Ping Response Timer (3.1.2.9)."""
+    connect: float = 30.0
+    """How long the transport may take to connect to one address."""
+
+    @property
+    def initialization(self) -> float:
+        """The whole Session Initialization Timer."""
+        return self.session_init + 2 * self.round_trip_delay
+
+    @property
+    def retry(self) -> float:
+        """The whole Session Retry Connect Timer."""
+        return self.retry_connect + self.round_trip_delay
+
+    @property
+    def proposed_ack_wait(self) -> float:
+        """AckTimeout of our ConnectionParameters, inside the range that the protocol allows."""
+        return min(max(self.ack_wait + self.round_trip_delay, 20.0), 120.0)
+
+
+RECOVERABLE_ACK_MIN_MS = 500
+RECOVERABLE_ACK_MAX_MS = 120_000
+ACK_TIMEOUT_MIN_MS = 20_000
+ACK_TIMEOUT_MAX_MS = 120_000
+
+
+def earliest(*deadlines: float | None) -> float | None:
+    """The first of the deadlines that are armed."""
+    armed = [deadline for deadline in deadlines if deadline is not None]
+    return min(armed) if armed else None

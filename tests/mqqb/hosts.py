@@ -1,0 +1,125 @@
+"""A queue manager's worth of parts around a session, in memory, with time and disk in the hands of the test."""
+
+from __future__ import annotations
+
+from array import array
+from uuid import UUID
+
+from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast._native.receive import head
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.receive import Destination
+from msmq_fast.mqqb.session import Session, State
+from tests.mqqb import wire
+
+OWN = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
+
+
+class Source:
+    """An outgoing queue over a core."""
+
+    def __init__(self, core: QueueCore, direct: bool = True, base_priority: int = 0) -> None:
+        self.core = core
+        self.direct = direct
+        self.base_priority = base_priority
+
+    def head(self) -> tuple[int, int]:
+        return head(self.core)
+
+    def take(self, owner: int, limit: int) -> list[Received]:
+        return self.core.take(limit, 1 << 20, owner)
+
+    def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
+        self.core.acked(lookup_ids, owner)
+
+    def released(self, owner: int, lookup_ids: array[int]) -> None:
+        self.core.release(lookup_ids, owner)
+
+    def expired(self, owner: int, lookup_ids: array[int]) -> None:
+        self.core.release(lookup_ids, owner)
+        self.core.ledger.expire()
+
+
+class Host:
+    """One side: ledger, queues by the part of their direct name behind the host, node."""
+
+    def __init__(self, guid: UUID = OWN, **node: object) -> None:
+        self.tables = MemoryTables()
+        self.writer = MemoryWriter(self.tables)
+        self.ledger = Ledger(guid.bytes_le, self.writer, MemoryReader(self.tables))
+        self.ledger.reserved(1 << 40)
+        self.ledger.feed = False
+        self.ledger.tick(2_000 * 1_000_000)
+        self.queues: dict[str, Destination] = {}
+        self.refusals: list[tuple[str, str]] = []
+        self.node = Node(
+            guid,
+            self.ledger,
+            self.resolve,
+            on_refusal=lambda reason, what: self.refusals.append((reason, what)),
+            **node,  # type: ignore[arg-type]
+        )
+        self.ordinals = 0
+        self.add("q")
+
+    def core(self, outgoing: bool = False) -> QueueCore:
+        self.ordinals += 1
+        return QueueCore(self.ledger, self.ordinals, outgoing=outgoing)
+
+    def add(self, name: str, **demands: bool) -> QueueCore:
+        core = self.core()
+        self.queues[f"private$\\{name}"] = Destination(core, **demands)
+        return core
+
+    def resolve(self, dest_type: int, name: bytes) -> Destination | None:
+        assert dest_type == 7
+        count = int.from_bytes(name[:2], "little")
+        return self.queues.get(name[2:count].decode("utf-16-le").partition("\\")[2].lower())
+
+    def __getitem__(self, name: str) -> QueueCore:
+        return self.queues[f"private$\\{name}"].core
+
+    def commit(self) -> None:
+        """The disk catches up."""
+        self.writer.submit()
+        self.writer.complete_all()
+
+    def messages(self, name: str = "q") -> list[int]:
+        """MessageIDs available in a queue, in order."""
+        owner = self.ledger.new_owner()
+        taken = self[name].take(1 << 20, 1 << 30, owner)
+        self[name].release(array("Q", [m.lookup_id for m in taken]), owner)
+        return [wire.ordinal(m.packet) for m in taken]
+
+    def outgoing(self, packets: list[bytes]) -> Source:
+        """An outgoing queue that holds these packets, durable."""
+        source = Source(self.core(outgoing=True))
+        self.put(source, packets)
+        return source
+
+    def put(self, source: Source, packets: list[bytes]) -> None:
+        source.core.enqueue_packets(packets)
+        self.commit()
+
+    def accept(self, now: float = 100.0, address: str = "127.0.0.9", **options: object) -> Session:
+        return Session(self.node, address, now, initiator=False, **options)  # type: ignore[arg-type]
+
+    def dial(self, now: float = 100.0, address: str = "127.0.0.9", **options: object) -> Session:
+        return Session(self.node, address, now, initiator=True, **options)  # type: ignore[arg-type]
+
+    def opened(
+        self, now: float = 100.0, window: int = 64, recoverable: int = 500, ack: int = 20_000
+    ) -> Session:
+        """An accepted session in state OPEN whose handshake output was taken."""
+        session = self.accept(now)
+        session.receive(wire.establish(), now)
+        session.receive(wire.parameters(recoverable, ack, window), now)
+        assert session.state is State.OPEN
+        session.data_to_send()
+        return session
+
+
+def sent(session: Session) -> list[bytes]:
+    """The packets that the session wants to send."""
+    return wire.split(b"".join(session.data_to_send()))
