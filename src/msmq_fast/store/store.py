@@ -50,6 +50,7 @@ class StoreOptions:
     force_place: bool = False  # also on network and overlay file systems
     read_ahead: bool = True
     holder: str = "msmq-fast"  # who to name to another process that wants the store
+    guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
 
 
 class Store:
@@ -128,7 +129,7 @@ class Store:
         self, now_s: int, random: RandomBytes, options: StoreOptions, warn: Callable[[str], object]
     ) -> None:
         if self.tables.get(Table.META, MetaName.GUID) is None:
-            self._create(now_s, random)
+            self._create(now_s, random, options.guid)
         upgrade(self.tables, self.writer, now_s, self.commit)
         self.was_clean = bool(self.meta(MetaName.CLEAN, False))
         token = random.randbytes(8).hex()
@@ -158,13 +159,13 @@ class Store:
         self.incarnation: int = self.meta(MetaName.INCARNATION)
         self.tx_timestamp: int = self.meta(MetaName.TX_TIMESTAMP)
 
-    def _create(self, now_s: int, random: RandomBytes) -> None:
+    def _create(self, now_s: int, random: RandomBytes, given: bytes | None) -> None:
         guid = bytearray(random.randbytes(16))
         guid[7] = guid[7] & 0x0F | 0x40  # version 4 in the wire's byte order
         guid[8] = guid[8] & 0x3F | 0x80
         with self.unit():
             self.put_meta(MetaName.SCHEMA, SCHEMA_VERSION)
-            self.put_meta(MetaName.GUID, bytes(guid))
+            self.put_meta(MetaName.GUID, given or bytes(guid))
             self.put_meta(MetaName.INCARNATION, 1)
             self.put_meta(MetaName.TX_TIMESTAMP, now_s)
             self.put_meta(MetaName.CREATED, now_s)
