@@ -101,6 +101,7 @@ cdef class Writer:
     cdef bint _closed
     cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
     cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
+    cdef uint64_t _unit_number[2]   # the same when the unit began
     cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
     cdef public object on_failure   # called once, with the status, when `failed` becomes true
     cdef public object before_seal  # called before a batch that submit() or complete() seals (fused receive)
@@ -113,6 +114,8 @@ cdef class Writer:
     # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
     cpdef int begin_unit(self) except -1
     cpdef int end_unit(self) except -1
+    # Instead of end_unit: takes the whole outermost unit back, its notices too, as if it had never begun.
+    cpdef int abandon_unit(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
     # The stored value is head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,

@@ -91,11 +91,13 @@ cdef extern from "batch_gather.h" nogil:
     int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int ride)
     int batch_empty(const Batch* batch)
     void pack_close(Pack* pack)
+    void batch_mark(Batch* batch)
     void stats_add(GatherStats* stats, const Batch* batch)
 
 cdef extern from "batch_gather.h":
     int batch_hold(Batch* batch, object body)
     int batch_notice(Batch* batch, object listener, uint64_t token)
+    void batch_rewind(Batch* batch)
     void batch_clear(Batch* batch)
     void batch_free(Batch* batch)
 

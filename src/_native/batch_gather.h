@@ -36,8 +36,16 @@ typedef struct {
     uint16_t entry_size;
 } Pack;
 
+/* How far a batch was filled when its newest unit began. */
+typedef struct {
+    size_t used, op_count, ref_count, notice_count, bytes, pack_used[PACKS];
+    uint32_t pack_count[PACKS];
+    int pressing;
+} Mark;
+
 typedef struct Batch {
     struct Batch *next;
+    Mark mark;
     uint8_t *arena;
     size_t used, room;
     Op *ops;
@@ -168,6 +176,37 @@ static int batch_entry(Batch *batch, int which, const uint8_t *entry, size_t len
         batch->pressing = 1;
     batch_touch(batch);
     return 0;
+}
+
+static inline void batch_mark(Batch *batch) {
+    Mark *mark = &batch->mark;
+    mark->used = batch->used;
+    mark->op_count = batch->op_count;
+    mark->ref_count = batch->ref_count;
+    mark->notice_count = batch->notice_count;
+    mark->bytes = batch->bytes;
+    mark->pressing = batch->pressing;
+    for (int i = 0; i < PACKS; i++) {
+        mark->pack_used[i] = batch->packs[i].used;
+        mark->pack_count[i] = batch->packs[i].count;
+    }
+}
+
+/* Needs the GIL: takes everything back that came after the mark. */
+static void batch_rewind(Batch *batch) {
+    const Mark *mark = &batch->mark;
+    while (batch->ref_count > mark->ref_count)
+        Py_DECREF(batch->refs[--batch->ref_count]);
+    while (batch->notice_count > mark->notice_count)
+        Py_DECREF(batch->notices[--batch->notice_count].listener);
+    batch->used = mark->used;
+    batch->op_count = mark->op_count;
+    batch->bytes = mark->bytes;
+    batch->pressing = mark->pressing;
+    for (int i = 0; i < PACKS; i++) {
+        batch->packs[i].used = mark->pack_used[i];
+        batch->packs[i].count = mark->pack_count[i];
+    }
 }
 
 static void pack_close(Pack *pack) {

@@ -58,6 +58,9 @@ cdef class Writer:
 
     cpdef int begin_unit(self) except -1:
         self._room()
+        if self._depth == 0:
+            batch_mark(self._current)
+            self._unit_number[0], self._unit_number[1] = self._next_number[0], self._next_number[1]
         self._depth += 1
         return 0
 
@@ -65,6 +68,15 @@ cdef class Writer:
         if self._depth == 0:
             raise RuntimeError("end_unit without begin_unit")
         self._depth -= 1
+        return 0
+
+    cpdef int abandon_unit(self) except -1:
+        if self._depth == 0:
+            raise RuntimeError("abandon_unit without begin_unit")
+        self._depth = 0
+        batch_rewind(self._current)
+        (<BatchFields*>self._current).units -= 1
+        self._next_number[0], self._next_number[1] = self._unit_number[0], self._unit_number[1]
         return 0
 
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,

@@ -205,8 +205,10 @@ class Store:
         self.writer.begin_unit()
         try:
             yield self.writer
-        finally:
-            self.writer.end_unit()
+        except BaseException:
+            self.writer.abandon_unit()
+            raise
+        self.writer.end_unit()
         if then is not None:
             self.writer.when_durable(then)
 

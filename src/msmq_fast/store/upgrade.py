@@ -28,9 +28,7 @@ def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], Non
     stored = tables.get(Table.META, MetaName.SCHEMA)
     found = decode.cold(stored) if stored is not None else SCHEMA_VERSION
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:
-        raise StoreVersionError(
-            f"the store has schema version {found}; this program knows versions 0 to {SCHEMA_VERSION}"
-        )
+        raise StoreVersionError(f"the store has schema version {found}; known are 0 to {SCHEMA_VERSION}")
     for version in range(found, SCHEMA_VERSION):
         writer.begin_unit()
         STEPS[version](tables, writer, now_s)

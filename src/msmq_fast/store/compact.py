@@ -1,0 +1,64 @@
+"""Giving the disk back what a store no longer uses: an offline copy without free pages, put in its place in
+one rename.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from msmq_fast._native.batch import LmdbTables
+from msmq_fast.store.errors import StorePlaceError
+from msmq_fast.store.files import sync_directory
+from msmq_fast.store.identity import DATA_NAME
+from msmq_fast.store.lock import StoreLock
+from msmq_fast.store.offline import edit_store
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Bytes of the data file before and after."""
+
+    before: int
+    after: int
+
+
+def compact(directory: Path) -> Compaction:
+    """Compacts the store in `directory`, which no server may have open (StoreLockedError).
+
+    Raises StorePlaceError when the disk has no room for the copy. A crash leaves the old store or the new
+    one.
+    """
+    data = directory / DATA_NAME
+    if not data.exists():
+        raise StorePlaceError(f"{directory} holds no store")
+    lock = StoreLock(directory)
+    draft = directory / "compact.tmp"
+    try:
+        before = data.stat().st_size
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        tables = LmdbTables(directory)
+        try:
+            space = tables.space()
+            needed = (space["pages"] - space["free_pages"]) * space["page_size"]
+            disk = os.statvfs(directory)
+            if disk.f_bavail * disk.f_frsize < needed:
+                raise StorePlaceError(
+                    f"the copy takes {needed} bytes, which the disk of {directory} does not have"
+                )
+            with (draft / DATA_NAME).open("xb") as copy:
+                tables.copy(copy.fileno(), compact=True)
+                os.fsync(copy.fileno())
+        finally:
+            tables.close()
+        with edit_store(draft):
+            pass
+        (draft / DATA_NAME).rename(data)
+        sync_directory(directory)
+        return Compaction(before, data.stat().st_size)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        lock.release()

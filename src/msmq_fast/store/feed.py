@@ -1,0 +1,90 @@
+"""The event feed: what happened to messages and queues, in commit order, for audit and analytics.
+
+Native code appends the events of messages (`Writer.append_entry` with a FeedEntry of record.h) in the commit
+of the change they tell of; this class adds the rare ones, reads ranges and trims. Numbers grow by one;
+(incarnation, number) names an event for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msmq_fast.store import decode, records
+from msmq_fast.store.decode import EventKind, FeedEvent
+from msmq_fast.store.schema import NUMBER_KEY, Table
+from msmq_fast.store.store import Store
+
+
+class Feed:
+    """Append, read and trim; `enabled` = False keeps `append` from writing anything."""
+
+    def __init__(self, store: Store, *, enabled: bool = True) -> None:
+        self.store = store
+        self.enabled = enabled
+
+    def append(self, kind: EventKind, time_us: int, *, queue: int = 0, ride: bool = False) -> int:
+        """Adds an event that is not about one message, to the current batch; its number, or 0 when the feed
+        is off.
+        """
+        if not self.enabled:
+            return 0
+        event = FeedEvent(0, kind, 0, 0, queue, 0, 0, time_us, bytes(16), 0, 0)
+        return self.store.writer.add_entry(Table.FEED, records.feed_entry(event), ride)
+
+    def bounds(self) -> tuple[int, int]:
+        """(number of the first durable event, number of the next one); equal when the feed is empty."""
+        tables = self.store.tables
+        following = tables.next_number(Table.FEED)
+        first = tables.scan(Table.FEED, b"", None, 1)
+        return (NUMBER_KEY.unpack(first[0][0])[0], following) if first else (following, following)
+
+    def read(self, start: int, stop: int | None = None) -> Iterator[FeedEvent]:
+        """Durable events with start <= number < stop, in order; starts at the first one kept if that is
+        later.
+        """
+        for key, value in self.store.scan(Table.FEED, self._record_with(start), None):
+            for event in decode.feed(key, value):
+                if stop is not None and event.number >= stop:
+                    return
+                if event.number >= start:
+                    yield event
+
+    def _record_with(self, number: int) -> bytes:
+        """The key of the record that holds event `number`: the last one that begins at or before it."""
+        tables = self.store.tables
+        low, high = self.bounds()
+        low = min(low, number)
+        wanted = NUMBER_KEY.pack(number)
+        step = 1
+        while True:  # a record holds the events of one commit, so its key is seldom far below
+            lower = max(low, number - step)
+            found = tables.scan(
+                Table.FEED, NUMBER_KEY.pack(lower), NUMBER_KEY.pack(min(number, high) + 1), 1 << 16
+            )
+            if found:
+                return found[-1][0]
+            if lower == low:
+                return wanted
+            step *= 16
+
+    def trim(self, now_us: int, max_age_s: int, max_bytes: int, limit: int = 1000) -> int:
+        """Drops, in the current batch, the oldest records beyond an age or a total size; returns how many, at
+        most `limit`.
+
+        Records are dropped whole, and the newest one stays. Call again while it returns `limit`.
+        """
+        oldest_us = now_us - max_age_s * 1_000_000
+        found = self.store.tables.scan(Table.FEED, b"", None, limit + 1)
+        surplus = self._size() - max_bytes
+        before = 0
+        for key, value in found:
+            events = decode.feed(key, value)
+            if surplus <= 0 and events[-1].time_us >= oldest_us:
+                break
+            surplus -= len(events) * decode.FEED_ENTRY.size
+            before = events[-1].number + 1
+        return self.store.trim(Table.FEED, before, limit) if before else 0
+
+    def _size(self) -> int:
+        first, following = self.bounds()
+        return (following - first) * decode.FEED_ENTRY.size

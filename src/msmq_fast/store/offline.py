@@ -1,0 +1,48 @@
+"""Changing a store that nobody serves: for restoring and compacting. The identity is renewed, so that the
+change is no copy.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msmq_fast._native.batch import LmdbTables, LmdbWriter, Tables, Writer
+from msmq_fast.store import decode, records
+from msmq_fast.store.errors import StoreError, status_text
+from msmq_fast.store.identity import identity_of
+from msmq_fast.store.schema import MetaName, Table
+
+
+@contextmanager
+def edit_store(directory: Path) -> Iterator[tuple[Tables, Writer]]:
+    """What is written inside is one commit, durable at the end. Raises StoreError.
+
+    The data file may be renamed afterwards, but not copied: its inode is part of the identity that is
+    written.
+    """
+    tables = LmdbTables(directory)
+    try:
+        writer = LmdbWriter(tables)
+        ended: list[int] = []
+        try:
+            yield tables, writer
+            stored = tables.get(Table.META, MetaName.IDENTITY)
+            before = decode.cold(stored) if stored is not None else None
+            token = before[-1] if isinstance(before, list) and before else ""
+            writer.put_record(
+                Table.META, MetaName.IDENTITY, records.cold(identity_of(directory, token).stored())
+            )
+            writer.when_durable(ended.append)
+            writer.flush()
+            while not ended:
+                select.select([writer.fileno()], [], [])
+                writer.complete()
+        finally:
+            writer.close()
+        if ended[0]:
+            raise StoreError(f"cannot write the store in {directory}: {status_text(ended[0])}", ended[0])
+    finally:
+        tables.close()

@@ -1,0 +1,72 @@
+"""Putting a backup back. The restored store takes a new incarnation and a new time stamp for its
+transactional sequences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from msmq_fast.store.backup import Manifest
+from msmq_fast.store.errors import BackupError
+from msmq_fast.store.files import sync_directory
+from msmq_fast.store.identity import DATA_NAME
+from msmq_fast.store.lock import StoreLock
+from msmq_fast.store.offline import edit_store
+from msmq_fast.store.schema import SCHEMA_VERSION
+from msmq_fast.store.store import renew_incarnation
+
+_STEP: Final = 1 << 20
+
+
+def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
+    """Restores into a directory that holds no store.
+
+    Raises BackupError for a backup that is unfinished, damaged or newer than this program, StoreLockedError
+    while a server runs on the directory. A failure leaves no store behind.
+    """
+    manifest = Manifest.read(backup)
+    if manifest.schema_version > SCHEMA_VERSION:
+        raise BackupError(
+            f"{backup} has schema version {manifest.schema_version}; known are 0 to {SCHEMA_VERSION}"
+        )
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = StoreLock(directory)
+    try:
+        if (directory / DATA_NAME).exists():
+            raise BackupError(f"{directory} already holds a store; move it away first")
+        draft = directory / "restore.tmp"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        try:
+            _copy_checked(backup / DATA_NAME, draft / DATA_NAME, manifest)
+            with edit_store(draft) as (tables, writer):
+                renew_incarnation(tables, writer, now_s)
+            (draft / DATA_NAME).rename(directory / DATA_NAME)
+            lock.write({})
+            sync_directory(directory)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    finally:
+        lock.release()
+    return manifest
+
+
+def _copy_checked(source: Path, target: Path, manifest: Manifest) -> None:
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        with source.open("rb") as reading, target.open("xb") as writing:
+            while part := reading.read(_STEP):
+                digest.update(part)
+                size += len(part)
+                writing.write(part)
+            writing.flush()
+            os.fsync(writing.fileno())
+    except OSError as error:
+        raise BackupError(f"cannot copy {source}: {error.strerror}") from error
+    if size != manifest.size or digest.hexdigest() != manifest.sha256:
+        raise BackupError(f"{source} is damaged: its size or checksum is not that of the manifest")

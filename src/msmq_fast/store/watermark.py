@@ -1,0 +1,59 @@
+"""Flow control when the disk runs low: on below the low mark, off above the high one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from msmq_fast._native.batch import LmdbTables
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFigures:
+    """Bytes: of the data file, in use and reusable inside it, and what can still be stored."""
+
+    file: int
+    used: int
+    reusable: int
+    available: int
+
+
+def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
+    """What the store takes and what is left: limited by the disk and by the map, whichever ends first."""
+    space = tables.space()
+    page = space["page_size"]
+    reusable = space["free_pages"] * page
+    pages = space["pages"] * page
+    disk = os.statvfs(directory)
+    growth = min(disk.f_bavail * disk.f_frsize, space["map_size"] - pages)
+    file = (directory / "data.mdb").stat().st_size
+    return SpaceFigures(file=file, used=pages - reusable, reusable=reusable, available=growth + reusable)
+
+
+class Watermark:
+    """Calls `on_change(True)` when too little is available, `on_change(False)` when there is enough again."""
+
+    def __init__(self, low: int, high: int, on_change: Callable[[bool], object]) -> None:
+        """`low` and `high` are bytes available; raises ValueError unless low < high."""
+        if low >= high:
+            raise ValueError("the low mark must lie below the high one")
+        self.low = low
+        self.high = high
+        self.throttled = False
+        self._on_change = on_change
+
+    def update(self, available: int) -> None:
+        """Takes a new figure."""
+        throttled = available < (self.high if self.throttled else self.low)
+        self._set(throttled)
+
+    def storage_full(self) -> None:
+        """A commit found the disk or the map full, whatever the figures say."""
+        self._set(True)
+
+    def _set(self, throttled: bool) -> None:
+        if throttled != self.throttled:
+            self.throttled = throttled
+            self._on_change(throttled)
