@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import appload, deep, machine, mqqb, report, suites
 from bench.appload import AppLoad
 from bench.generators import GeneratorError
-from bench.measure import Measurement, command_line, measure
+from bench.measure import Figures, Measurement, command_line, measure
 from bench.mqqb import Group, Load
 from bench.server import ServerError
 from bench.suites import Case
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     app.add_argument("--acknowledge", action="store_true", help="consumers acknowledge what they get")
     app.add_argument("--receive", action="store_true", help="RECEIVE requests instead of a subscription")
     app.add_argument("--lockstep", action="store_true", help="one message at a time")
+    app.add_argument("--null", action="store_true", help="against a sink that does nothing")
     _length(app)
 
     full = verbs.add_parser("deep", parents=[common], help="a deep queue: memory, start-up, receive, disk")
@@ -149,6 +150,10 @@ def _measure(cases: Sequence[Case], options: argparse.Namespace, queues: Sequenc
     ]
 
 
+def _null(found: list[Figures], arguments: Sequence[str]) -> list[Measurement]:
+    return [Measurement("generator against a null sink", command_line(arguments), found)]
+
+
 def _run(
     options: argparse.Namespace, arguments: Sequence[str]
 ) -> tuple[list[Measurement], list[report.Check]]:
@@ -163,13 +168,15 @@ def _run(
     if options.verb == "mqqb":
         load = _mqqb_load(options)
         if options.null:
-            found = mqqb.on_null_sink(load, options.runs)
-            return [Measurement("generator against a null sink", command_line(arguments), found)], []
+            return _null(mqqb.on_null_sink(load, options.runs), arguments), []
         case, queues = Case("mqqb", tuple(arguments), mqqb.on_server(load)), load.queues
     elif options.verb == "mix":
         case = suites.mix_case(seconds=options.seconds)
     else:
-        case = Case("app", tuple(arguments), appload.on_server(_app_load(options)))
+        app_load = _app_load(options)
+        if options.null:
+            return _null(appload.on_null_sink(app_load, options.runs), arguments), []
+        case = Case("app", tuple(arguments), appload.on_server(app_load))
     return _measure([case], options, queues), []
 
 

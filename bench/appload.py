@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench.generators import run_generator
+from bench.generators import app_null_sink, run_generator
 from bench.measure import Figures, ServerWatch
 from bench.server import Server
 
-__all__ = ["AppLoad", "fill", "on_server", "receive"]
+__all__ = ["AppLoad", "fill", "on_null_sink", "on_server", "receive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class AppLoad:
         return found if self.recoverable else [*found, "--express"]
 
 
-def _run(load: AppLoad, server: Server, queue: str, on_event: Callable[[str], None]) -> Figures:
-    result = run_generator("app_load", load.arguments(str(server.socket), queue), on_event)
+def _run(load: AppLoad, socket: Path, queue: str, on_event: Callable[[str], None]) -> Figures:
+    result = run_generator("app_load", load.arguments(str(socket), queue), on_event)
     found: Figures = {
         "elapsed_s": result["elapsed_s"],
         "generator_cores": result["generator_cpu_s"] / result["elapsed_s"],
@@ -78,18 +79,29 @@ def on_server(load: AppLoad, queue: str = "bench") -> Callable[[Server], Figures
 
     def run(server: Server) -> Figures:
         watch = ServerWatch(server)
-        figures = _run(load, server, queue, watch.on_event)
+        figures = _run(load, server.socket, queue, watch.on_event)
         return figures | watch.figures(max(figures.get("in_per_s", 0.0), figures.get("out_per_s", 0.0)))
 
     return run
 
 
+def on_null_sink(load: AppLoad, runs: int) -> list[Figures]:
+    """The same load against the null sink: what the generator can do."""
+    results: list[Figures] = []
+    for _ in range(runs):
+        with app_null_sink() as socket:
+            results.append(_run(load, socket, "bench", lambda event: None))
+    return results
+
+
 def fill(server: Server, queue: str, count: int, body: int) -> Figures:
     """Puts `count` recoverable messages into a queue."""
     load = AppLoad(produce=1, consume=0, body=body, batch=64, window=1024, count=count, warmup=0)
-    return _run(load, server, queue, lambda event: None)
+    return _run(load, server.socket, queue, lambda event: None)
 
 
 def receive(server: Server, queue: str, count: int) -> Figures:
     """Receives `count` messages with a stream."""
-    return _run(AppLoad(produce=0, consume=1, count=count, warmup=0), server, queue, lambda event: None)
+    return _run(
+        AppLoad(produce=0, consume=1, count=count, warmup=0), server.socket, queue, lambda event: None
+    )

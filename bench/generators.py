@@ -8,12 +8,13 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GeneratorError", "compile_generator", "null_sink", "run_generator"]
+__all__ = ["GeneratorError", "app_null_sink", "compile_generator", "mqqb_null_sink", "run_generator"]
 
 _SOURCES = Path(__file__).parent / "native"
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow")
@@ -89,15 +90,31 @@ def run_generator(
 
 
 @contextmanager
-def null_sink() -> Iterator[int]:
-    """A sink that acknowledges everything and keeps nothing; yields its port on 127.0.0.1."""
+def _sink(name: str, argument: str) -> Iterator[list[str]]:
     with subprocess.Popen(
-        [str(compile_generator("mqqb_sink")), "0"], stdout=subprocess.PIPE, text=True
+        [str(compile_generator(name)), argument], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:
-            word, port = process.stdout.readline().split()
-            assert word == "ready"
-            yield int(port)
+            ready, *rest = process.stdout.readline().split() or [""]
+            if ready != "ready":
+                raise GeneratorError(f"{name} did not start")
+            yield rest
         finally:
             process.kill()
+
+
+@contextmanager
+def mqqb_null_sink() -> Iterator[int]:
+    """An MS-MQQB sink that acknowledges everything and keeps nothing; yields its port on 127.0.0.1."""
+    with _sink("mqqb_sink", "0") as (port,):
+        yield int(port)
+
+
+@contextmanager
+def app_null_sink() -> Iterator[Path]:
+    """A sink for the application protocol; yields its Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="msmq-bench-sink-") as directory:
+        path = Path(directory) / "sock"
+        with _sink("app_sink", str(path)):
+            yield path

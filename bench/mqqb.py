@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.generators import null_sink, run_generator
+from bench.generators import mqqb_null_sink, run_generator
 from bench.measure import Figures, ServerWatch
 from bench.packets import user_message
 from bench.server import Server
@@ -115,5 +115,5 @@ def mix_on_server(load: Load) -> Callable[[Server], Figures]:
 
 def on_null_sink(load: Load, runs: int) -> list[Figures]:
     """The same load against the null sink; a store is not involved, so no directory is needed."""
-    with null_sink() as port:
+    with mqqb_null_sink() as port:
         return [_run(load, f"127.0.0.1:{port}", lambda event: None)[0] for _ in range(runs)]

@@ -11,7 +11,7 @@
  * and a number: the consumer side measures the time from end to end, and with one consumer checks the order.
  *
  * Prints {"event":"start"}, {"event":"stop"} and the result, one JSON object a line. */
-#include "msgpack.h"
+#include "app.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -19,9 +19,6 @@
 #include <sys/un.h>
 
 enum {
-    HELLO = 0x01, OPEN = 0x20, SEND = 0x22, RECEIVE = 0x23, SUBSCRIBE = 0x26, CREDIT = 0x27, ACKNOWLEDGE = 0x28,
-    REPLY = 0x80, ERROR_FRAME = 0x81, SENT = 0x82, MESSAGE = 0x84, DELIVERY = 0x85, ENDED = 0x86,
-    FRAME_HEAD = 9,
     FIRST_ID = 16,              /* request ids of SEND frames: FIRST_ID + slot */
     SUBSCRIPTION_ID = 8,
     RECEIVE_ID = 9,
@@ -63,24 +60,6 @@ static uint64_t produced, answered, delivered, out_of_order;
 static uint64_t in_messages, out_messages, measured_bytes, last_event_ns;
 static uint64_t expected[MAX_CONNECTIONS];
 static Histogram confirm, end_to_end;
-
-static void put_big_endian32(uint8_t *p, uint32_t value)
-{
-    value = __builtin_bswap32(value);
-    memcpy(p, &value, 4);
-}
-
-static uint32_t get_big_endian32(const uint8_t *p) { return __builtin_bswap32(get32(p)); }
-
-static size_t frame_begin(Buffer *b, int type, uint32_t id)
-{
-    uint8_t *p = buffer_extend(b, FRAME_HEAD);
-    p[4] = (uint8_t)type;
-    put_big_endian32(p + 5, id);
-    return b->size - FRAME_HEAD;
-}
-
-static void frame_end(Buffer *b, size_t at) { put_big_endian32(b->data + at, (uint32_t)(b->size - at - 4)); }
 
 __attribute__((noreturn)) static void refused(Reader r)
 {
