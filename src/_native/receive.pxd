@@ -48,6 +48,7 @@ cdef class Receiver:
     cdef public bint plain      # False: every message takes the general path
     cdef readonly int result    # a Delivery
     cdef readonly int header_result
+    cdef readonly uint64_t packets      # complete ones, of all kinds
     cdef readonly uint64_t headers      # SessionHeaders applied
     cdef readonly uint64_t delivered    # messages that the native path enqueued
     cdef int _user_message(self) except -1

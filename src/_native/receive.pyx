@@ -141,6 +141,7 @@ cdef class Receiver:
         cdef int kind, event
         while True:
             kind = self._scanner.next_packet()
+            self.packets += kind > 0
             if kind == PACKET_USER_MESSAGE:
                 if not self.open:
                     return EVENT_OUT_OF_STATE

@@ -9,6 +9,7 @@ from uuid import UUID
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import Ledger
 from msmq_fast._native.receive import Routes
+from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.receive import Counts, Pipeline, Resolver
 from msmq_fast.mqqb.switches import Switches
@@ -37,6 +38,7 @@ class Node:
         window: int = DEFAULT_WINDOW,
         timers: Timers | None = None,
         switches: Switches | None = None,
+        limits: Limits | None = None,
         on_refusal: Callable[[Refusal, str], None] | None = None,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
@@ -46,6 +48,7 @@ class Node:
         self.window = window
         self.timers = timers if timers is not None else Timers()
         self.switches = switches if switches is not None else Switches()
+        self.limits = limits if limits is not None else Limits()
         self.history = history if history is not None else DuplicateHistory()
         self.routes = Routes()
         self.peers = Peers(guid)

@@ -87,18 +87,23 @@ class Pipeline:
         if message.transaction_offset:
             return CloseReason.TRANSACTIONAL
         if receiver.sight() != NEW:
-            return self._refuse(receiver, Refusal.DUPLICATE)
+            self._refuse(receiver, Refusal.DUPLICATE)
+            return None
         if receiver.expired():
-            return self._refuse(receiver, Refusal.EXPIRED)
+            self._refuse(receiver, Refusal.EXPIRED)
+            return None
         name = bytes(message.destination)
         target = self._resolve(message.dest_type, name)
         if target is None:
-            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return None
         if target.transactional:
-            return self._refuse(receiver, Refusal.NOT_TRANSACTIONAL)
+            self._refuse(receiver, Refusal.NOT_TRANSACTIONAL)
+            return None
         refusal = _security(message, target)
         if refusal is not None:
-            return self._refuse(receiver, refusal)
+            self._refuse(receiver, refusal)
+            return None
         if target.plain:
             self._routes.add(message.dest_type, name, target.core)
         result = receiver.deliver(target.core)
@@ -114,7 +119,8 @@ class Pipeline:
             DUPLICATE: Refusal.DUPLICATE,
             QUEUE_GONE: Refusal.UNKNOWN_QUEUE,
         }[result]
-        return self._refuse(receiver, refusal)
+        self._refuse(receiver, refusal)
+        return None
 
     def _refuse(self, receiver: Receiver, refusal: Refusal) -> None:
         receiver.drop()

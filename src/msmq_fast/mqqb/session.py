@@ -12,7 +12,11 @@ from msmq_fast.mqqb.handshake import (
     NULL_GUID,
     ConnectionParameters,
     EstablishConnection,
+    answer_system,
+    clamped,
+    in_range,
     recoverable_ack_timeout,
+    request_system,
     session_ack,
 )
 from msmq_fast.mqqb.node import Node
@@ -65,7 +69,7 @@ class Session:
         self.on_open: Callable[[Session, float], None] | None = None
         self.on_close: Callable[[Session, float], None] | None = None
         self.window = ReceiveWindow(node.window)
-        self.window.on_settled = self._wake
+        self.window.on_settled = self.wake
         self.sent = SendWindow(node.window)
         self.outbox = Outbox(self.number, self.sent, node.ledger)
         self.receiver = receive.Receiver(
@@ -83,12 +87,18 @@ class Session:
         self._cleanup_deadline: float | None = now + node.timers.session_cleanup
         self._ack_wait_deadline: float | None = None
         self._ack_send_started = 0.0
+        self._partial_deadline: float | None = None
+        self._blocked_deadline: float | None = None
         self._ack_send_deadline: float | None = None
         if initiator:
-            request = EstablishConnection(
-                node.guid, server_guid, int(now * 1000) & 0xFFFFFFFF, no_ping=not pinged
-            )
+            stamp = int(now * 1000) & 0xFFFFFFFF
+            request = EstablishConnection(node.guid, server_guid, stamp, request_system(pinged))
             self._output.append(request.encode())
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session has not been closed."""
+        return self.state is not State.CLOSED
 
     # ------------------------------------------------------------------------------------------------ input
 
@@ -98,6 +108,8 @@ class Session:
 
     def commit(self, count: int, now: float) -> None:
         """Process `count` bytes that were written to the buffer."""
+        if self.state is State.CLOSED:
+            return
         self.receiver.commit(count)
         self._run(now)
 
@@ -112,11 +124,9 @@ class Session:
             rest = rest[count:]
 
     def _run(self, now: float) -> None:
-        if self.state is State.CLOSED:
-            return
         self.heard_at = now
         run = self.receiver.run
-        received, headers = self.window.received, self.receiver.headers
+        received, headers, packets = self.window.received, self.receiver.headers, self.receiver.packets
         while True:
             event = run()
             if event == receive.NEED_INPUT:
@@ -124,10 +134,11 @@ class Session:
             self._handle(event, now)
             if self.receiver.header_result != OK:
                 self._header_fault(now)
-            if self.state is State.CLOSED:
+            if not self.alive:
                 break
         self.receiver.close_run()
         self._heard = True
+        self._watch_writer(packets, now)
         if self.state is not State.OPEN:
             return
         if self.window.received != received:
@@ -135,6 +146,13 @@ class Session:
         if self.receiver.headers != headers:
             self._ack_wait_deadline = now + self._ack_wait_time if self.sent.unacknowledged else None
         self.pump(now)
+
+    def _watch_writer(self, packets: int, now: float) -> None:
+        """A packet that has begun must end in time, however many bytes trickle in."""
+        if not self.receiver.held:
+            self._partial_deadline = None
+        elif self._partial_deadline is None or self.receiver.packets != packets:
+            self._partial_deadline = now + self.node.limits.slow_writer
 
     def _handle(self, event: int, now: float) -> None:
         if event == receive.MESSAGE:
@@ -177,9 +195,8 @@ class Session:
         answer = EstablishConnection(
             packet.client,
             self.node.guid,
-            packet.time_stamp,
-            packet.no_ping,
-            packet.server_system,
+            packet.timestamp,
+            answer_system(packet.operating_system),
             refused=refusal is not None,
         )
         self._output.append(answer.encode())
@@ -206,7 +223,7 @@ class Session:
             self.close(refusal, now, str(packet.server))
             return
         self.peer_guid = packet.server
-        timeout = recoverable_ack_timeout(int(now * 1000), packet.time_stamp)
+        timeout = recoverable_ack_timeout(int(now * 1000), packet.timestamp)
         self._recoverable_ack = timeout / 1000
         parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.node.window)
         self._output.append(parameters.encode())
@@ -214,11 +231,11 @@ class Session:
 
     def _parameters(self, packet: ConnectionParameters, now: float) -> None:
         if self.state is State.WAITING_CP_MSG:
-            if not packet.in_range:
+            if not in_range(packet):
                 if not self.node.switches.amb60_clamp_parameters:
                     self.close(CloseReason.BAD_PARAMETERS, now)
                     return
-                packet = packet.clamped()
+                packet = clamped(packet)
             self._ack_wait = packet.ack_timeout / 1000
             self._recoverable_ack = packet.recoverable_ack_timeout / 1000
             answer = ConnectionParameters(
@@ -231,7 +248,7 @@ class Session:
         elif packet.refused:
             self.close(CloseReason.REFUSED, now)
             return
-        self.sent.peer_size = packet.window
+        self.sent.peer_size = packet.window_size
         self._init_deadline = None
         self.state = State.OPEN
         self.receiver.open = True
@@ -241,7 +258,8 @@ class Session:
 
     # ------------------------------------------------------------------------------------- acknowledgment
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Ask the owner to call `pump` and to take the output."""
         if self.on_wake is not None:
             self.on_wake(self)
 
@@ -305,7 +323,7 @@ class Session:
             or (switches.amb19_count_ack and window.unacknowledged >= half)
         ):
             self._send_acks()
-        packets = self.outbox.fill()
+        packets = self.outbox.fill() if self._blocked_deadline is None else None
         if packets:
             self._active = True
             if self._piggyback_due and self._ack_timer_share(now) > 0.75:
@@ -321,6 +339,16 @@ class Session:
             return 1.0
         return (now - self._ack_send_started) / (self._ack_send_deadline - self._ack_send_started)
 
+    def pause_sending(self, now: float) -> None:
+        """The transport holds enough unsent bytes: no messages until `resume_sending`."""
+        if self.state is not State.CLOSED:
+            self._blocked_deadline = now + self.node.limits.slow_reader
+
+    def resume_sending(self, now: float) -> None:
+        """The transport takes bytes again."""
+        self._blocked_deadline = None
+        self.pump(now)
+
     def data_to_send(self) -> list[bytes]:
         """The packets to be written now, in order."""
         output, self._output = self._output, []
@@ -332,13 +360,24 @@ class Session:
     def next_deadline(self) -> float | None:
         """When `handle_deadline` is to be called."""
         return earliest(
-            self._init_deadline, self._cleanup_deadline, self._ack_wait_deadline, self._ack_send_deadline
+            self._init_deadline,
+            self._cleanup_deadline,
+            self._ack_wait_deadline,
+            self._ack_send_deadline,
+            self._partial_deadline,
+            self._blocked_deadline,
         )
 
     def handle_deadline(self, now: float) -> None:
         """Run the timers that have expired."""
         if self._init_deadline is not None and now >= self._init_deadline:
             self.close(CloseReason.HANDSHAKE_TIMEOUT, now)
+            return
+        if self._partial_deadline is not None and now >= self._partial_deadline:
+            self.close(CloseReason.SLOW_WRITER, now)
+            return
+        if self._blocked_deadline is not None and now >= self._blocked_deadline:
+            self.close(CloseReason.SLOW_READER, now)
             return
         if self._cleanup_deadline is not None and now >= self._cleanup_deadline:
             if not self._active:
@@ -371,6 +410,7 @@ class Session:
         self.window.on_settled = None
         self._init_deadline = self._cleanup_deadline = None
         self._ack_wait_deadline = self._ack_send_deadline = None
+        self._partial_deadline = self._blocked_deadline = None
         self.node.peers.remove(self)
         self.outbox.abandon()
         if self.on_close is not None:

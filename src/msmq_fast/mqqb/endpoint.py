@@ -1,0 +1,113 @@
+"""All of MS-MQQB that one queue manager runs: accepted and dialled sessions, outgoing queues, pings, the history timer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msmq_fast.mqqb import ping
+from msmq_fast.mqqb.limits import Admission
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.timers import earliest
+from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class SendPing:
+    """Send a datagram to the ping port of `address`; answers go to `Endpoint.ping_answered`."""
+
+    address: str
+    datagram: bytes
+
+
+class Endpoint:
+    """Sans-IO. `execute` is given the effects that need sockets: Resolve, Connect, and SendPing for a datagram.
+
+    `on_close` hears of every session that ended, after its reason was counted. Times are monotonic seconds; sessions
+    have deadlines of their own, the others are here.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        execute: Callable[[Resolve | Connect | SendPing], None],
+        now: float,
+        *,
+        ping_first: bool = False,
+        on_close: Callable[[Session], None] | None = None,
+    ) -> None:
+        self.node = node
+        self.sessions: set[Session] = set()
+        self.transfer = Transfer(node, self._effect, ping=ping_first)
+        self._execute = execute
+        self._on_close = on_close
+        self._admission = Admission(node.limits)
+        self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
+        self._history_deadline = now + node.timers.history_cleanup
+
+    def accept(self, address: str, now: float) -> Session:
+        """The session of a connection that was accepted from `address`; over a limit it will answer with a refusal."""
+        refusal = self._admission.would_refuse(address)
+        session = Session(self.node, address, now, initiator=False, refusal=refusal)
+        self._admission.enter(address)
+        self._follow(session)
+        return session
+
+    def connected(self, link: int, now: float) -> Session | None:
+        """The session of a connection that a Connect effect opened; None: close it."""
+        session = self.transfer.connected(link, now)
+        if session is not None:
+            self._follow(session)
+        return session
+
+    def _follow(self, session: Session) -> None:
+        self.transfer.adopt(session)
+        transfer_closed = session.on_close
+
+        def closed(ended: Session, now: float) -> None:
+            self.sessions.discard(ended)
+            if not ended.initiator:
+                self._admission.leave(ended.peer_address)
+            if ended.reason is not None:
+                self.node.counts.closed[ended.reason] += 1
+            if transfer_closed is not None:
+                transfer_closed(ended, now)
+            if self._on_close is not None:
+                self._on_close(ended)
+
+        session.on_close = closed
+        self.sessions.add(session)
+
+    def answer_ping(self, datagram: bytes, address: str) -> bytes | None:
+        """The response to a datagram at the ping port, None for silence."""
+        return ping.answer(datagram, self.node.guid, self._admission.would_refuse(address) is not None)
+
+    def ping_answered(self, datagram: bytes, now: float) -> None:
+        """A datagram arrived at the socket that sends our pings."""
+        self._pinger.receive(datagram, now)
+
+    def _effect(self, effect: Effect, now: float) -> None:
+        if isinstance(effect, Ping):
+            self._execute(SendPing(effect.address, self._pinger.send(effect.link, now)))
+        else:
+            self._execute(effect)
+
+    def stop(self, now: float) -> None:
+        """End every session; nothing on the wire announces it (3.1.4.2)."""
+        for session in list(self.sessions):
+            session.close(CloseReason.STOPPED, now)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `handle_deadline` is to be called."""
+        return earliest(self.transfer.next_deadline, self._pinger.next_deadline, self._history_deadline)
+
+    def handle_deadline(self, now: float) -> None:
+        """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
+        self._pinger.handle_deadline(now)
+        self.transfer.handle_deadline(now)
+        if now >= self._history_deadline:
+            self.node.history.expire(self.node.ledger.now_s)
+            self._history_deadline = now + self.node.timers.history_cleanup

@@ -1,0 +1,56 @@
+"""The ping protocol over UDP, both sides (MS-MQQB 2.2.7, 3.1.7.6–3.1.7.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from msmq_fast.packet.session import Ping
+
+
+def answer(request: bytes, own: UUID, would_refuse: bool) -> bytes | None:
+    """The response to a ping request, or None for a datagram that is to be ignored."""
+    ping = Ping.decode(request[: Ping.SIZE])
+    if ping is None:
+        return None
+    return Ping(ping.cookie, own, client_class=ping.client_class, refused=would_refuse).encode()
+
+
+class Pinger:
+    """Outstanding requests of one queue manager; `done(request, good)` ends each of them.
+
+    Cookies are unique and one is kept per request, so that pings to several hosts do not defeat each other (AMB-70).
+    """
+
+    def __init__(self, own: UUID, timeout: float, done: Callable[[int, bool, float], None]) -> None:
+        self._own = own
+        self._timeout = timeout
+        self._done = done
+        self._cookie = 0
+        self._waiting: dict[int, tuple[int, float]] = {}
+
+    def send(self, request: int, now: float) -> bytes:
+        """The datagram that asks for `request`; the answer is due within the Ping Response Timer."""
+        self._cookie = (self._cookie + 1) & 0xFFFFFFFF
+        self._waiting[self._cookie] = (request, now + self._timeout)
+        return Ping(self._cookie, self._own).encode()
+
+    def receive(self, datagram: bytes, now: float) -> None:
+        """A datagram arrived at the socket that sent the requests; what answers none of them is ignored."""
+        ping = Ping.decode(datagram[: Ping.SIZE])
+        if ping is None or ping.cookie not in self._waiting:
+            return
+        request, _ = self._waiting.pop(ping.cookie)
+        self._done(request, not ping.refused, now)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `handle_deadline` is to be called."""
+        return min((deadline for _, deadline in self._waiting.values()), default=None)
+
+    def handle_deadline(self, now: float) -> None:
+        """Requests without an answer in time have failed."""
+        late = [cookie for cookie, (_, deadline) in self._waiting.items() if now >= deadline]
+        for cookie in late:
+            request, _ = self._waiting.pop(cookie)
+            self._done(request, False, now)

@@ -1,0 +1,153 @@
+"""asyncio around one session: the kernel writes into its buffer, its packets go out by writelines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from msmq_fast._native.batch import Writer
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.session import Session
+
+
+class SessionProtocol(asyncio.BufferedProtocol):
+    """`open_session` is called with the peer's address when the connection stands; None: the connection is not wanted.
+
+    `touch` is called after anything that may have put work into the store's current batch.
+    """
+
+    def __init__(
+        self,
+        open_session: Callable[[str], Session | None],
+        loop: asyncio.AbstractEventLoop,
+        monotonic: Callable[[], float],
+        writer: Writer,
+        pending_bytes: int,
+        touch: Callable[[], None],
+    ) -> None:
+        self._open_session = open_session
+        self._loop = loop
+        self._monotonic = monotonic
+        self._writer = writer
+        self._pending_bytes = pending_bytes
+        self._touch = touch
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._flush_due = False
+        self._reading = True
+
+    # ----------------------------------------------------------------------------------- called by the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection stands."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        session = self._open_session(transport.get_extra_info("peername")[0])
+        if session is None:
+            transport.abort()
+            return
+        self._session = session
+        session.on_wake = self._wake
+        self._flush()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Room in the receive buffer of the session."""
+        assert self._session is not None
+        return self._session.buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """The kernel has written into the buffer."""
+        assert self._session is not None
+        self._session.commit(nbytes, self._monotonic())
+        self._flush()
+        self._touch()
+        if self._writer.pending_bytes > self._pending_bytes and self._reading:
+            self._pause_reading()
+
+    def eof_received(self) -> bool:
+        """A peer that closes its half has closed the session."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._session is not None:
+            self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
+            self._touch()
+
+    def pause_writing(self) -> None:
+        """The peer does not keep up."""
+        if self._session is not None:
+            self._session.pause_sending(self._monotonic())
+            self._arm()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        if self._session is not None:
+            self._session.resume_sending(self._monotonic())
+            self._flush()
+
+    # ------------------------------------------------------------------------------------------ the session
+
+    def _wake(self, _: Session) -> None:
+        """Something changed outside a call from the transport: look at it once, in the next turn of the loop."""
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._woken)
+
+    def _woken(self) -> None:
+        self._flush_due = False
+        if self._session is not None:
+            self._session.pump(self._monotonic())
+            self._flush()
+            self._touch()
+
+    def _flush(self) -> None:
+        session, transport = self._session, self._transport
+        if session is None or transport is None:
+            return
+        packets = session.data_to_send()
+        if packets:
+            transport.writelines(packets)
+        if session.alive:
+            self._arm()
+        else:
+            transport.close()
+
+    def _pause_reading(self) -> None:
+        """Too much is on its way to the disk: the socket waits until what is gathered now is there."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._reading = False
+        self._transport.pause_reading()
+        self._writer.when_durable(self._resume_reading)
+
+    def _resume_reading(self, _: int) -> None:
+        self._reading = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # ------------------------------------------------------------------------------------------- deadlines
+
+    def _arm(self) -> None:
+        """A timer that is late enough stays: it looks again when it fires."""
+        assert self._session is not None
+        deadline = self._session.next_deadline
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_later(max(0.0, deadline - self._monotonic()), self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self._session is not None and self._session.alive:
+            self._session.handle_deadline(self._monotonic())
+            self._flush()
+            self._touch()
