@@ -56,6 +56,7 @@ cdef class PositionList:
     cdef readonly uint64_t live         # slots that are not tombstones
     cdef readonly uint64_t available
     cdef readonly uint64_t pending
+    cdef readonly uint64_t purge_pending
 
     # Pointers to slots hold until the next insert, remove or compact.
     cdef Slot* insert(self, uint64_t key, int state) except NULL

@@ -226,6 +226,8 @@ cdef class PositionList:
         elif slot.state == STATE_PENDING:
             band.pending -= 1
             self.pending -= 1
+        elif slot.state == STATE_PURGE_PENDING:
+            self.purge_pending -= 1
         slot.state = <uint8_t>state
         if state == STATE_AVAILABLE:
             band.available += 1
@@ -239,6 +241,8 @@ cdef class PositionList:
             index = index_of(band, slot)
             if index < band.pending_hint or band.pending == 1:
                 band.pending_hint = index
+        elif state == STATE_PURGE_PENDING:
+            self.purge_pending += 1
 
     cdef void set_body(self, Slot* slot, object body):
         """Gives the slot its packet (bytes), or takes it away (None)."""

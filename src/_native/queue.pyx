@@ -11,7 +11,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, CommitListener, PositionVisitor, Reader, ReadListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.positions cimport (
     FLAG_CACHED,
@@ -377,6 +377,8 @@ cdef class QueueCore(CommitListener):
             self._drop(slot)
         elif slot.state == STATE_PENDING:
             self._available(slot)
+        elif slot.state == STATE_PURGE_PENDING and not slot.flags & FLAG_COUNTED:
+            self._erase(slot, EVENT_PURGED)
         return 0
 
     cdef int settled(self) except -1:
@@ -422,6 +424,10 @@ cdef class QueueCore(CommitListener):
             if len(self.ledger._dirty) == 1 and self.ledger.wake is not None:
                 self.ledger.wake()
         return 0
+
+    def nudge(self) -> None:
+        """Have `ready` called by the next Ledger.serve()."""
+        self.mark()
 
     # ---- removal
 
@@ -756,8 +762,9 @@ cdef class QueueCore(CommitListener):
     def purge(self) -> int:
         """Remove every available message (DM-092, DM-093, DM-094); stored ones are doomed, see Ledger.reap. Returns how many.
 
-        Locked ones go when they are released; pending ones stay.
+        Locked ones go when they are released, pending ones when they are durable.
         """
+        cdef uint32_t states = 1 << STATE_LOCKED | 1 << STATE_PENDING
         cdef Slot* slot = NULL
         cdef uint64_t removed = 0
         while True:
@@ -766,21 +773,12 @@ cdef class QueueCore(CommitListener):
                 break
             self._doom(slot)
             removed += 1
-        slot = self.positions.following(0, 1 << STATE_LOCKED)
+        slot = self.positions.following(0, states)
         while slot != NULL:
             if slot.owner != OWNER_STORE:
                 self.positions.set_state(slot, STATE_PURGE_PENDING)
-            slot = self.positions.following(slot.key, 1 << STATE_LOCKED)
+            slot = self.positions.following(slot.key, states)
         return removed
-
-    def purge_pending(self) -> int:
-        """How many purged messages are still locked."""
-        cdef uint64_t count = 0
-        cdef Slot* slot = self.positions.following(0, 1 << STATE_PURGE_PENDING)
-        while slot != NULL:
-            count += 1
-            slot = self.positions.following(slot.key, 1 << STATE_PURGE_PENDING)
-        return count
 
     def abandon(self) -> int:
         """The queue is deleted: everything in it is doomed, it takes nothing more, the ledger forgets it. Returns the number of messages."""
@@ -959,6 +957,10 @@ cdef class Loader(PositionVisitor):
     def __init__(self, Ledger ledger, dict purges):
         self._ledger = ledger
         self._purges = purges
+
+    def run(self, Tables tables not None) -> int:
+        """Visit every stored position. Returns their number."""
+        return tables.load_positions(self)
 
     cdef int begin_queue(self, uint32_t queue) except -1:
         self._queue = queue

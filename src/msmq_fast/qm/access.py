@@ -1,0 +1,46 @@
+"""Access and share modes, and which of them exclude one another (ST-6, DM-081 … DM-083)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Access(IntEnum):
+    """QueueAccessType (1.21)."""
+
+    RECEIVE = 0x01
+    SEND = 0x02
+    MOVE = 0x04
+    PEEK = 0x20
+    RECEIVE_ADMIN = 0x81
+    PEEK_ADMIN = 0xA0
+
+    @property
+    def receives(self) -> bool:
+        return self in (Access.RECEIVE, Access.RECEIVE_ADMIN)
+
+    @property
+    def peeks(self) -> bool:
+        """Peeking only."""
+        return self in (Access.PEEK, Access.PEEK_ADMIN)
+
+    @property
+    def admin(self) -> bool:
+        """For outgoing queues."""
+        return self in (Access.RECEIVE_ADMIN, Access.PEEK_ADMIN)
+
+
+class Share(IntEnum):
+    """QueueShareMode."""
+
+    DENY_NONE = 0
+    DENY_RECEIVE = 1
+
+
+def excludes(open_access: Access, open_share: Share, access: Access, share: Share) -> bool:
+    """Whether a queue that is open in one mode cannot be opened in the other."""
+    if open_access.receives:
+        if share is Share.DENY_RECEIVE:
+            return True
+        return open_share is Share.DENY_RECEIVE and access.receives
+    return open_share is Share.DENY_RECEIVE and open_access.peeks and access.receives

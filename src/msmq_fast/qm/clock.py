@@ -1,0 +1,15 @@
+"""The clocks that the queue manager is given."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall clock for stamps and deadlines of messages, monotonic clock for time-outs (X-03, X-04)."""
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment; never goes back."""
+
+    def wall_us(self) -> int:
+        """Microseconds since 1970, UTC."""

@@ -1,0 +1,341 @@
+"""An open queue (OpenQueueDescriptor): what an application or a session does with one queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from msmq_fast._native.queue import Received
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InsufficientResources,
+    InvalidHandle,
+    MessageLocked,
+    MessageNotFound,
+    MSMQError,
+    OperationCancelled,
+    QueueDeleted,
+    QueueNotAvailable,
+    TransactionUsage,
+)
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.reading import ReadRequest, Sink, Subscription
+from msmq_fast.qm.records import storage_error
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queue import Queue
+
+T = TypeVar("T")
+
+INFINITE = 0xFFFFFFFF  # milliseconds
+_AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
+_STORED = (0, 4)  # EnqueueResult: taken
+
+
+class Lookup(IntEnum):
+    """MessageSeekAction."""
+
+    CURRENT = 0
+    NEXT = 1
+    PREVIOUS = 2
+    FIRST = 3
+    LAST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """What a sender is told: the place in the (local or outgoing) queue, and the ordinal of the message identifier."""
+
+    lookup_id: int
+    message_id: int
+
+    @property
+    def arrival_seq(self) -> int:
+        return self.lookup_id & 0x00FF_FFFF_FFFF_FFFF
+
+
+def refusal(result: int) -> MSMQError:
+    """The error of an enqueue that was refused (EnqueueResult of the native queue)."""
+    if result == 5:
+        return QueueDeleted("the queue was deleted")
+    details = {
+        1: "the queue's quota is used up",
+        2: "the computer's quota is used up",
+        3: "the message has expired",
+    }
+    return InsufficientResources(details[result])
+
+
+class OpenQueue:
+    """Made by QueueManager.open.
+
+    Every call raises INVALID_HANDLE once closed, QUEUE_NOT_AVAILABLE once the queue is deleted, ACCESS_DENIED for
+    what the access mode does not allow.
+    """
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        queue: Queue,
+        access: Access,
+        share: Share,
+        format_name: FormatName,
+        handle: int,
+    ) -> None:
+        self._manager = manager
+        self._queue: Queue | None = queue
+        self.access = access
+        self.share = share
+        self.format_name = format_name
+        self.handle = handle
+        self.closed = False
+        self._requests: set[ReadRequest] = set()
+        self._subscriptions: set[Subscription] = set()
+
+    @property
+    def queue(self) -> Queue:
+        """QueueReference."""
+        if self.closed:
+            raise InvalidHandle("the queue handle is closed")
+        if self._queue is None:
+            raise QueueNotAvailable("the queue was deleted")
+        return self._queue
+
+    # ---- sending
+
+    def stamp(self, message: Message) -> Message:
+        """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime, destination."""
+        manager = self._manager
+        message.source_machine = manager.guid
+        message.message_id = manager.message_ordinals.take()
+        message.sent_time = manager.ledger.now_s
+        if message.destination is None:
+            message.destination = self.format_name
+        return message
+
+    def send(self, message: Message) -> Completion[SentMessage]:
+        """Enqueue one message; resolved when it is kept (DU-01, DU-02).
+
+        Raises TRANSACTION_USAGE, INSUFFICIENT_RESOURCES (quota, size), and what Message.to_packet raises.
+        """
+        packet = self._packet(message)
+        completion: Completion[SentMessage] = Completion()
+        core = self.queue.core
+        sent: list[SentMessage] = []
+
+        def kept(status: int) -> None:
+            if status:
+                completion.fail(storage_error(status))
+            elif sent:
+                completion.resolve(sent[0])
+
+        results, keys = core.enqueue_packets([packet], kept)
+        if results[0] not in _STORED:
+            raise refusal(results[0])
+        sent.append(SentMessage(keys[0], message.message_id))
+        if results[0] == 0:
+            completion.resolve(sent[0])
+        return completion
+
+    def send_many(self, messages: list[Message]) -> Completion[list[SentMessage | MSMQError]]:
+        """Enqueue messages in order; one completion, with a SentMessage or the refusal for each."""
+        outcomes: list[SentMessage | MSMQError] = []
+        packets: list[bytes] = []
+        places: list[tuple[int, int]] = []
+        for message in messages:
+            try:
+                packet = self._packet(message)
+            except MSMQError as error:
+                outcomes.append(error)
+                continue
+            places.append((len(outcomes), message.message_id))
+            packets.append(packet)
+            outcomes.append(MSMQError())
+        completion: Completion[list[SentMessage | MSMQError]] = Completion()
+
+        def fill(results: list[int], keys: list[int]) -> None:
+            for (place, message_id), result, key in zip(places, results, keys, strict=True):
+                outcomes[place] = SentMessage(key, message_id) if result in _STORED else refusal(result)
+
+        self._enqueue(packets, fill, completion, outcomes)
+        return completion
+
+    def send_packets(self, packets: list[bytes]) -> Completion[tuple[list[int], list[int]]]:
+        """Enqueue UserMessage packets that are stamped already; resolved with (EnqueueResults, lookup ids)."""
+        self._may(self.access is Access.SEND)
+        completion: Completion[tuple[list[int], list[int]]] = Completion()
+        outcome: tuple[list[int], list[int]] = ([], [])
+
+        def fill(results: list[int], keys: list[int]) -> None:
+            outcome[0].extend(results)
+            outcome[1].extend(keys)
+
+        self._enqueue(packets, fill, completion, outcome)
+        return completion
+
+    def _enqueue(
+        self,
+        packets: list[bytes],
+        fill: Callable[[list[int], list[int]], None],
+        completion: Completion[T],
+        value: T,
+    ) -> None:
+        early: list[int] = []
+        filled = False
+
+        def kept(status: int) -> None:
+            if not filled:
+                early.append(status)
+            elif status:
+                completion.fail(storage_error(status))
+            else:
+                completion.resolve(value)
+
+        results, keys = self.queue.core.enqueue_packets(packets, kept)
+        fill(results, keys)
+        filled = True
+        if early:
+            kept(early[0])
+
+    def _packet(self, message: Message) -> bytes:
+        self._may(self.access is Access.SEND)
+        queue = self.queue
+        if queue.core.outgoing is False and queue.transactional != message.transactional:
+            raise TransactionUsage(
+                "a transactional queue takes transactional messages, and only it does (DM-107)"
+            )
+        return self.stamp(message).to_packet()
+
+    # ---- reading
+
+    def receive(self, timeout_ms: int | None, *, peek: bool = False) -> ReadRequest:
+        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest."""
+        self._may(self.access.receives or (peek and self.access.peeks))
+        readers = self.queue.readers
+        request = ReadRequest(readers, peek)
+        readers.enter(request)
+        if request.completion.done or not readers.waits(request):
+            return self._track(request)
+        if timeout_ms is None or timeout_ms >= INFINITE:
+            return self._track(request)
+        if timeout_ms <= 0:
+            readers.time_out(request)
+        else:
+            self._manager.expiry.start_read(request, readers, timeout_ms)
+        return self._track(request)
+
+    def _track(self, request: ReadRequest) -> ReadRequest:
+        if not request.completion.done:
+            self._requests.add(request)
+            request.completion.add_done_callback(lambda _: self._requests.discard(request))
+        return request
+
+    def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
+        """Receive or peek by LookupIdentifier (DM-127 … DM-131).
+
+        Raises MESSAGE_NOT_FOUND; TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
+        """
+        self._may(self.access.receives or (peek and self.access.peeks))
+        core = self.queue.core
+        key = self._seek(lookup_id, operation, peek)
+        completion: Completion[Received] = Completion()
+
+        def received(messages: list[Received], status: int) -> None:
+            if not messages:
+                completion.fail(storage_error(status) if status else MessageNotFound())
+            elif status:
+                completion.fail(storage_error(status))
+            elif self.closed:
+                core.give_back(messages)
+                completion.fail(OperationCancelled())
+            else:
+                completion.resolve(messages[0])
+
+        def peeked(message: Received | None, status: int) -> None:
+            received([] if message is None else [message], status)
+
+        found = core.peek(key, peeked) if peek else core.receive_key(key, received)
+        if not found:
+            raise MessageNotFound(f"no message has the lookup identifier {key}")
+        return completion
+
+    def _seek(self, lookup_id: int, operation: Lookup, peek: bool) -> int:
+        positions = self.queue.core.positions
+        if not 0 <= lookup_id < 1 << 64:
+            raise MessageNotFound("a lookup identifier has 64 bits")
+        key: int | None
+        if operation is Lookup.FIRST:
+            key = positions.first()
+        elif operation is Lookup.LAST:
+            key = positions.last()
+        else:
+            state = positions.state(lookup_id)
+            if state not in (_AVAILABLE, _LOCKED, _PURGE_PENDING):
+                raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
+            if operation is Lookup.NEXT:
+                key = positions.after(lookup_id)
+            elif operation is Lookup.PREVIOUS:
+                key = positions.before(lookup_id)
+            elif state == _AVAILABLE:
+                key = lookup_id
+            else:
+                raise (
+                    TransactionUsage("the message is locked")
+                    if peek
+                    else MessageLocked("the message is locked")
+                )
+        if key is None:
+            raise MessageNotFound("there is no such message")
+        return key
+
+    def subscribe(self, sink: Sink, credit: int, *, acknowledge: bool) -> Subscription:
+        """Have up to `credit` messages handed to `sink`, in batches; see Subscription."""
+        self._may(self.access.receives)
+        readers = self.queue.readers
+        subscription = Subscription(readers, sink, credit, self._manager.ledger.new_owner(), acknowledge)
+        self._subscriptions.add(subscription)
+        readers.enter(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; what it holds unacknowledged is available again."""
+        subscription.close()
+        self._subscriptions.discard(subscription)
+
+    # ---- the rest
+
+    def purge(self) -> Completion[int]:
+        """Remove every available message (DM-092 … DM-094); resolved with their number when nothing can bring them back."""
+        self._may(self.access.receives)
+        return self._manager.purge(self.queue)
+
+    def close(self) -> None:
+        """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back; closing twice is fine (DM-089, DM-090)."""
+        if self.closed:
+            return
+        self.closed = True
+        for request in list(self._requests):
+            request.cancel()
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        self._subscriptions.clear()
+        self._manager.forget(self, self._queue)
+
+    def orphan(self) -> None:
+        """The queue was deleted (DM-065, DM-068)."""
+        self._queue = None
+        for request in list(self._requests):
+            request.cancel(QueueDeleted("the queue was deleted"))
+        for subscription in list(self._subscriptions):
+            subscription.end(QueueDeleted("the queue was deleted"))
+        self._subscriptions.clear()
+
+    def _may(self, allowed: bool) -> None:
+        if not allowed:
+            raise AccessDenied(f"the queue is open for {self.access.name} only")

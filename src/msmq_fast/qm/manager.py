@@ -1,0 +1,386 @@
+"""The queue manager (MS-MQDMPR 3.1.1.1): queues by name, opening, sending, purging, recovery, deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from random import Random
+from uuid import UUID
+
+from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
+from msmq_fast.packet.errors import (
+    IllegalQueuePathName,
+    PropertyError,
+    QueueExists,
+    QueueNotFound,
+    ServiceNotAvailable,
+    SharingViolation,
+    UnsupportedAccessMode,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.names import FormatName, QueuePart, Scope
+from msmq_fast.qm.access import Access, Share, excludes
+from msmq_fast.qm.clock import Clock
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.expiry import Expiry
+from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.ids import Ordinals
+from msmq_fast.qm.lookup import Directory, Target
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
+from msmq_fast.qm.reading import Readers
+from msmq_fast.qm.records import Records, Store
+from msmq_fast.qm.recovery import recover
+from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
+from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
+from msmq_fast.store.schema import MetaName
+
+
+class State(IntEnum):
+    """QueueManagerState (ST-7)."""
+
+    STOPPED = 0
+    INITIALIZING = 1
+    READY = 2
+    STOPPING = 3
+
+
+class QueueManager:
+    """Everything runs on one thread. Whoever calls in sets the time first (`tick`).
+
+    `on_outgoing` is called with each outgoing queue that has messages to be sent and may send them, again at every turn as
+    long as messages stay available; set `before_submit` as the writer's hook before it seals a batch.
+    """
+
+    def __init__(self, store: Store, settings: QueueManagerSettings, clock: Clock, random: Random) -> None:
+        self.store = store
+        self.settings = settings
+        self.records = Records(store)
+        self.state = State.STOPPED
+        self._clock = clock
+        self._random = random
+        self.guid = self._identity()
+        self.name = settings.computer_name
+        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader)
+        self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
+        self.ledger.cache_limit = settings.cache_bytes
+        self.ledger.feed = settings.feed
+        self.ledger.reserve = self._reserve_sequence
+        self.directory = Directory(self.guid, settings)
+        self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
+        self._outgoing: dict[str, OutgoingQueue] = {}
+        self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
+        self._handles = 0
+        self.waited: set[Readers] = set()  # with takers that wait
+        self.purging: set[Queue] = set()
+        self.reaping: list[int] = []  # ordinals of deleted queues whose messages are still in the store
+
+    def _identity(self) -> UUID:
+        stored = self.records.meta(MetaName.GUID)
+        if stored is not None:
+            return UUID(bytes_le=stored)
+        return UUID(bytes=self.random_bytes(16), version=4)
+
+    def random_bytes(self, count: int) -> bytes:
+        """From the injected randomness."""
+        return self._random.randbytes(count)
+
+    # ---- lifecycle
+
+    def start(self) -> Completion[None]:
+        """Recover (REC-02 … REC-10) and be ready. Resolved when what the start wrote is durable.
+
+        Recoverable work may follow at once; express messages should not leave the computer before it is resolved.
+        """
+        self.state = State.INITIALIZING
+        self.tick()
+
+        def fill() -> None:
+            self.message_ordinals = Ordinals(self.records, MetaName.MESSAGE_ID_HW, wraps=True)
+            self._ordinals = Ordinals(
+                self.records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=64
+            )
+            self._numbers = Ordinals(
+                self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=64
+            )
+            if self.records.meta(MetaName.GUID) is None:
+                self.records.set_meta(MetaName.GUID, self.guid.bytes_le)
+            recover(self)
+            self.message_ordinals.reserve()
+            limit = self.ledger.sequence_limit + SEQUENCE_BLOCK
+            self.records.set_meta(MetaName.SEQUENCE_HW, limit)
+            self.ledger.reserved(limit)
+
+        done = self.records.unit(fill)
+        self.state = State.READY
+        return done
+
+    def stop(self) -> None:
+        """No new work; waiting reads end with OPERATION_CANCELLED. What is under way still becomes durable."""
+        self.state = State.STOPPING
+        for queue in self.queues():
+            for handle in list(queue.descriptors):
+                handle.close()
+
+    def tick(self) -> None:
+        """Take over the time."""
+        self.ledger.tick(self._clock.wall_us())
+
+    def before_submit(self) -> None:
+        """Serve readers: from what is available, then from what the coming commit makes durable (fused receive)."""
+        self.ledger.serve()
+        for readers in list(self.waited):
+            if readers.core.positions.pending:
+                readers.serve(True)
+
+    def expire(self) -> None:
+        """Run due deadlines and a batch of deferred removals."""
+        self.tick()
+        self.expiry.run()
+        self.reap()
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        if (
+            self.ledger.doomed
+            or self.reaping
+            or any(not queue.core.positions.purge_pending for queue in self.purging)
+        ):
+            return self._clock.monotonic()
+        return self.expiry.next_deadline()
+
+    # ---- queues
+
+    def queues(self) -> Iterable[Queue]:
+        """User, system and outgoing queues; see Queue.kind."""
+        yield from self.directory.queues()
+        yield from self._outgoing.values()
+
+    def outgoing(self) -> Iterable[OutgoingQueue]:
+        """Outgoing queues."""
+        return self._outgoing.values()
+
+    def create_queue(self, path: str, **properties: object) -> Completion[Queue]:
+        """Create a queue of this computer; resolved when it is durable (DM-055 … DM-063, DU-10).
+
+        Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE.
+        """
+        self._serving()
+        part = self.directory.part_of_path(path)
+        if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
+            raise IllegalQueuePathName(f"{path!r} is not the path of a queue that can be created")
+        if part.key in self.directory:
+            raise QueueExists(f"a queue {part} exists")
+        values = QueueProperties.build(dict(properties))
+        if values.transactional and values.multicast_address:
+            raise PropertyError("a transactional queue cannot have a multicast address")
+        kind = kind_of(part)
+        queue: Queue | None = None
+
+        def fill() -> None:
+            nonlocal queue
+            queue = Queue(
+                self.ledger,
+                self._ordinals.take(),
+                UUID(bytes=self.random_bytes(16), version=4),
+                part,
+                self.settings.computer_name,
+                kind,
+                values,
+                private_number=self._numbers.take() if kind is QueueKind.PRIVATE else 0,
+                created=self.ledger.now_s,
+            )
+            self.records.set_queue(queue.ordinal, queue.record())
+
+        done = self.records.unit(fill)
+        assert queue is not None  # noqa: S101 - set by fill
+        self.add(queue)
+        return _with(done, queue)
+
+    def add(self, queue: Queue) -> None:
+        """A queue of this computer exists."""
+        self.directory.add(queue)
+        queue.readers.join(self.waited)
+
+    def set_properties(self, queue: Queue, **properties: object) -> Completion[None]:
+        """Change properties; resolved when durable (DU-17). PROPERTY: `transactional` never changes."""
+        self._serving()
+        if "transactional" in properties:
+            raise PropertyError("whether a queue is transactional is decided when it is created")
+        queue.properties.update(dict(properties))
+        queue.modified = self.ledger.now_s
+        queue.set_quota()
+        return self._write(queue)
+
+    def delete_queue(self, path: str) -> Completion[None]:
+        """Delete a queue and its messages; resolved when nothing can bring it back (DM-064 … DM-068, DU-09)."""
+        self._serving()
+        queue = self.find(path)
+        if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
+            raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
+        queue.state = QueueState.DELETING
+        self.directory.remove(queue)
+        for handle in list(queue.descriptors):
+            handle.orphan()
+        queue.descriptors.clear()
+        done = self._write(queue)
+        queue.core.abandon()
+        self.purging.discard(queue)
+        self.reaping.append(queue.ordinal)
+        return done
+
+    def find(self, name: str) -> Queue:
+        """The queue of a path or format name, local or outgoing. QUEUE_NOT_FOUND, or what Directory.resolve raises."""
+        target = self.directory.resolve(name)
+        queue = self.directory.find(target) if target.local else self._outgoing_of(target.name)
+        if queue is None:
+            raise QueueNotFound(f"there is no queue {name}")
+        return queue
+
+    def find_field(self, kind: int, wire: bytes) -> Queue | None:
+        """The local queue that a packet's destination field means (see Directory.find_field)."""
+        return self.directory.find_field(kind, wire)
+
+    def open(
+        self, name: str, access: Access, share: Share = Share.DENY_NONE, *, internal: bool = False
+    ) -> OpenQueue:
+        """Open a queue (DM-069 … DM-086). A queue of another computer can be opened for sending: an outgoing queue takes the messages.
+
+        Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and
+        what Directory.resolve raises. `internal` opens queues that applications cannot.
+        """
+        self._serving()
+        if access is Access.SEND and share is not Share.DENY_NONE:
+            raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+        target = self.directory.resolve(name)
+        queue = self._queue_to_open(target, name, access)
+        if queue.key in INTERNAL_KEYS and not internal:
+            raise UnsupportedAccessMode("the queue is internal")
+        if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
+            raise UnsupportedAccessMode("nothing is sent to a system queue")
+        for existing in queue.descriptors:
+            if excludes(existing.access, existing.share, access, share):
+                raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
+        self._handles += 1
+        format_name = target.name if target.name is not None else queue.format_name(self.guid)
+        handle = OpenQueue(self, queue, access, share, format_name, self._handles)
+        queue.descriptors.append(handle)
+        return handle
+
+    def _queue_to_open(self, target: Target, name: str, access: Access) -> Queue:
+        if access.admin:
+            outgoing = self._outgoing_of(target.name)
+            if outgoing is None:
+                raise QueueNotFound(f"there is no outgoing queue to {name}")
+            return outgoing
+        if target.local:
+            queue = self.directory.find(target)
+            if queue is None:
+                raise QueueNotFound(f"there is no queue {name}")
+            return queue
+        if access is not Access.SEND:
+            raise QueueNotFound(f"{name} is not on this computer")
+        if target.name is None or target.name.read_only:
+            raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
+        return self._outgoing_of(target.name) or self._create_outgoing(target.name)
+
+    def _outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
+        return None if name is None else self._outgoing.get(name.key)
+
+    def _create_outgoing(self, name: FormatName) -> OutgoingQueue:
+        """DM-080; the record is in the batch of the first message or in an earlier one (DU-02)."""
+        queue = OutgoingQueue(
+            self.ledger,
+            self._ordinals.take(),
+            UUID(bytes=self.random_bytes(16), version=4),
+            name,
+            history_length=self.settings.history_length,
+            created=self.ledger.now_s,
+        )
+        self._write(queue)
+        self.add_outgoing(queue)
+        return queue
+
+    def add_outgoing(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue exists."""
+        self._outgoing[queue.key] = queue
+        queue.readers.join(self.waited)
+        queue.watch(self._on_outgoing)
+
+    @property
+    def on_outgoing(self) -> Callable[[OutgoingQueue], None] | None:
+        """Who transfers messages."""
+        return self._on_outgoing
+
+    @on_outgoing.setter
+    def on_outgoing(self, transfer: Callable[[OutgoingQueue], None] | None) -> None:
+        self._on_outgoing = transfer
+        for queue in self._outgoing.values():
+            queue.watch(transfer)
+
+    def pause(self, queue: OutgoingQueue) -> Completion[None]:
+        """Pause Queue: nothing is sent until `resume`; resolved when durable (DA-051)."""
+        queue.hold(True)
+        return self._write(queue)
+
+    def resume(self, queue: OutgoingQueue) -> Completion[None]:
+        """Resume Queue; resolved when durable."""
+        queue.hold(False)
+        return self._write(queue)
+
+    def forget(self, handle: OpenQueue, queue: Queue | None) -> None:
+        """A handle was closed."""
+        if queue is not None and handle in queue.descriptors:
+            queue.descriptors.remove(handle)
+
+    # ---- removal in the background
+
+    def purge(self, queue: Queue) -> Completion[int]:
+        """DU-08: gone from sight at once, resolved when the marker is durable; the store gives the space back in small batches."""
+        self._serving()
+        queue.purged_to = self.ledger.sequence
+        done = self._write(queue)
+        removed = queue.core.purge()
+        self.purging.add(queue)
+        return _with(done, removed)
+
+    def reap(self) -> None:
+        """Delete a batch of what was purged; clear the markers when nothing is left."""
+        if self.ledger.doomed:
+            self.ledger.reap(self.settings.purge_batch)
+        if self.ledger.doomed:
+            return
+        for queue in [queue for queue in self.purging if not queue.core.positions.purge_pending]:
+            self.purging.discard(queue)
+            queue.purged_to = 0
+            self._write(queue)
+        for ordinal in self.reaping:
+            self.records.delete_queue(ordinal)
+        self.reaping.clear()
+
+    # ---- numbers
+
+    def _reserve_sequence(self, limit: int) -> None:
+        done = self.records.unit(lambda: self.records.set_meta(MetaName.SEQUENCE_HW, limit))
+        done.add_done_callback(lambda done: None if done.exception() else self.ledger.reserved(limit))
+
+    def _write(self, queue: Queue) -> Completion[None]:
+        return self.records.unit(lambda: self.records.set_queue(queue.ordinal, queue.record()))
+
+    def _serving(self) -> None:
+        if self.state is not State.READY:
+            raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
+
+
+def _with(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]
+    completion: Completion = Completion()  # type: ignore[type-arg]
+
+    def resolve(done: Completion[None]) -> None:
+        error = done.exception()
+        if error is None:
+            completion.resolve(value)
+        else:
+            completion.fail(error)
+
+    done.add_done_callback(resolve)
+    return completion

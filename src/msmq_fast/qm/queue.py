@@ -1,0 +1,227 @@
+"""A queue: identity, properties, state and readers (MS-MQDMPR 3.1.1.2, ST-5)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
+from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart, Scope, parse_queue_part
+from msmq_fast.qm.reading import Readers
+from msmq_fast.qm.settings import UNLIMITED, quota_bytes
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.handle import OpenQueue
+
+MAX_LABEL = 124
+
+
+class QueueKind(IntEnum):
+    """QueueType (Q-23), with outgoing queues beside it."""
+
+    PUBLIC = 0
+    PRIVATE = 1
+    SYSTEM = 2
+    CONNECTOR = 3
+    OUTGOING = 4
+
+
+class Privacy(IntEnum):
+    """PrivacyLevel (Q-12)."""
+
+    NONE = 0
+    OPTIONAL = 1
+    BODY = 2
+
+
+class QueueState(IntEnum):
+    """ST-5."""
+
+    EXISTING = 1
+    DELETING = 2
+
+
+@dataclass(slots=True)
+class QueueProperties:
+    """What an application can set, Q-01 … Q-16; quotas in KB, times in Unix seconds."""
+
+    label: str = ""
+    type: UUID = UUID(int=0)  # noqa: RUF009 - immutable
+    journaling: bool = False
+    quota_kb: int = UNLIMITED
+    journal_quota_kb: int = UNLIMITED
+    authenticated: bool = False
+    privacy: Privacy = Privacy.OPTIONAL
+    transactional: bool = False
+    multicast_address: str = ""
+    base_priority: int = 0
+
+    @classmethod
+    def build(cls, values: dict[str, Any]) -> QueueProperties:
+        """Checked properties. PropertyError: no such property. IllegalPropertyValue: out of range."""
+        properties = cls()
+        properties.update(values)
+        return properties
+
+    def update(self, values: dict[str, Any]) -> None:
+        """Set some of them, or none if one is wrong (errors as `build`)."""
+        checked = {name: _check(name, value) for name, value in values.items()}
+        for name, value in checked.items():
+            setattr(self, name, value)
+
+
+def _check(name: str, value: Any) -> Any:
+    match name:
+        case "label":
+            good = isinstance(value, str) and len(value) <= MAX_LABEL
+        case "type":
+            good = isinstance(value, UUID)
+        case "journaling" | "authenticated" | "transactional":
+            good = isinstance(value, bool)
+        case "quota_kb" | "journal_quota_kb":
+            good = isinstance(value, int) and 0 <= value <= UNLIMITED
+        case "privacy":
+            good = isinstance(value, int) and value in tuple(Privacy)
+            value = Privacy(value) if good else value
+        case "multicast_address":
+            good = isinstance(value, str)
+        case "base_priority":
+            good = isinstance(value, int) and -0x8000 <= value <= 0x7FFF
+        case _:
+            raise PropertyError(f"a queue has no property {name!r}")
+    if not good:
+        raise IllegalPropertyValue(f"{value!r} is no value of the queue property {name!r}")
+    return value
+
+
+class Queue:
+    """One queue of this computer. `core` holds its messages."""
+
+    kind: QueueKind
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        ordinal: int,
+        guid: UUID,
+        part: QueuePart | None,
+        computer: str,
+        kind: QueueKind,
+        properties: QueueProperties,
+        *,
+        private_number: int = 0,
+        created: int = 0,
+    ) -> None:
+        self.ordinal = ordinal
+        self.guid = guid
+        self.part = part
+        self.computer = computer
+        self.kind = kind
+        self.properties = properties
+        self.private_number = private_number
+        self.created = self.modified = created
+        self.state = QueueState.EXISTING
+        self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
+        self.core = QueueCore(ledger, ordinal, quota_bytes(properties.quota_kb), kind is QueueKind.OUTGOING)
+        self.readers = Readers(self.core)
+        self.descriptors: list[OpenQueue] = []
+
+    @property
+    def name(self) -> str:
+        """Its path name."""
+        return "" if self.part is None else str(PathName(self.computer, self.part))
+
+    @property
+    def key(self) -> str:
+        """By which it is found: the path without the computer, case-folded."""
+        return "" if self.part is None else self.part.key
+
+    @property
+    def label(self) -> str:
+        return self.properties.label
+
+    @property
+    def transactional(self) -> bool:
+        return self.properties.transactional
+
+    @property
+    def active(self) -> bool:
+        """Q-20: somebody has it open."""
+        return bool(self.descriptors)
+
+    @property
+    def messages(self) -> int:
+        """Messages in it, those not durable yet left out."""
+        return self.core.messages
+
+    @property
+    def bytes(self) -> int:
+        """TotalBytes (Q-21)."""
+        return self.core.bytes
+
+    def format_name(self, manager: UUID) -> FormatName:
+        """By which it can be addressed from anywhere; `manager` is the GUID of its queue manager."""
+        if self.kind is QueueKind.PUBLIC:
+            return FormatName(NameKind.PUBLIC, self.guid)
+        return FormatName(NameKind.PRIVATE, manager, self.private_number)
+
+    def set_quota(self) -> None:
+        """The quota property changed."""
+        self.core.quota_bytes = quota_bytes(self.properties.quota_kb)
+
+    def record(self) -> dict[str, Any]:
+        """What is stored of it."""
+        properties = asdict(self.properties)
+        properties["type"] = self.properties.type.bytes_le
+        properties["privacy"] = int(self.properties.privacy)
+        return {
+            "kind": int(self.kind),
+            "guid": self.guid.bytes_le,
+            "part": "" if self.part is None else str(self.part),
+            "number": self.private_number,
+            "created": self.created,
+            "modified": self.modified,
+            "state": int(self.state),
+            "purged_to": self.purged_to,
+            "properties": properties,
+        }
+
+    @classmethod
+    def load(cls, ledger: Ledger, ordinal: int, record: dict[str, Any], computer: str) -> Queue:
+        """The queue of a stored record."""
+        part = stored_part(record["part"])
+        values = dict(record["properties"])
+        values["type"] = UUID(bytes_le=values["type"])
+        queue = cls(
+            ledger,
+            ordinal,
+            UUID(bytes_le=record["guid"]),
+            part,
+            computer,
+            QueueKind(record["kind"]),
+            QueueProperties.build(values),
+            private_number=record["number"],
+            created=record["created"],
+        )
+        queue.modified = record["modified"]
+        queue.purged_to = record["purged_to"]
+        queue.state = QueueState(record["state"])
+        return queue
+
+
+def stored_part(text: str) -> QueuePart:
+    """A queue part that was checked before it was stored."""
+    part = parse_queue_part(text)
+    if part is None:
+        raise IllegalPropertyValue(f"the store holds a queue with the name {text!r}")
+    return part
+
+
+def kind_of(part: QueuePart) -> QueueKind:
+    """DM-058: the form of the path decides."""
+    return {Scope.PUBLIC: QueueKind.PUBLIC, Scope.PRIVATE: QueueKind.PRIVATE, Scope.SYSTEM: QueueKind.SYSTEM}[
+        part.scope
+    ]

@@ -1,0 +1,282 @@
+"""Waiting reads and subscriptions of one queue, in the order in which they came (ST-9, DA-012 … DA-018, DA-045)."""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.records import storage_error
+
+MAX_BYTES = 1 << 62  # one message, whatever its size
+BATCH = 512  # messages handed to a subscription at once
+BATCH_BYTES = 4 << 20
+
+Sink = Callable[[list[Received]], None]
+
+
+class ReadRequest:
+    """One receive or peek of the first message. Ends once: with a message, IO_TIMEOUT, or what cancelled it."""
+
+    __slots__ = ("_readers", "completion", "overdue", "peek", "timer", "timer_id")
+
+    def __init__(self, readers: Readers, peek: bool) -> None:
+        self._readers = readers
+        self.peek = peek
+        self.completion: Completion[Received] = Completion()
+        self.overdue = False  # its time is over, but a message is on its way from the disk
+        self.timer: int | None = None
+        self.timer_id = 0
+
+    def cancel(self, error: MSMQError | None = None) -> bool:
+        """End it with `error` (OPERATION_CANCELLED); False if it has ended. A message taken for it goes back (DM-119)."""
+        self._readers.forget(self)
+        return self.completion.fail(error or OperationCancelled())
+
+    def serve(self, core: QueueCore, pending: bool) -> None:
+        """Take the first message, which is there."""
+        self._readers.forget(self)
+        if not core.receive_bulk(1, MAX_BYTES, self._received, pending):
+            raise MessageStorageFailed("the position list and its readers disagree")
+
+    def _received(self, messages: list[Received], status: int) -> None:
+        if status or not messages:
+            self.completion.fail(storage_error(status))
+        elif not self.completion.resolve(messages[0]):
+            self._readers.core.give_back(messages)
+
+    def peeked(self, message: Received | None, status: int) -> None:
+        """The first message was read for a peek."""
+        if message is None:
+            self.completion.fail(storage_error(status))
+        else:
+            self.completion.resolve(message)
+
+
+class Subscription:
+    """A reader with credit that is handed batches of messages, one call of its sink per batch.
+
+    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; else they are removed
+    before they are handed over. Closing gives back what was not handed over or not acknowledged.
+    """
+
+    __slots__ = (
+        "_readers",
+        "_sink",
+        "_under_way",
+        "acknowledge",
+        "closed",
+        "credit",
+        "held",
+        "on_end",
+        "owner",
+    )
+
+    def __init__(self, readers: Readers, sink: Sink, credit: int, owner: int, acknowledge: bool) -> None:
+        self._readers = readers
+        self._sink = sink
+        self.credit = credit
+        self.owner = owner
+        self.acknowledge = acknowledge
+        self.closed = False
+        self.on_end: Callable[[MSMQError], None] | None = None  # told when the queue is deleted
+        self._under_way = 0  # batches whose removal is not durable yet
+        self.held: OrderedDict[int, None] = OrderedDict()
+
+    def grant(self, credit: int) -> None:
+        """`credit` more messages may come."""
+        self.credit += credit
+        self._readers.enter(self)
+
+    def serve(self, core: QueueCore, pending: bool) -> bool:
+        """Take what the credit allows; False if there is nothing to take now."""
+        count = min(self.credit, BATCH)
+        if self.acknowledge:
+            messages = [] if pending else core.take(count, BATCH_BYTES, self.owner)
+            taken = len(messages)
+            for message in messages:
+                self.held[message.lookup_id] = None
+            self.credit -= taken
+            if messages:
+                self._sink(messages)
+            return bool(taken)
+        ordered = self._under_way > 0
+        self._under_way += 1
+        self.credit -= count
+        taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered)
+        self.credit += count - taken
+        if not taken:
+            self._under_way -= 1
+        return bool(taken)
+
+    def _delivered(self, messages: list[Received], status: int) -> None:
+        self._under_way -= 1
+        if status:
+            self.credit += len(messages)
+        elif self.closed:
+            self._readers.core.give_back(messages)
+        else:
+            self._sink(messages)
+
+    def ack(self, lookup_ids: list[int]) -> Completion[int]:
+        """Remove delivered messages; resolved with their number when that is durable. Unknown ids are passed over."""
+        keys = self._release_held(lookup_ids)
+        completion: Completion[int] = Completion()
+        count = len(keys)
+
+        def removed(status: int) -> None:
+            if status:
+                completion.fail(storage_error(status))
+            else:
+                completion.resolve(count)
+
+        self._readers.core.acked(keys, self.owner, removed)
+        return completion
+
+    def release(self, lookup_ids: list[int]) -> int:
+        """Make delivered messages available again, at their old places; returns their number."""
+        return self._readers.core.release(self._release_held(lookup_ids), self.owner)
+
+    def close(self) -> None:
+        """Nothing more is delivered; what is not acknowledged is available again."""
+        if self.closed:
+            return
+        self.closed = True
+        self._readers.forget(self)
+        if self.held:
+            self.release(list(self.held))
+
+    def end(self, error: MSMQError) -> None:
+        """The queue is gone."""
+        self.closed = True
+        self._readers.forget(self)
+        if self.on_end is not None:
+            self.on_end(error)
+
+    def _release_held(self, lookup_ids: list[int]) -> array[int]:
+        keys = array("Q")
+        for lookup_id in lookup_ids:
+            if lookup_id in self.held:
+                del self.held[lookup_id]
+                keys.append(lookup_id)
+        return keys
+
+
+class Readers:
+    """Who waits for messages of one queue."""
+
+    def __init__(self, core: QueueCore) -> None:
+        self.core = core
+        self._peekers: OrderedDict[ReadRequest, None] = OrderedDict()
+        self._takers: OrderedDict[ReadRequest | Subscription, None] = OrderedDict()
+        self._overdue: deque[ReadRequest] = deque()
+        self._serving = False
+        self.on_timer_stop: Callable[[ReadRequest], None] | None = None
+        self._on_available: Callable[[], None] | None = None
+        self._waited: set[Readers] | None = None
+        core.ready = self.serve
+
+    def __len__(self) -> int:
+        return len(self._peekers) + len(self._takers)
+
+    def watch(self, on_available: Callable[[], None] | None) -> None:
+        """Call `on_available` whenever messages are available that no reader took; None: no more."""
+        self._on_available = on_available
+        self._note_interest()
+        if on_available is not None and self.core.positions.available:
+            self.core.nudge()
+
+    def join(self, waited: set[Readers]) -> None:
+        """Stand in `waited` as long as somebody waits to take a message."""
+        self._waited = waited
+
+    def _note_interest(self) -> None:
+        if self._waited is not None:
+            if self._takers:
+                self._waited.add(self)
+            else:
+                self._waited.discard(self)
+        self.core.interested = bool(self._peekers or self._takers) or self._on_available is not None
+
+    def enter(self, reader: ReadRequest | Subscription) -> None:
+        """A reader that could not be served at once waits behind those before it."""
+        if isinstance(reader, ReadRequest) and reader.peek:
+            self._peekers[reader] = None
+        elif reader not in self._takers:
+            if isinstance(reader, Subscription) and (reader.closed or reader.credit <= 0):
+                return
+            self._takers[reader] = None
+        self._note_interest()
+        self.serve()
+
+    def forget(self, reader: ReadRequest | Subscription) -> None:
+        """A reader waits no more."""
+        if isinstance(reader, ReadRequest):
+            self._peekers.pop(reader, None)
+            if reader.timer is not None and self.on_timer_stop is not None:
+                self.on_timer_stop(reader)
+        self._takers.pop(reader, None)
+        self._note_interest()
+
+    def waits(self, request: ReadRequest) -> bool:
+        """Whether a request has neither ended nor got a message."""
+        return request in (self._peekers if request.peek else self._takers)
+
+    def time_out(self, request: ReadRequest) -> None:
+        """The time of a waiting read is over (X-03)."""
+        if self.core.positions.available:
+            request.overdue = True  # the message is there, only its body is still on the disk
+            self._overdue.append(request)
+        else:
+            self.forget(request)
+            request.completion.fail(IOTimeout())
+
+    def serve(self, pending: bool = False) -> None:
+        """Hand out what is there: first to all who peek, then to those who take, in their order."""
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            if pending:
+                if not self._peekers:
+                    self._serve_takers(True)
+            else:
+                self._serve_peekers()
+                self._serve_takers(False)
+        finally:
+            self._serving = False
+        while self._overdue and not self.core.positions.available:
+            request = self._overdue.popleft()
+            if not request.completion.done:
+                self.forget(request)
+                request.completion.fail(IOTimeout())
+        if self._on_available is not None and not pending and self.core.positions.available:
+            self._on_available()
+
+    def _serve_peekers(self) -> None:
+        if not self._peekers:
+            return
+        key = self.core.positions.first()
+        if key is None:
+            return
+        for request in list(self._peekers):
+            self.forget(request)
+            self.core.peek(key, request.peeked)
+
+    def _serve_takers(self, pending: bool) -> None:
+        core = self.core
+        while self._takers and core.head_in_memory(pending):
+            reader = next(iter(self._takers))
+            if isinstance(reader, ReadRequest):
+                reader.serve(core, pending)
+                continue
+            served = reader.serve(core, pending)
+            self._takers.pop(reader, None)
+            if reader.credit > 0 and not reader.closed:
+                self._takers[reader] = None
+            self._note_interest()
+            if not served:
+                return

@@ -1,0 +1,91 @@
+"""Cold records of the queue manager: one version byte and one msgpack value (KV-01, KV-06)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from msmq_fast._native.batch import Reader, Tables, Writer
+from msmq_fast.packet.errors import MessageStorageFailed
+from msmq_fast.qm.completion import Completion
+from msmq_fast.store import decode
+from msmq_fast.store.records import cold
+from msmq_fast.store.schema import ORDINAL_KEY, Table
+
+
+class Store(Protocol):
+    """What the queue manager needs of the store."""
+
+    @property
+    def writer(self) -> Writer:
+        """Where mutations go."""
+
+    @property
+    def reader(self) -> Reader:
+        """Where packets that are not in memory come from."""
+
+    @property
+    def tables(self) -> Tables:
+        """What is durable."""
+
+
+class Records:
+    """Reads and writes cold records; writes join the current unit of the writer."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def meta(self, name: bytes, default: Any = None) -> Any:
+        """A value of META."""
+        record = self._store.tables.get(Table.META, name)
+        return default if record is None else decode.cold(record)
+
+    def set_meta(self, name: bytes, value: Any) -> None:
+        """Write a value of META."""
+        self._store.writer.put_record(Table.META, name, cold(value))
+
+    def queues(self) -> list[tuple[int, dict[str, Any]]]:
+        """All queue records, by ordinal."""
+        result: list[tuple[int, dict[str, Any]]] = []
+        lower = b""
+        while True:
+            rows = self._store.tables.scan(Table.QUEUE, lower, None, 1000)
+            for key, value in rows:
+                (ordinal,) = ORDINAL_KEY.unpack(key)
+                result.append((ordinal, decode.queue(value)))
+            if len(rows) < 1000:
+                return result
+            lower = rows[-1][0] + b"\0"
+
+    def set_queue(self, ordinal: int, record: dict[str, Any]) -> None:
+        """Write a queue record."""
+        self._store.writer.put_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal), cold(record))
+
+    def delete_queue(self, ordinal: int) -> None:
+        """Delete a queue record."""
+        self._store.writer.delete_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal))
+
+    def unit(self, fill: Callable[[], None]) -> Completion[None]:
+        """Run `fill` inside one unit of work; resolved when the unit is durable."""
+        completion: Completion[None] = Completion()
+        writer = self._store.writer
+        writer.begin_unit()
+        try:
+            fill()
+            writer.when_durable(lambda status: stored(completion, status, None))
+        finally:
+            writer.end_unit()
+        return completion
+
+
+def stored(completion: Completion[Any], status: int, value: Any) -> None:
+    """Resolve what waited for a commit."""
+    if status:
+        completion.fail(storage_error(status))
+    else:
+        completion.resolve(value)
+
+
+def storage_error(status: int) -> MessageStorageFailed:
+    """The error of a commit that failed."""
+    return MessageStorageFailed(f"the store did not keep it (status {status})")

@@ -1,0 +1,81 @@
+"""From the store to a running queue manager: REC-02 … REC-10."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast._native.queue import Loader
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, stored_part
+from msmq_fast.qm.settings import UNLIMITED
+from msmq_fast.qm.system import JOURNAL, SYSTEM_QUEUES, SystemQueue
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+
+def recover(manager: QueueManager) -> None:
+    """Rebuild everything that was durable; what is written joins the current batch.
+
+    Running it again after a crash at any point gives the same result: it only reserves numbers and adds what is missing.
+    """
+    _load_queues(manager)
+    _load_positions(manager)
+    _system_queues(manager)
+
+
+def _load_queues(manager: QueueManager) -> None:
+    """REC-03; queues that were being deleted are not loaded, so that their positions are doomed (DU-09)."""
+    system = {queue.ordinal for queue in SYSTEM_QUEUES}
+    for ordinal, record in manager.records.queues():
+        if record["state"] == QueueState.DELETING:
+            manager.reaping.append(ordinal)
+        elif record["kind"] == QueueKind.OUTGOING:
+            queue = OutgoingQueue.load_outgoing(
+                manager.ledger, ordinal, record, manager.settings.history_length
+            )
+            manager.add_outgoing(queue)
+        elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
+            manager.add(load_local(manager, ordinal, record))
+
+
+def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Queue:
+    """A queue of this computer."""
+    stored_part(record["part"])
+    return Queue.load(manager.ledger, ordinal, record, manager.settings.computer_name)
+
+
+def _load_positions(manager: QueueManager) -> None:
+    """REC-04, REC-07, REC-08: everything that is stored is available, purged ones go on disappearing."""
+    purges = {queue.ordinal: queue.purged_to for queue in manager.queues() if queue.purged_to}
+    loader = Loader(manager.ledger, purges)
+    loader.run(manager.store.tables)
+    stored = int(manager.records.meta(MetaName.SEQUENCE_HW, 0))
+    manager.ledger.sequence = manager.ledger.sequence_limit = max(stored, loader.highest_sequence)
+    manager.purging.update(queue for queue in manager.queues() if queue.purged_to)
+
+
+def _system_queues(manager: QueueManager) -> None:
+    """REC-10: created only if they are missing (DA-056), since their messages survive."""
+    for system in SYSTEM_QUEUES:
+        if system.part.key not in manager.directory:
+            queue = _create(manager, system)
+            manager.add(queue)
+            manager.records.set_queue(queue.ordinal, queue.record())
+
+
+def _create(manager: QueueManager, system: SystemQueue) -> Queue:
+    quota = manager.settings.journal_quota_kb if system is JOURNAL else UNLIMITED
+    return Queue(
+        manager.ledger,
+        system.ordinal,
+        UUID(bytes=manager.random_bytes(16), version=4),
+        system.part,
+        manager.settings.computer_name,
+        QueueKind.SYSTEM,
+        QueueProperties(transactional=system.transactional, quota_kb=quota),
+        private_number=system.number,
+        created=manager.ledger.now_s,
+    )

@@ -1,0 +1,40 @@
+"""What a queue manager is told about itself and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNLIMITED = 0xFFFFFFFF  # of quotas in KB
+
+
+@dataclass(frozen=True, slots=True)
+class QueueManagerSettings:
+    """Identity (DM-002), quotas in KB (X-30, DA-024), memory limits in bytes."""
+
+    computer_name: str
+    domain: str = ""  # DNS suffix; the qualified name is computer_name.domain (DM-004)
+    aliases: frozenset[str] = frozenset()  # more names that mean this computer
+    addresses: frozenset[str] = frozenset()  # local IP addresses, as text
+    quota_kb: int = UNLIMITED
+    journal_quota_kb: int = UNLIMITED
+    cache_bytes: int = 64 << 20
+    feed: bool = True
+    purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
+    expire_batch: int = 1000
+    history_length: int = 10  # entries of a ConnectionHistory
+
+    @property
+    def qualified_name(self) -> str:
+        """QualifiedComputerName: without a trailing dot in a workgroup."""
+        return f"{self.computer_name}.{self.domain}" if self.domain else self.computer_name
+
+    @property
+    def local_hosts(self) -> frozenset[str]:
+        """Everything that stands for this computer in a name, case-folded."""
+        names = {".", "localhost", self.computer_name, self.qualified_name, "127.0.0.1", "::1"}
+        return frozenset(name.casefold() for name in names | self.aliases | self.addresses)
+
+
+def quota_bytes(kilobytes: int) -> int:
+    """A quota for native code: 0xFFFFFFFF KB is no limit."""
+    return 0xFFFF_FFFF_FFFF_FFFF if kilobytes >= UNLIMITED else kilobytes * 1024
