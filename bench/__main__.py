@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import appload, deep, machine, mqqb, report, suites
+from bench import appload, clientload, deep, machine, mqqb, report, suites
 from bench.appload import AppLoad
 from bench.generators import GeneratorError
 from bench.measure import Figures, Measurement, command_line, measure
@@ -61,6 +61,12 @@ def _parser() -> argparse.ArgumentParser:
     app.add_argument("--lockstep", action="store_true", help="one message at a time")
     app.add_argument("--null", action="store_true", help="against a sink that does nothing")
     _length(app)
+
+    client = verbs.add_parser("client", parents=[common], help="the Python client, as programs use it")
+    _delivery(client)
+    client.add_argument("--body", type=int, default=1024)
+    client.add_argument("--count", type=int, default=20_000)
+    client.add_argument("--window", type=int, default=64)
 
     full = verbs.add_parser("deep", parents=[common], help="a deep queue: memory, start-up, receive, disk")
     full.add_argument("--messages", type=int, default=1_000_000)
@@ -172,6 +178,11 @@ def _run(
         case, queues = Case("mqqb", tuple(arguments), mqqb.on_server(load)), load.queues
     elif options.verb == "mix":
         case = suites.mix_case(seconds=options.seconds)
+    elif options.verb == "client":
+        load_client = clientload.on_server(
+            recoverable=options.recoverable, body=options.body, count=options.count, window=options.window
+        )
+        case = Case("Python client", tuple(arguments), load_client)
     else:
         app_load = _app_load(options)
         if options.null:
