@@ -1,0 +1,155 @@
+/* Preloaded into a store's process: records, in order, what is written to files named data.mdb, what is synced, and what is
+ * acknowledged (written to a file named ledger). Also makes syncs or writes of data.mdb fail on demand.
+ *
+ * Record: type u8 ('W' write, 'D' write through a descriptor that syncs itself, 'S' sync, 'A' acknowledgment), offset u64,
+ * length u32, bytes. Environment: SHIM_LOG = where to record; SHIM_FAIL_SYNC, SHIM_FAIL_WRITE = file whose existence makes it fail.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { NOTHING, DATA, DATA_SYNCING, LEDGER };
+static unsigned char kind_of[4096];
+static int log_fd = -2;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static ssize_t (*real_write)(int, const void *, size_t);
+static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
+static ssize_t (*real_writev)(int, const struct iovec *, int);
+static int (*real_open)(const char *, int, ...);
+static int (*real_fdatasync)(int);
+static int (*real_fsync)(int);
+static int (*real_close)(int);
+
+__attribute__((constructor)) static void prepare(void) {
+    real_write = dlsym(RTLD_NEXT, "write");
+    real_pwrite = dlsym(RTLD_NEXT, "pwrite64");
+    real_writev = dlsym(RTLD_NEXT, "writev");
+    real_open = dlsym(RTLD_NEXT, "open64");
+    real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
+    real_fsync = dlsym(RTLD_NEXT, "fsync");
+    real_close = dlsym(RTLD_NEXT, "close");
+    const char *path = getenv("SHIM_LOG");
+    log_fd = path ? real_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+}
+
+static int kind(int fd) { return fd >= 0 && fd < (int)sizeof kind_of ? kind_of[fd] : NOTHING; }
+
+static int told_to_fail(const char *variable) {
+    const char *path = getenv(variable);
+    return path && access(path, F_OK) == 0;
+}
+
+static void record(char type, uint64_t offset, const void *data, uint32_t length) {
+    if (log_fd < 0)
+        return;
+    char head[13];
+    head[0] = type;
+    memcpy(head + 1, &offset, 8);
+    memcpy(head + 9, &length, 4);
+    struct iovec parts[2] = {{head, sizeof head}, {(void *)data, length}};
+    pthread_mutex_lock(&lock);
+    if (real_writev(log_fd, parts, 2) != (ssize_t)(sizeof head + length))
+        abort();
+    pthread_mutex_unlock(&lock);
+}
+
+static int opened(const char *path, int flags, int fd) {
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    if (fd >= 0 && fd < (int)sizeof kind_of) {
+        kind_of[fd] = NOTHING;
+        if (strcmp(name, "data.mdb") == 0)
+            kind_of[fd] = flags & O_DSYNC ? DATA_SYNCING : DATA;
+        else if (strcmp(name, "ledger") == 0)
+            kind_of[fd] = LEDGER;
+    }
+    return fd;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    int mode = va_arg(more, int);
+    va_end(more);
+    return opened(path, flags, real_open(path, flags, mode));
+}
+
+int open64(const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    int mode = va_arg(more, int);
+    va_end(more);
+    return opened(path, flags, real_open(path, flags, mode));
+}
+
+int close(int fd) {
+    if (fd >= 0 && fd < (int)sizeof kind_of)
+        kind_of[fd] = NOTHING;
+    return real_close(fd);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset) {
+    int which = kind(fd);
+    if ((which == DATA || which == DATA_SYNCING) && told_to_fail("SHIM_FAIL_WRITE")) {
+        errno = EIO;
+        return -1;
+    }
+    ssize_t done = real_pwrite(fd, data, length, offset);
+    if (done > 0 && (which == DATA || which == DATA_SYNCING))
+        record(which == DATA ? 'W' : 'D', offset, data, done);
+    return done;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t length, off_t offset) { return pwrite64(fd, data, length, offset); }
+
+/* liblmdb seeks and then writes several pages in one call. */
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    int which = kind(fd);
+    if (which != DATA)
+        return real_writev(fd, parts, count);
+    if (told_to_fail("SHIM_FAIL_WRITE")) {
+        errno = EIO;
+        return -1;
+    }
+    off_t offset = lseek(fd, 0, SEEK_CUR);
+    ssize_t done = real_writev(fd, parts, count), left = done;
+    for (int i = 0; i < count && left > 0; i++) {
+        size_t length = parts[i].iov_len < (size_t)left ? parts[i].iov_len : (size_t)left;
+        record('W', offset, parts[i].iov_base, length);
+        offset += length;
+        left -= length;
+    }
+    return done;
+}
+
+ssize_t write(int fd, const void *data, size_t length) {
+    ssize_t done = real_write(fd, data, length);
+    if (done > 0 && kind(fd) == LEDGER)
+        record('A', 0, data, done);
+    return done;
+}
+
+static int synced(int fd, int (*really)(int)) {
+    if (kind(fd) != DATA)
+        return really(fd);
+    if (told_to_fail("SHIM_FAIL_SYNC")) {
+        errno = EIO;
+        return -1;
+    }
+    int status = really(fd);
+    if (status == 0)
+        record('S', 0, NULL, 0);
+    return status;
+}
+
+int fdatasync(int fd) { return synced(fd, real_fdatasync); }
+int fsync(int fd) { return synced(fd, real_fsync); }
