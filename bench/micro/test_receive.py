@@ -1,0 +1,56 @@
+"""The receive path of a session with the store in memory: everything but sockets and the disk."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from bench.micro import MESSAGES
+from bench.packets import connection_parameters, establish_connection, user_message
+from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.receive import Destination
+from msmq_fast.mqqb.session import Session, State
+
+pytestmark = pytest.mark.benchmark(group=f"receive, {MESSAGES} messages")
+
+OWN, PEER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc"), UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+MESSAGE_ID = 56
+
+
+@pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
+def test_session(benchmark, recoverable: bool) -> None:
+    writer = MemoryWriter()
+    ledger = Ledger(OWN.bytes_le, writer, MemoryReader(MemoryTables()))
+    ledger.reserved(1 << 40)
+    ledger.tick(2_000 * 1_000_000)
+    core = QueueCore(ledger, 1)
+    node = Node(OWN, ledger, lambda kind, name: Destination(core))
+    session = Session(node, "127.0.0.9", 100.0, initiator=False)
+    session.receive(establish_connection(PEER, OWN, 1), 100.0)
+    session.receive(connection_parameters(500, 20_000), 100.0)
+    assert session.state is State.OPEN
+    session.data_to_send()
+    packet = user_message("TCP:127.0.0.1\\private$\\bench", bytes(1024), recoverable=recoverable, source=PEER)
+    stream = bytearray(packet * MESSAGES)
+    ids = 0
+
+    def one_window() -> bytes:
+        nonlocal ids
+        for number in range(MESSAGES):
+            ids += 1
+            struct.pack_into("<I", stream, number * len(packet) + MESSAGE_ID, ids)
+        session.receive(stream, 100.0)
+        writer.submit()
+        writer.complete_all()
+        core.receive_bulk(MESSAGES, 1 << 30, lambda messages, status: None)
+        writer.submit()
+        writer.complete_all()
+        return session.data_to_send()
+
+    assert benchmark(one_window)
+    assert session.state is State.OPEN
+    assert core.arrived_total == ids
