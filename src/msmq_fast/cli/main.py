@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msmq_fast.cli.arguments import build_parser
 from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.server.release import release
 
 __all__ = ["main"]
 
@@ -34,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     parsed = parser.parse_args(arguments)
     if parsed.version:
-        from importlib.metadata import version
-
-        print(f"msmq-fast {version('msmq-fast')}")
+        print(f"msmq-fast {release()}")
         return Exit.OK
     if parsed.verb is None:
         parser.error("what shall be done? give a VERB")

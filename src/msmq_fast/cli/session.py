@@ -47,7 +47,7 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(run())
     except ConnectionLost as error:
-        raise CommandError(Exit.UNREACHABLE, f"{address}: {error.detail or error}") from None
+        raise CommandError(Exit.UNREACHABLE, error.detail or str(error)) from None
     except MSMQError as error:
         raise CommandError(exit_of(error), str(error)) from None
     except ValueError as error:

@@ -52,6 +52,7 @@ class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
     name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
+    aliases: tuple[str, ...] = _key(kinds.TEXTS, (), "more names that mean this computer")
     guid: str = _key(
         kinds.GUID, "", "queue-manager GUID to take over when the store is created; empty: a new one"
     )

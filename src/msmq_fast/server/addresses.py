@@ -1,0 +1,66 @@
+"""The addresses and names by which this machine is known: a name that means it leads to no other computer."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+
+__all__ = ["host_names", "local_addresses"]
+
+_SIOCGIFADDR = 0x8915
+_IF_INET6 = Path("/proc/net/if_inet6")
+
+
+def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
+    """The IP addresses that mean this machine: those it listens on, all for a wildcard."""
+    found: set[str] = set()
+    for host in listening:
+        try:
+            address = ip_address(host)
+        except ValueError:
+            found |= _resolved(host)
+            continue
+        if not address.is_unspecified:
+            found.add(str(address))
+        elif isinstance(address, IPv6Address):
+            found |= _interfaces_v6()
+        else:
+            found |= _interfaces_v4()
+    return frozenset(found)
+
+
+def _resolved(host: str) -> set[str]:
+    try:
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return set()
+
+
+def _interfaces_v4() -> set[str]:
+    found = set()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(probe, _SIOCGIFADDR, request)
+            except OSError:
+                continue  # an interface without an IPv4 address
+            found.add(socket.inet_ntoa(answer[20:24]))
+    return found
+
+
+def _interfaces_v6() -> set[str]:
+    try:
+        lines = _IF_INET6.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return set()
+    return {str(IPv6Address(bytes.fromhex(line.split()[0]))) for line in lines if line}
+
+
+def host_names() -> frozenset[str]:
+    """The host name, whole and up to the first dot."""
+    whole = socket.gethostname()
+    return frozenset(name for name in (whole, whole.split(".", 1)[0]) if name)

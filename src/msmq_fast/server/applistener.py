@@ -1,0 +1,112 @@
+"""Connections of programs: over the Unix socket, whose peer the kernel names, and over TCP with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.protocol import AppProtocol
+from msmq_fast.app.service import Service
+
+__all__ = ["AppListener"]
+
+_CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
+
+
+def _peer(connection: socket.socket) -> Identity:
+    _, uid, _ = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid {uid}"
+    return Identity(name, uid)
+
+
+class _Connection(AppProtocol):
+    """An AppProtocol that counts itself, and tells the pacemaker when it fed something in."""
+
+    def __init__(self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(service, None, loop)
+        self._owner = owner
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        connection = cast(socket.socket, transport.get_extra_info("socket"))
+        if connection.family == socket.AF_UNIX:
+            self.engine.identity = _peer(connection)
+        super().connection_made(transport)
+        if not self._owner.admit(self):
+            cast(asyncio.Transport, transport).abort()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        super().buffer_updated(nbytes)
+        self._owner.touch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._owner.touch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._owner.release(self)
+        self._owner.touch()
+
+
+class AppListener:
+    """Accepts programs on any number of sockets; at most `limit` at a time."""
+
+    def __init__(self, limit: int, touch: Callable[[], None], refuse: Callable[[str, str], None]) -> None:
+        self.touch = touch
+        self._limit = limit
+        self._refuse = refuse
+        self._open: set[_Connection] = set()
+        self._servers: list[asyncio.Server] = []
+
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return len(self._open)
+
+    async def listen(
+        self, listener: socket.socket, service: Service, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Accept on a bound socket."""
+        loop = asyncio.get_running_loop()
+
+        def factory() -> _Connection:
+            return _Connection(self, service, loop)
+
+        if listener.family == socket.AF_UNIX:
+            self._servers.append(await loop.create_unix_server(factory, sock=listener))
+        else:
+            self._servers.append(await loop.create_server(factory, sock=listener, ssl=tls))
+
+    def admit(self, connection: _Connection) -> bool:
+        """Count a connection in, if there is room."""
+        if len(self._open) >= self._limit:
+            self._refuse("app connection", "too many connections")
+            return False
+        self._open.add(connection)
+        return True
+
+    def release(self, connection: _Connection) -> None:
+        """A connection has ended."""
+        self._open.discard(connection)
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    def close(self) -> None:
+        """Close every connection behind what is already to be written."""
+        for connection in tuple(self._open):
+            connection.close()

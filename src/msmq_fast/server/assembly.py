@@ -1,0 +1,275 @@
+"""Puts the rooms together: store, queue manager, front ends, listeners; starts in order, stops in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import ssl
+from collections.abc import Callable
+from typing import cast
+from uuid import UUID
+
+from msmq_fast._native.batch import LmdbReader, LmdbWriter
+from msmq_fast.app.auth import TokenTable
+from msmq_fast.app.service import Counters, Service
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.server import sockets
+from msmq_fast.server.addresses import host_names, local_addresses
+from msmq_fast.server.adminlistener import AdminListener
+from msmq_fast.server.applistener import AppListener
+from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.declarations import DeclarationError, declare
+from msmq_fast.server.disk import DiskGuard
+from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.server.release import release
+from msmq_fast.server.view import Figures, ServerView
+from msmq_fast.store.errors import status_text
+from msmq_fast.store.store import Store, StoreOptions
+
+__all__ = ["Assembly"]
+
+_log = logging.getLogger("msmq_fast.server")
+
+
+class Assembly:
+    """One server. `start`, then either `stop` (drain, exit clean) or `abandon` (as a crash would)."""
+
+    def __init__(
+        self, config: Config, loop: asyncio.AbstractEventLoop, on_store_failure: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._loop = loop
+        self._on_store_failure = on_store_failure
+        self._clock = SystemClock()
+        self._addresses: dict[str, list[str]] = {}
+        self._not_ready: str | None = "starting"
+        self._store: Store | None = None
+        self._pacemaker: Pacemaker | None = None
+        self._admin: AdminListener | None = None
+        self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
+
+    # ------------------------------------------------------------------------------------------------- start
+
+    async def start(self) -> None:
+        """Open the store, recover, open the listeners. Raises StoreError, ListenError, DeclarationError."""
+        config = self._config
+        # Ports first: a taken one is the commonest mistake, and recovery may take seconds.
+        listening = self._bind()
+        store = self._store = self._open_store()
+        self._manager = manager = QueueManager(store, self._settings(), self._clock, random.SystemRandom())
+        store.writer.on_failure = self._store_failed
+        store.writer.before_seal = manager.before_submit
+        self._tick()
+        manager.start()
+        declare(manager, config.queues)
+        store.commit()
+        pacemaker = self._pacemaker = Pacemaker(
+            self._loop, self._clock.monotonic, tick=self._tick, submit=store.writer.submit
+        )
+        pacemaker.watch(cast(LmdbWriter, store.writer))
+        pacemaker.watch(cast(LmdbReader, store.reader))
+        pacemaker.add(manager)
+        self._disk = DiskGuard(
+            store.directory or config.data,
+            config.store.disk_low,
+            config.store.disk_check_interval,
+            self._clock.monotonic,
+            self._throttle,
+        )
+        self._disk.expire()
+        pacemaker.add(self._disk)
+        await self._listen(listening)
+        self._not_ready = None
+
+    def _bind(self) -> dict[str, list[socket.socket]]:
+        server = self._config.server
+        bound: dict[str, list[socket.socket]] = {}
+        try:
+            if server.port is not None:
+                bound["mqqb"] = sockets.tcp_sockets(server.host, server.port, "MS-MQQB")
+            if server.ping_port is not None:
+                bound["ping"] = sockets.udp_sockets(server.host, server.ping_port, "ping")
+            if server.app_port is not None:
+                bound["app-tcp"] = sockets.tcp_sockets(server.app_host, server.app_port, "programs")
+            if server.admin_port is not None:
+                bound["admin"] = sockets.tcp_sockets(server.admin_host, server.admin_port, "admin")
+        except BaseException:
+            for listener in [listener for group in bound.values() for listener in group]:
+                listener.close()
+            raise
+        self._bound = [listener for group in bound.values() for listener in group]
+        for name, group in bound.items():
+            self._addresses[name] = [sockets.shown_address(listener) for listener in group]
+        return bound
+
+    def _open_store(self) -> Store:
+        config = self._config
+        guid = config.server.guid
+        options = StoreOptions(
+            map_size=config.store.map_size,
+            force_place=config.store.allow_any_filesystem,
+            guid=UUID(guid).bytes_le if guid else None,
+        )
+        store = Store.open(
+            config.data,
+            now_s=self._clock.wall_us() // 1_000_000,
+            random=random.SystemRandom(),
+            options=options,
+            warn=_log.warning,
+        )
+        if guid and store.guid != UUID(guid).bytes_le:
+            held = UUID(bytes_le=store.guid)
+            store.close()
+            raise DeclarationError(
+                f"the store in {config.data} belongs to the queue manager {held}, not to {guid}"
+            )
+        return store
+
+    def _settings(self) -> QueueManagerSettings:
+        config = self._config
+        return QueueManagerSettings(
+            computer_name=config.name,
+            aliases=host_names() | frozenset(config.server.aliases),
+            addresses=local_addresses(config.server.host),
+            quota_kb=config.queue_manager.quota_kb,
+            journal_quota_kb=config.queue_manager.journal_quota_kb,
+            cache_bytes=config.queue_manager.cache,
+            feed=config.store.feed,
+        )
+
+    async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
+        config, manager, pacemaker = self._config, self._manager, self._pacemaker
+        assert pacemaker is not None  # noqa: S101 - set by start() before
+        counters = Counters()
+        self._mqqb = MqqbListener(
+            config, manager, self._store_of(), self._clock, self._loop, pacemaker, self._refused
+        )
+        self._app = AppListener(config.limits.app_connections, pacemaker.touch, self._refused.refuse)
+        view = ServerView(
+            manager,
+            self._store_of(),
+            counters,
+            self._refused,
+            Figures(
+                sessions=lambda: self._mqqb.connections,
+                app_connections=lambda: self._app.connections,
+                messages_in=lambda: self._mqqb.messages_in,
+                messages_out=lambda: self._mqqb.messages_out,
+                free_space=lambda: self._disk.free,
+                not_ready=self._why_not_ready,
+            ),
+        )
+        software = f"msmq-fast {release()}"
+        local = Service(manager, software, statistics=view.stats, counters=counters)
+        path = config.app_socket
+        if path is not None:
+            listener = sockets.unix_socket(path, config.server.app_socket_mode)
+            self._bound.append(listener)
+            self._addresses["app"] = [str(path)]
+            await self._app.listen(listener, local)
+        if "app-tcp" in bound:
+            remote = Service(manager, software, _tokens(config), statistics=view.stats, counters=counters)
+            for listener in bound["app-tcp"]:
+                await self._app.listen(listener, remote, _tls(config))
+        await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
+        if "admin" in bound:
+            self._admin = AdminListener(view, config.limits.metric_queues)
+            await self._admin.listen(bound["admin"])
+
+    def _store_of(self) -> Store:
+        assert self._store is not None  # noqa: S101 - set by start() before
+        return self._store
+
+    def ready_line(self) -> str:
+        """`ready name=… guid=… mqqb=… ping=… app=… admin=…`; several addresses are separated by commas."""
+        words = ["ready", f"name={self._manager.name}", f"guid={self._manager.guid}"]
+        words += [f"{name}={','.join(addresses)}" for name, addresses in self._addresses.items()]
+        return " ".join(words)
+
+    # --------------------------------------------------------------------------------------------------- run
+
+    def _tick(self) -> None:
+        self._manager.ledger.tick(self._clock.wall_us())
+
+    def _throttle(self, low: bool) -> None:
+        self._manager.ledger.throttled = low
+
+    def _why_not_ready(self) -> str | None:
+        return self._not_ready or ("disk space is low" if self._disk.low else None)
+
+    def _store_failed(self, status: int) -> None:
+        _log.critical("the disk failed: %s; nothing more is acknowledged", status_text(status))
+        self._not_ready = "the disk failed"
+        self._on_store_failure()
+
+    # -------------------------------------------------------------------------------------------------- stop
+
+    async def stop(self) -> None:
+        """Drain: accept nothing, end sessions and waiting reads, write what was accepted, stop clean."""
+        self._not_ready = "draining"
+        self._app.stop_accepting()
+        self._mqqb.stop()
+        self._manager.stop()
+        # What completed is answered in the next iterations of the loop, before the connections close.
+        await self._settle()
+        self._app.close()
+        await self._settle()
+        if self._admin is not None:
+            await self._admin.close()
+        if self._pacemaker is not None:
+            self._pacemaker.stop()
+        store = self._store_of()
+        store.close()
+        path = self._config.app_socket
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    async def _settle(self) -> None:
+        """Let everything that the writer holds become durable and be answered."""
+        store = self._store_of()
+        while store.writer.busy or store.writer.pending_ops:
+            store.writer.submit()
+            await asyncio.sleep(0.001)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    def abandon(self) -> None:
+        """Let go of everything without writing, as a crash would."""
+        if self._pacemaker is not None:
+            self._pacemaker.stop()
+        for listener in getattr(self, "_bound", []):
+            listener.close()
+
+
+def _tokens(config: Config) -> TokenTable:
+    users = {}
+    for user in config.users:
+        token = user.token
+        if user.token_file is not None:
+            try:
+                token = user.token_file.read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise DeclarationError(f'user "{user.name}": {user.token_file}: {error.strerror}') from None
+        if not token:
+            raise DeclarationError(f'user "{user.name}": the token is empty')
+        users[user.name] = token
+    return TokenTable(users)
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    certificate, key = config.server.app_tls_certificate, config.server.app_tls_key
+    if certificate is None or key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise DeclarationError(f"server.app_tls_certificate: {error}") from None
+    return context

@@ -1,0 +1,47 @@
+"""The queues that the configuration declares: created if missing, else set to what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msmq_fast.packet.errors import MSMQError, QueueNotFound
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.config import QueueDeclaration
+
+__all__ = ["DeclarationError", "declare"]
+
+
+class DeclarationError(Exception):
+    """A declared queue cannot be had; the text is one line for people."""
+
+
+def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
+    """Create or adjust every declared queue; durable with the next commit. Raises DeclarationError."""
+    for declaration in declarations:
+        try:
+            _declare(manager, declaration)
+        except MSMQError as error:
+            raise DeclarationError(f'queue "{declaration.name}": {error}') from None
+
+
+def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
+    wanted: dict[str, Any] = {
+        "label": declaration.label,
+        "journaling": declaration.journal,
+        "quota_kb": declaration.quota_kb,
+        "authenticated": declaration.authenticated,
+    }
+    try:
+        queue = manager.find(declaration.name)
+    except QueueNotFound:
+        created = manager.create_queue(declaration.name, transactional=declaration.transactional, **wanted)
+        error = created.exception()
+        if error is not None:
+            raise error from None
+        return
+    if queue.properties.transactional != declaration.transactional:
+        kind = "transactional" if queue.properties.transactional else "not transactional"
+        raise DeclarationError(f'queue "{declaration.name}" is stored as {kind}, which cannot be changed')
+    changed = {name: value for name, value in wanted.items() if getattr(queue.properties, name) != value}
+    if changed:
+        manager.set_properties(queue, **changed)

@@ -1,0 +1,94 @@
+"""Start, run and stop of the server: store, recovery, queues, listeners, `ready`; and backwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from enum import Enum
+
+from msmq_fast.server.assembly import Assembly
+from msmq_fast.server.config import Config
+
+__all__ = ["Ending", "serve"]
+
+_log = logging.getLogger("msmq_fast.server")
+
+
+class Ending(Enum):
+    """Why the server stopped."""
+
+    SIGNAL = "signal"
+    STORE_FAILED = "store failed"
+
+
+class _Stop:
+    """Waits for the first reason to stop; a second signal ends the process at once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, force: Callable[[], None]) -> None:
+        self._reason: asyncio.Future[Ending] = loop.create_future()
+        self._force = force
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._reason.done():
+            _log.warning("second signal: ending at once")
+            self._force()
+        else:
+            _log.info("%s: draining", signal.Signals(number).name)
+            self.because(Ending.SIGNAL)
+
+    def because(self, ending: Ending) -> None:
+        """Stop for this reason, unless there is one already."""
+        if not self._reason.done():
+            self._reason.set_result(ending)
+
+    async def wait(self) -> Ending:
+        """The reason."""
+        return await asyncio.shield(self._reason)
+
+
+async def serve(config: Config, announce: Callable[[str], None], force: Callable[[], None]) -> Ending:
+    """Run a server until it is told to stop, or the disk fails.
+
+    `announce` gets the ready line; `force` ends the process without further ado.
+    Raises StoreError, ListenError and DeclarationError, all of them with one line for people.
+    """
+    loop = asyncio.get_running_loop()
+    stop = _Stop(loop, force)
+    assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED))
+    try:
+        await assembly.start()
+        announce(assembly.ready_line())
+        _log.info("ready")
+        ending = await stop.wait()
+    except BaseException:
+        assembly.abandon()
+        raise
+    if ending is Ending.STORE_FAILED:
+        # Nobody knows what is on the disk: acknowledge nothing more, write nothing more.
+        assembly.abandon()
+        return ending
+    overdue = loop.call_later(config.server.drain_timeout, _overdue, force)
+    try:
+        await assembly.stop()
+    finally:
+        overdue.cancel()
+    _log.info("stopped")
+    return ending
+
+
+def _overdue(force: Callable[[], None]) -> None:
+    _log.error("draining took too long: ending at once")
+    force()
+
+
+def announce_on_stdout(line: str) -> None:
+    """Print the ready line; a closed stdout is no reason to end."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,223 @@
+"""MS-MQQB on sockets: accepted and dialled sessions, the ping responder, outgoing queues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from ipaddress import ip_address
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.limits import Limits
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.protocol import SessionProtocol
+from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.reasons import Refusal
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.timers import Timers
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.store.store import Store
+
+__all__ = ["MqqbListener"]
+
+_log = logging.getLogger("msmq_fast.mqqb")
+_PORT, _PING_PORT = 1801, 3527
+_PENDING_BYTES = 32 << 20  # on their way to the disk; above that, peers wait
+
+
+class MqqbListener:
+    """Everything of MS-MQQB that one server runs."""
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        store: Store,
+        clock: SystemClock,
+        loop: asyncio.AbstractEventLoop,
+        pacemaker: Pacemaker,
+        refused: RefusalCounters,
+    ) -> None:
+        self._manager = manager
+        self._clock = clock
+        self._loop = loop
+        self._touch = pacemaker.touch
+        self._refused = refused
+        self._delivered = 0  # by sessions that have ended
+        self._servers: list[asyncio.Server] = []
+        self._pings: list[asyncio.DatagramTransport] = []
+        self._sources: dict[OutgoingQueue, OutgoingSource] = {}
+        self.node = Node(
+            manager.guid,
+            manager.ledger,
+            destinations(manager.find_field),
+            history=_history(store),
+            window=config.mqqb.window,
+            timers=_timers(config),
+            limits=_limits(config),
+            on_refusal=self._message_refused,
+        )
+        ports = PeerPorts(
+            config.mqqb.peer_port or config.server.port or _PORT,
+            config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
+            config.mqqb.connect_timeout,
+        )
+        self._network = Network(loop, clock.monotonic, self._touch, ports, _source(config))
+        self.endpoint = Endpoint(
+            self.node,
+            self._network.effect,
+            clock.monotonic(),
+            ping_first=config.mqqb.ping,
+            on_close=self._session_closed,
+        )
+        self._network.serve(self.endpoint, self._dialled)
+        pacemaker.add(self)
+        manager.on_outgoing = self._has_work
+
+    # -------------------------------------------------------------------------------- figures
+
+    @property
+    def connections(self) -> int:
+        """Sessions, those in the handshake included."""
+        return len(self.endpoint.sessions)
+
+    @property
+    def messages_in(self) -> int:
+        """Messages that sessions put into local queues since the start."""
+        return self._delivered + sum(session.receiver.delivered for session in self.endpoint.sessions)
+
+    @property
+    def messages_out(self) -> int:
+        """Messages that left outgoing queues since the start: acknowledged, expired or purged."""
+        return sum(queue.core.removed_total for queue in self._manager.outgoing())
+
+    # -------------------------------------------------------------------------------- connections
+
+    async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
+        """Accept on bound sockets."""
+        for listener in tcp:
+            self._servers.append(await self._loop.create_server(self._accepted, sock=listener))
+        for listener in udp:
+            transport, _ = await self._loop.create_datagram_endpoint(
+                lambda: _PingResponder(self.endpoint), sock=listener
+            )
+            self._pings.append(transport)
+
+    def _accepted(self) -> asyncio.BaseProtocol:
+        return self._protocol(lambda address: self.endpoint.accept(address, self._clock.monotonic()))
+
+    def _dialled(self, link: int) -> asyncio.BaseProtocol:
+        return self._protocol(lambda _: self.endpoint.connected(link, self._clock.monotonic()))
+
+    def _protocol(self, open_session: Callable[[str], Session | None]) -> SessionProtocol:
+        return SessionProtocol(
+            open_session,
+            self._loop,
+            self._clock.monotonic,
+            self._manager.ledger.writer,
+            _PENDING_BYTES,
+            self._touch,
+        )
+
+    def _session_closed(self, session: Session) -> None:
+        self._delivered += session.receiver.delivered
+        reason = session.reason
+        if reason is None:
+            return
+        if reason.is_refusal:
+            detail = f"{session.peer_address} {session.detail}".rstrip()
+            self._refused.refuse("session", reason.value, detail)
+        else:
+            _log.debug("session with %s ended: %s", session.peer_address, reason.value)
+
+    def _message_refused(self, refusal: Refusal, description: str) -> None:
+        self._refused.refuse("message", refusal.value, description)
+
+    # -------------------------------------------------------------------------------- outgoing queues
+
+    def _has_work(self, queue: OutgoingQueue) -> None:
+        source = self._sources.get(queue)
+        if source is None:
+            source = self._sources[queue] = OutgoingSource(queue, self._clock.wall_s)
+        self.endpoint.transfer.submit(source, self._clock.monotonic())
+        self._touch()
+
+    # -------------------------------------------------------------------------------- timers
+
+    def next_deadline(self) -> float | None:
+        """The nearest deadline that is no session's own."""
+        return self.endpoint.next_deadline
+
+    def expire(self) -> None:
+        """Run what is due."""
+        self.endpoint.handle_deadline(self._clock.monotonic())
+
+    def stop(self) -> None:
+        """Accept nothing more, end all sessions."""
+        self._manager.on_outgoing = None
+        for server in self._servers:
+            server.close()
+        for transport in self._pings:
+            transport.close()
+        self._network.close()
+        self.endpoint.stop(self._clock.monotonic())
+
+
+class _PingResponder(asyncio.DatagramProtocol):
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # a datagram endpoint has a datagram transport
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        answer = self._endpoint.answer_ping(data, addr[0])
+        if answer is not None and self._transport is not None:
+            self._transport.sendto(answer, addr)
+
+
+def _history(store: Store) -> DuplicateHistory:
+    """The identifiers of messages that were taken in before the last stop."""
+    history = DuplicateHistory()
+    for item in store.load_history():
+        history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s, False)
+    return history
+
+
+def _timers(config: Config) -> Timers:
+    return Timers(
+        session_init=config.limits.handshake_timeout,
+        session_cleanup=config.mqqb.idle_timeout,
+        retry_connect=config.mqqb.retry_interval,
+        ack_wait=config.mqqb.ack_timeout,
+        connect=config.mqqb.connect_timeout,
+    )
+
+
+def _limits(config: Config) -> Limits:
+    return Limits(
+        sessions=config.limits.connections,
+        sessions_per_address=config.limits.sessions_per_address,
+        slow_reader=config.limits.slow_reader_timeout,
+        slow_writer=config.limits.slow_writer_timeout,
+    )
+
+
+def _source(config: Config) -> str | None:
+    """A server that listens on one address only also speaks from there: peers know it by that address."""
+    if len(config.server.host) != 1:
+        return None
+    try:
+        address = ip_address(config.server.host[0])
+    except ValueError:
+        return None
+    return None if address.is_unspecified else str(address)

@@ -1,0 +1,179 @@
+"""Does for the transfer engine what needs sockets: resolves names, opens connections, asks by UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmq_fast.mqqb.endpoint import Endpoint, SendPing
+from msmq_fast.mqqb.transfer import Connect, Resolve
+from msmq_fast.packet.session import Ping
+
+__all__ = ["Network", "PeerPorts", "Unreachable", "ask"]
+
+_COOKIE = 1
+
+_log = logging.getLogger("msmq_fast.network")
+
+# Makes the protocol of a dialled connection.
+Dialled = Callable[[int], asyncio.BaseProtocol]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPorts:
+    """Where other queue managers listen, and how long a connect may take in seconds."""
+
+    mqqb: int
+    ping: int
+    connect_timeout: float
+
+
+class Network:
+    """Executes the effects of one Endpoint on one event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        monotonic: Callable[[], float],
+        touch: Callable[[], None],
+        ports: PeerPorts,
+        source: str | None,
+    ) -> None:
+        """`source` is the local address of outgoing connections, None to leave it to the system."""
+        self._loop = loop
+        self._monotonic = monotonic
+        self._touch = touch
+        self._ports = ports
+        self._source = source
+        self._ping_transports: dict[int, asyncio.DatagramTransport] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def serve(self, engine: Endpoint, dialled: Dialled) -> None:
+        """Whose effects these are, and who takes the connections that were opened."""
+        self._engine = engine
+        self._dialled = dialled
+
+    def effect(self, effect: Resolve | Connect | SendPing) -> None:
+        """Begin what the engine asked for; it hears of the end."""
+        match effect:
+            case Resolve(link, host):
+                self._spawn(self._resolve(link, host))
+            case Connect(link, address):
+                self._spawn(self._connect(link, address))
+            case SendPing(address, datagram):
+                self._spawn(self._ping(address, datagram))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _resolve(self, link: int, host: str) -> None:
+        try:
+            found = await asyncio.wait_for(
+                self._loop.getaddrinfo(host, self._ports.mqqb, type=socket.SOCK_STREAM),
+                self._ports.connect_timeout,
+            )
+        except (OSError, TimeoutError, UnicodeError) as error:
+            self._engine.transfer.failed(link, _reason(error), self._monotonic())
+        else:
+            addresses = [str(entry[4][0]) for entry in found]
+            self._engine.transfer.resolved(link, addresses, self._monotonic())
+        self._touch()
+
+    async def _connect(self, link: int, address: str) -> None:
+        source = (self._source, 0) if self._source and _same_family(self._source, address) else None
+        try:
+            await asyncio.wait_for(
+                self._loop.create_connection(
+                    lambda: self._dialled(link), address, self._ports.mqqb, local_addr=source
+                ),
+                self._ports.connect_timeout,
+            )
+        except (OSError, TimeoutError) as error:
+            self._engine.transfer.failed(link, _reason(error), self._monotonic())
+        self._touch()
+
+    # ------------------------------------------------------------------------------------------------- ping
+
+    async def _ping(self, address: str, datagram: bytes) -> None:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        try:
+            transport = self._ping_transports.get(family)
+            if transport is None:
+                transport, _ = await self._loop.create_datagram_endpoint(
+                    lambda: _Answers(self._answered), family=family
+                )
+                self._ping_transports[family] = transport
+            transport.sendto(datagram, (address, self._ports.ping))
+        except OSError as error:
+            # Nothing was asked, so nothing is answered: the engine's timer ends it.
+            _log.info("ping of %s: %s", address, _reason(error))
+
+    def _answered(self, datagram: bytes) -> None:
+        self._engine.ping_answered(datagram, self._monotonic())
+        self._touch()
+
+    def close(self) -> None:
+        """Give up everything under way."""
+        for task in self._tasks:
+            task.cancel()
+        for transport in self._ping_transports.values():
+            transport.close()
+        self._ping_transports.clear()
+
+
+class _Answers(asyncio.DatagramProtocol):
+    def __init__(self, received: Callable[[bytes], None]) -> None:
+        self._received = received
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self._received(data)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _same_family(first: str, second: str) -> bool:
+    return (":" in first) == (":" in second)
+
+
+class Unreachable(Exception):
+    """A ping that cannot be sent; the text is one line for people."""
+
+
+async def ask(host: str, port: int, own: UUID, seconds: float) -> tuple[str, UUID, bool] | None:
+    """One ping: (address, GUID of the queue manager, whether it takes sessions); None: no answer.
+
+    Raises Unreachable.
+    """
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[Ping] = loop.create_future()
+
+    def received(datagram: bytes) -> None:
+        answer = Ping.decode(datagram[: Ping.SIZE])
+        if answer is not None and answer.cookie == _COOKIE and not answered.done():
+            answered.set_result(answer)
+
+    try:
+        transport, _ = await loop.create_datagram_endpoint(
+            lambda: _Answers(received), remote_addr=(host, port)
+        )
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(f"{host}: {_reason(error)}") from None
+    address = str(transport.get_extra_info("peername")[0])
+    try:
+        transport.sendto(Ping(_COOKIE, own).encode())
+        answer = await asyncio.wait_for(answered, seconds)
+    except TimeoutError:
+        return None
+    finally:
+        transport.close()
+    return address, answer.manager, not answer.refused

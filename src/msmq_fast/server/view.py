@@ -1,0 +1,161 @@
+"""What the admin port and `msmq-fast stats` show, gathered from all rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.admin.view import Histogram, OutgoingView, QueueView
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import QueueKind
+
+if TYPE_CHECKING:
+    from msmq_fast.app.service import Counters
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.server.counters import RefusalCounters
+    from msmq_fast.store.store import Store
+
+__all__ = ["Figures", "ServerView"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Where live numbers come from that no room below knows together."""
+
+    sessions: Callable[[], int]
+    app_connections: Callable[[], int]
+    messages_in: Callable[[], int]
+    messages_out: Callable[[], int]
+    free_space: Callable[[], int]
+    not_ready: Callable[[], str | None]
+
+
+class ServerView:
+    """Implements `admin.view.View`."""
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        store: Store,
+        counters: Counters,
+        refused: RefusalCounters,
+        figures: Figures,
+    ) -> None:
+        self._manager = manager
+        self._store = store
+        self._counters = counters
+        self._refused = refused
+        self._figures = figures
+
+    def ready(self) -> str | None:
+        """None, or why no messages are taken."""
+        return self._figures.not_ready()
+
+    def queues(self) -> Iterable[QueueView]:
+        """User and system queues."""
+        for queue in self._manager.queues():
+            if queue.kind is QueueKind.OUTGOING:
+                continue
+            properties = {
+                "label": queue.label,
+                "transactional": queue.transactional,
+                "journal": queue.properties.journaling,
+                "quota_kb": queue.properties.quota_kb,
+                "arrived": queue.core.arrived_total,
+                "removed": queue.core.removed_total,
+                "expired": queue.core.expired_total,
+            }
+            yield QueueView(
+                name=queue.name,
+                kind="system" if queue.kind is QueueKind.SYSTEM else "user",
+                messages=queue.messages,
+                bytes=queue.bytes,
+                properties=properties,
+            )
+
+    def outgoing(self) -> Iterable[OutgoingView]:
+        """Outgoing queues."""
+        for queue in self._manager.queues():
+            if isinstance(queue, OutgoingQueue):
+                yield OutgoingView(
+                    name=queue.name,
+                    state=queue.outgoing_state.name.lower(),
+                    messages=queue.messages,
+                    bytes=queue.bytes,
+                    properties={"next_hops": list(queue.next_hops)},
+                )
+
+    def gauges(self) -> Mapping[str, tuple[str, float]]:
+        """Values that may fall."""
+        ledger = self._manager.ledger
+        writer = self._store.writer
+        found: dict[str, tuple[str, float]] = {
+            "sessions": ("Open MS-MQQB connections", self._figures.sessions()),
+            "app_connections": ("Open connections of programs", self._figures.app_connections()),
+            "bytes": ("Bytes of all messages", ledger.bytes),
+            "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),
+            "throttled": ("1 while no message is taken in", int(ledger.throttled)),
+            "store_pending_bytes": ("Bytes waiting for the disk", writer.pending_bytes),
+            "disk_free_bytes": ("Free space of the data directory", self._figures.free_space()),
+        }
+        space = self._space()
+        if space is not None:
+            size = space["page_size"]
+            found["store_bytes"] = ("Size of the data file", space["pages"] * size)
+            found["store_free_bytes"] = ("Unused pages inside the data file", space["free_pages"] * size)
+        return found
+
+    def totals(self) -> Mapping[str, tuple[str, float]]:
+        """Values that only grow."""
+        writer = self._store.writer.statistics()
+        return {
+            "messages_in": ("Messages taken in over MS-MQQB", self._figures.messages_in()),
+            "messages_out": ("Messages that left outgoing queues", self._figures.messages_out()),
+            "app_messages_in": ("Messages sent by programs", self._counters.sent),
+            "app_messages_out": ("Messages delivered to programs", self._counters.delivered),
+            "app_errors": ("Requests of programs answered with an error", self._counters.errors),
+            "store_commits": ("Commits", writer["batches"]),
+            "store_failed_commits": ("Commits that failed", writer["failed_batches"]),
+            "store_operations": ("Puts and deletes", writer["operations"]),
+            "store_written_bytes": ("Bytes handed to the store", writer["bytes"]),
+        }
+
+    def histograms(self) -> Iterable[Histogram]:
+        """Distributions of the writer: powers of two."""
+        writer = self._store.writer.statistics()
+        yield _powers(
+            "commit_seconds",
+            "Time from the begin of a commit to its sync",
+            writer["commit_us"],
+            1e-6,
+            writer["commit_us_total"] / 1e6,
+        )
+        yield _powers(
+            "batch_units", "Units of work in one commit", writer["units_per_batch"], 1, writer["units"]
+        )
+
+    def refusals(self) -> Iterable[tuple[str, str, int]]:
+        """(what, reason, count)."""
+        return self._refused.items()
+
+    def stats(self) -> Mapping[str, Any]:
+        """One flat map."""
+        found: dict[str, Any] = {
+            "name": self._manager.name,
+            "guid": str(self._manager.guid),
+            "incarnation": self._store.incarnation,
+        }
+        found |= {name: value for name, (_, value) in self.gauges().items()}
+        found |= {name: value for name, (_, value) in self.totals().items()}
+        found["refusals"] = {f"{what}: {reason}": count for what, reason, count in self.refusals()}
+        return found
+
+    def _space(self) -> Any:
+        space = getattr(self._store.tables, "space", None)
+        return None if space is None else space()
+
+
+def _powers(name: str, about: str, counts: list[int], unit: float, total: float) -> Histogram:
+    """A histogram whose bin i counts values below 2**i units; the last bin counts all that are larger."""
+    return Histogram(name, about, tuple(unit * 2**i for i in range(len(counts) - 1)), tuple(counts), total)
