@@ -1,4 +1,5 @@
-"""A queue manager's worth of parts around a session, in memory, with time and disk in the hands of the test."""
+"""A queue manager's worth of parts around a session, in memory, with time and disk in the hands of
+the test."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ def message(
     header_inside: bool = False,
     message_class: int = 0,
 ) -> bytes:
-    """A UserMessage packet; `session` is a SessionHeader, behind the packet or (header_inside) counted in PacketSize."""
+    """A UserMessage packet; `session` is a SessionHeader, behind the packet or (header_inside)
+    counted in PacketSize."""
     flags = (7 << 10) | (1 << 21) | ((1 if recoverable or transaction else 0) << 5)
     flags |= (
         (1 << 20 if transaction else 0) | (1 << 19 if security else 0) | (7 << 13 if admin is not None else 0)

@@ -1,4 +1,5 @@
-"""All of MS-MQQB that one queue manager runs: accepted and dialled sessions, outgoing queues, pings, the history timer."""
+"""All of MS-MQQB that one queue manager runs: accepted and dialled sessions, outgoing queues,
+pings, the history timer."""
 
 from __future__ import annotations
 
@@ -23,10 +24,11 @@ class SendPing:
 
 
 class Endpoint:
-    """Sans-IO. `execute` is given the effects that need sockets: Resolve, Connect, and SendPing for a datagram.
+    """Sans-IO. `execute` is given the effects that need sockets: Resolve, Connect, and SendPing
+    for a datagram.
 
-    `on_close` hears of every session that ended, after its reason was counted. Times are monotonic seconds; sessions
-    have deadlines of their own, the others are here.
+    `on_close` hears of every session that ended, after its reason was counted. Times are monotonic
+    seconds; sessions have deadlines of their own, the others are here.
     """
 
     def __init__(
@@ -48,7 +50,8 @@ class Endpoint:
         self._history_deadline = now + node.timers.history_cleanup
 
     def accept(self, address: str, now: float) -> Session:
-        """The session of a connection that was accepted from `address`; over a limit it will answer with a refusal."""
+        """The session of a connection that was accepted from `address`; over a limit it will
+        answer with a refusal."""
         refusal = self._admission.would_refuse(address)
         session = Session(self.node, address, now, initiator=False, refusal=refusal)
         self._admission.enter(address)

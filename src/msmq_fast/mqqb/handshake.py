@@ -1,4 +1,5 @@
-"""The rules of session establishment in both roles (MS-MQQB 3.1.5.2–3.1.5.4); the packets stand in packet.session."""
+"""The rules of session establishment in both roles (MS-MQQB 3.1.5.2–3.1.5.4); the packets stand in
+packet.session."""
 
 from msmq_fast.mqqb.timers import (
     ACK_TIMEOUT_MAX_MS,

@@ -26,7 +26,8 @@ class Limits:
 
 
 class Admission:
-    """Counts accepted sessions. One too many is still answered, with the refusal bit, and then closed (AMB-59)."""
+    """Counts accepted sessions. One too many is still answered, with the refusal bit, and then
+    closed (AMB-59)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -24,9 +24,10 @@ def same_family(first: str, second: str) -> bool:
 class Peers:
     """The sessions whose peer has named its GUID.
 
-    A restored or copied store may bring two machines to life under one GUID; messages and acknowledgments of one would
-    be taken for those of the other. So a peer that presents our own GUID is refused, and so is one whose GUID has a
-    live session with another address of the same family (a dual-stack host may well use both families).
+    A restored or copied store may bring two machines to life under one GUID; messages and
+    acknowledgments of one would be taken for those of the other. So a peer that presents our own
+    GUID is refused, and so is one whose GUID has a live session with another address of the same
+    family (a dual-stack host may well use both families).
     """
 
     def __init__(self, own: UUID) -> None:

@@ -19,7 +19,8 @@ def answer(request: bytes, own: UUID, would_refuse: bool) -> bytes | None:
 class Pinger:
     """Outstanding requests of one queue manager; `done(request, good)` ends each of them.
 
-    Cookies are unique and one is kept per request, so that pings to several hosts do not defeat each other (AMB-70).
+    Cookies are unique and one is kept per request, so that pings to several hosts do not defeat
+    each other (AMB-70).
     """
 
     def __init__(self, own: UUID, timeout: float, done: Callable[[int, bool, float], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.reasons import CloseReason
@@ -11,7 +12,8 @@ from msmq_fast.mqqb.session import Session
 
 
 class SessionProtocol(asyncio.BufferedProtocol):
-    """`open_session` is called with the peer's address when the connection stands; None: the connection is not wanted.
+    """`open_session` is called with the peer's address when the connection stands; None: the
+    connection is not wanted.
 
     `touch` is called after anything that may have put work into the store's current batch.
     """
@@ -33,6 +35,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._touch = touch
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
+        self._nowhere = memoryview(bytearray(1 << 16))  # for bytes that arrive after the session ended
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._flush_due = False
@@ -42,11 +45,10 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        session = self._open_session(transport.get_extra_info("peername")[0])
+        self._transport = cast(asyncio.Transport, transport)
+        session = self._open_session(self._transport.get_extra_info("peername")[0])
         if session is None:
-            transport.abort()
+            self._transport.abort()
             return
         self._session = session
         session.on_wake = self._wake
@@ -54,12 +56,14 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room in the receive buffer of the session."""
-        assert self._session is not None
+        if self._session is None or not self._session.alive:
+            return self._nowhere
         return self._session.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         """The kernel has written into the buffer."""
-        assert self._session is not None
+        if self._session is None or not self._session.alive:
+            return
         self._session.commit(nbytes, self._monotonic())
         self._flush()
         self._touch()
@@ -95,7 +99,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------------------------------ the session
 
     def _wake(self, _: Session) -> None:
-        """Something changed outside a call from the transport: look at it once, in the next turn of the loop."""
+        """Something changed outside a call from the transport: look at it once, in the next turn
+        of the loop."""
         if not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._woken)
@@ -136,8 +141,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def _arm(self) -> None:
         """A timer that is late enough stays: it looks again when it fires."""
-        assert self._session is not None
-        deadline = self._session.next_deadline
+        deadline = self._session.next_deadline if self._session is not None else None
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:

@@ -1,4 +1,5 @@
-"""The queues of the queue manager as sessions need them: destinations for what arrives, sources for what leaves."""
+"""The queues of the queue manager as sessions need them: destinations for what arrives, sources
+for what leaves."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _STATUS = {
 
 
 def destinations(find_field: Callable[[int, bytes], Queue | None]) -> Resolver:
-    """A resolver over `qm.lookup.Directory.find_field`; nobody may send to the queue manager's own system queues."""
+    """A resolver over `qm.lookup.Directory.find_field`; nobody may send to the queue manager's own
+    system queues."""
 
     def resolve(dest_type: int, name: bytes) -> Destination | None:
         queue = find_field(dest_type, name)
@@ -65,7 +67,8 @@ class OutgoingSource:
         return self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """(priority, number) of the messages that go first; (-1, 0) on hold or when there is nothing to send."""
+        """(priority, number) of the messages that go first; (-1, 0) on hold or when there is
+        nothing to send."""
         return head(self.queue.core) if self.queue.may_send else (-1, 0)
 
     def take(self, owner: int, limit: int) -> list[Received]:

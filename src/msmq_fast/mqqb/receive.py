@@ -1,7 +1,7 @@
 """The receive pipeline of MS-MQQB 3.1.5.8 for messages that the native plain path does not handle.
 
-Counting and the SessionHeader come before it and are native for every message. What is here runs once for a message
-with any special demand, and does for a plain message exactly what the native path does.
+Counting and the SessionHeader come before it and are native for every message. What is here runs
+once for a message with any special demand, and does for a plain message exactly what the native path does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ SECURITY_ENCRYPTED = 0x20
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A local queue: where messages go, and whether every message that is plain in itself may go there unseen."""
+    """A local queue: where messages go, and whether every message that is plain in itself may go
+    there unseen."""
 
     core: QueueCore
     transactional: bool = False
@@ -51,7 +52,8 @@ class Resolver(Protocol):
     """Finds the local queue that a message is for (3.1.5.8.5)."""
 
     def __call__(self, dest_type: int, name: bytes) -> Destination | None:
-        """`dest_type` and `name` as in UserHeader.Flags.DQ and DestinationQueue; None: there is no such queue."""
+        """`dest_type` and `name` as in UserHeader.Flags.DQ and DestinationQueue; None: there is no
+        such queue."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,8 @@ class Counts:
 
 
 class Pipeline:
-    """Decides about one message at a time; a returned CloseReason ends the session and leaves the message undecided."""
+    """Decides about one message at a time; a returned CloseReason ends the session and leaves the
+    message undecided."""
 
     def __init__(
         self,
@@ -130,7 +133,8 @@ class Pipeline:
 
 
 def _security(message: ParsedMessage, target: Destination) -> Refusal | None:
-    """Demands that need keys are refused as long as there are none; an unsigned sender id is carried (AMB-23)."""
+    """Demands that need keys are refused as long as there are none; an unsigned sender id is
+    carried (AMB-23)."""
     if message.security_offset and message.packet[message.security_offset] & SECURITY_ENCRYPTED:
         return Refusal.ENCRYPTED
     if target.authenticated:

@@ -1,4 +1,5 @@
-"""What one session sends: the outgoing queues that share it, picked by priority, and what is in flight (3.1.7.1)."""
+"""What one session sends: the outgoing queues that share it, picked by priority, and what is in
+flight (3.1.7.1)."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class Outbox:
         return packets
 
     def _pick(self, room: int) -> tuple[Source, int] | None:
-        """The source with the highest priority, which then moves behind its equals, and how much it may send."""
+        """The source with the highest priority, which then moves behind its equals, and how much
+        it may send."""
         if len(self._sources) == 1:
             source = self._sources[0]
             return (source, room) if source.head()[1] else None

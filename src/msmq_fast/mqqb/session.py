@@ -1,4 +1,5 @@
-"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending inside the window (3.1.5, 3.1.6)."""
+"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending inside the window
+(3.1.5, 3.1.6)."""
 
 from __future__ import annotations
 
@@ -39,9 +40,10 @@ class State(Enum):
 class Session:
     """A sans-IO engine: bytes go in by `buffer` and `commit` (or `receive`), come out of `data_to_send`.
 
-    Times are monotonic seconds; 0 is the start of the operating system, as EstablishConnection.TimeStamp wants it.
-    `on_wake` is called when something happened outside a call (a commit, new work) after which `pump` should run;
-    `on_open` and `on_close` tell the owner of the changes of state.
+    Times are monotonic seconds; 0 is the start of the operating system, as
+    EstablishConnection.TimeStamp wants it. `on_wake` is called when something happened outside a
+    call (a commit, new work) after which `pump` should run; `on_open` and `on_close` tell the
+    owner of the changes of state.
     """
 
     def __init__(

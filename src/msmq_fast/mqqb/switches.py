@@ -10,7 +10,8 @@ class Switches:
     amb18_reuse_accepted: bool = True
     """Messages for a peer travel over a session that the peer opened, if there is one."""
     amb19_prompt_ack: bool = True
-    """A SessionAck follows as soon as received recoverable messages are durable, not only by timer or count."""
+    """A SessionAck follows as soon as received recoverable messages are durable, not only by timer
+    or count."""
     amb19_count_ack: bool = True
     """A SessionAck follows as soon as half a window is unacknowledged."""
     amb60_clamp_parameters: bool = False

@@ -1,4 +1,5 @@
-"""Outgoing messages: which queue needs which peer, and how a session to that peer comes about (3.1.5.2, 3.1.7.12)."""
+"""Outgoing messages: which queue needs which peer, and how a session to that peer comes about
+(3.1.5.2, 3.1.7.12)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from msmq_fast.mqqb.timers import earliest
 class Target:
     """The queue manager that an outgoing queue leads to.
 
-    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for direct names.
+    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
+    direct names.
     """
 
     host: str
@@ -121,8 +123,8 @@ class Link:
 class Transfer:
     """Brings outgoing queues and sessions together.
 
-    `on_effect` is told what has to be done by somebody with sockets. A session is shared by all queues that lead to its
-    peer, also one that the peer opened. Times are monotonic seconds.
+    `on_effect` is told what has to be done by somebody with sockets. A session is shared by all
+    queues that lead to its peer, also one that the peer opened. Times are monotonic seconds.
     """
 
     def __init__(self, node: Node, on_effect: Callable[[Effect, float], None], *, ping: bool = False) -> None:
@@ -324,7 +326,8 @@ class Transfer:
         return earliest(*(link.deadline for link in self._links.values()))
 
     def handle_deadline(self, now: float) -> None:
-        """Session Retry Connect Timer: the next address, or the resolver again behind the last one (3.1.6.1)."""
+        """Session Retry Connect Timer: the next address, or the resolver again behind the last one
+        (3.1.6.1)."""
         for link in self.links:
             if link.deadline is None or now < link.deadline:
                 continue
