@@ -20,6 +20,7 @@ SERVER_GUID = (
 )
 PACKET_SIZE = 2224
 BODY = "a" * 1000
+WINDOW = 64
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +62,15 @@ def open_session(server: Server, frames: dict[str, bytes]) -> socket.socket:
     return connection
 
 
-def whole_message(frame: bytes, sent_time: int | None = None) -> bytes:
-    """Frame 7 with the part of its body that was not printed, which goes on as it began, and two bytes of padding.
+def whole_message(frame: bytes, sent_time: int, ordinal: int = 2286) -> bytes:
+    """Frame 7 with the part of its body that was not printed, which goes on as it began, and its padding.
 
-    The bytes where SentTime stands are the text "LIOR" in print; `sent_time` puts a time there.
+    Where SentTime stands, print has the text "LIOR", a day in 2013: a time takes its place, since the message
+    would be too old for its TimeToReachQueue. `ordinal` is 2286 in print.
     """
     packet = bytearray(frame + b"a\0" * ((PACKET_SIZE - 2 - len(frame)) // 2) + b"\0\0")
     assert len(packet) == PACKET_SIZE
-    if sent_time is not None:
-        packet[52:56] = struct.pack("<I", sent_time)
+    packet[52:60] = struct.pack("<II", sent_time, ordinal)
     return bytes(packet)
 
 
@@ -88,19 +89,36 @@ def test_the_ping_request_is_answered(server: Server, frames: dict[str, bytes]) 
     assert answer[8:] == frames["frame2"][8:]
 
 
+@pytest.mark.rule("QB-263")
 def test_the_message_is_delivered_acknowledged_and_shown(server: Server, frames: dict[str, bytes]) -> None:
+    """The host part `a04bm02` is not ours, and `q` was created as a private queue."""
     server.ok("queue", "create", "q")
+    now = int(time.time())
     with open_session(server, frames) as connection:
-        connection.sendall(whole_message(frames["frame7"], int(time.time())))
-        connection.settimeout(15)
-        shown = until(lambda: server.messages("q"), what="the delivery")
-        assert len(shown) == 1
-        assert shown[0]["label"] == "mqsender label"
-        assert base64.b64decode(shown[0]["body_b64"]).decode("utf-16-le") == BODY
-        assert (shown[0]["body_size"], shown[0]["body_type"], shown[0]["delivery"]) == (2000, 8, "express")
-        assert shown[0]["message_id"] == "{557358d1-9150-9595-4997-b6e611ea26c6}\\2286"
-        assert shown[0]["destination_queue"].lower() == "direct=os:a04bm02\\q"
-        assert shown[0]["authenticated"] is False
+        connection.sendall(whole_message(frames["frame7"], now))
+        (shown,) = until(lambda: server.messages("q"), what="the delivery")
+        assert shown["label"] == "mqsender label"
+        assert base64.b64decode(shown["body_b64"]).decode("utf-16-le") == BODY
+        assert (shown["body_size"], shown["body_type"], shown["delivery"]) == (2000, 8, "express")
+        assert shown["message_id"] == "{557358d1-9150-9595-4997-b6e611ea26c6}\\2286"
+        assert shown["destination_queue"].lower() == "direct=os:a04bm02\\q"
+        assert shown["sent_time"] == now
+        assert shown["authenticated"] is False
+        # The published AckTimeout lets a lone express message wait for a minute; half a window does not wait.
+        for ordinal in range(2287, 2287 + WINDOW // 2 - 1):
+            connection.sendall(whole_message(frames["frame7"], now, ordinal))
         acknowledgment = receive(connection, 36)
-        assert acknowledgment[20:22] == b"\0\0"
-        assert struct.unpack_from("<H", acknowledgment, 20)[0] == 1
+        assert acknowledgment[:20] == b"\x10\0" + frames["frame8"][2:20]
+        assert struct.unpack_from("<H", acknowledgment, 20)[0] == WINDOW // 2
+        assert len(server.messages("q")) == WINDOW // 2 - 1
+
+
+@pytest.mark.rule("QB-265")
+def test_the_message_as_printed_is_too_old(server: Server, frames: dict[str, bytes]) -> None:
+    server.ok("queue", "create", "q")
+    printed = int.from_bytes(b"LIOR", "little")
+    with open_session(server, frames) as connection:
+        connection.sendall(whole_message(frames["frame7"], printed))
+        until(lambda: server.ok("stats")[0]["refusals"], what="the refusal")
+    assert server.ok("stats")[0]["refusals"] == {"message: time to reach queue passed": 1}
+    assert server.messages("q") == []

@@ -89,6 +89,9 @@ def test_messages_wait_for_a_host_that_is_down_and_survive_a_kill_of_the_sender(
     pair: tuple[Server, Server],
 ) -> None:
     a, b = pair
+    b.start()
+    b.ok("queue", "create", "inbox")
+    b.kill()
     a.start()
     target = "DIRECT=TCP:127.0.0.3\\private$\\inbox"
     a.ok("send", target, "--body", "x", "--recoverable", "--count", "50")
@@ -97,10 +100,15 @@ def test_messages_wait_for_a_host_that_is_down_and_survive_a_kill_of_the_sender(
     a.start()
     assert [queue["messages"] for queue in a.ok("outgoing", "list")] == [50]
     b.start()
-    b.ok("queue", "create", "inbox")
-    b.kill()
-    b.start()
     assert len(collect(b, "inbox", 50)) == 50
+    until(lambda: drained(a), what="empty outgoing queues")
+
+
+def test_a_message_for_a_queue_that_does_not_exist_is_counted(pair: tuple[Server, Server]) -> None:
+    a, b = (server.start() for server in pair)
+    a.ok("send", "DIRECT=TCP:127.0.0.3\\private$\\nowhere", "--body", "x", "--recoverable")
+    until(lambda: drained(a), what="the acknowledgment")
+    assert b.ok("stats")[0]["refusals"] == {"message: unknown queue": 1}
 
 
 def test_the_receiver_is_killed_between_messages_and_the_sender_reconnects(

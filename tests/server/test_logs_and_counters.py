@@ -1,4 +1,4 @@
-"""Logs, refusal counters and connection limits."""
+"""Logs and refusal counters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.server.counters import MAX_REASONS, RefusalCounters
-from msmq_fast.server.limits import ConnectionLimits
 from msmq_fast.server.logs import set_up
 
 
@@ -63,15 +62,3 @@ def test_reasons_cannot_grow_without_bound() -> None:
         counters.refuse("packet", f"reason {number}")
     assert len(list(counters.items())) == MAX_REASONS + 1
     assert counters.total("packet") == MAX_REASONS * 2
-
-
-def test_connection_limits_count_per_address_and_in_all() -> None:
-    limits = ConnectionLimits(3, 2)
-    assert limits.admit("a") is None
-    assert limits.admit("a") is None
-    assert limits.admit("a") == "too many connections from one address"
-    assert limits.admit("b") is None
-    assert limits.admit("c") == "too many connections"
-    limits.release("a")
-    assert limits.admit("c") is None
-    assert limits.total == 3
