@@ -25,6 +25,7 @@ cdef enum:
 
 cdef uint32_t MAX_PACKET = 0x00400000
 cdef uint32_t INFINITE = 0xFFFFFFFF
+cdef uint32_t LONG_LIVED = 345600       # seconds, the default of TimeToReachQueue (MS-MQDMPR 3.1.1.12)
 
 # MS-MQMQ 2.4
 cdef uint32_t ILLEGAL_PROPERTY_VALUE = 0xC00E0018
@@ -143,7 +144,7 @@ cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
     cdef int bad = 0
     memset(m, 0, sizeof(OutMessage))
     m.priority = 3
-    m.time_to_reach_queue = INFINITE
+    m.time_to_reach_queue = LONG_LIVED
     m.time_to_be_received = INFINITE
     if read_array(c, &fields) or fields > OUT_FIELDS:
         return -1

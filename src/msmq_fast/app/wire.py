@@ -29,6 +29,7 @@ MAX_HANDLES: Final = 1024  # open queues of one connection
 DELIVERY_TARGET: Final = 262_144  # a DELIVERY frame of several messages stays below this many bytes
 
 INFINITE: Final = 0xFFFF_FFFF  # of a time-out in seconds or milliseconds
+LONG_LIVED: Final = 345_600  # seconds: the time to reach the queue where none is given
 MAX_LABEL: Final = 249  # UTF-16 code units
 MAX_PRIORITY: Final = 7
 CORRELATION_ID_SIZE: Final = 20
@@ -128,7 +129,7 @@ class Out(IntEnum):
 OUT_FIELDS: Final = len(Out)
 # The value that a position takes when it is left out or nil.
 OUT_DEFAULTS: Final[tuple[Any, ...]] = (
-    b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, INFINITE, INFINITE, 0,
+    b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0,
 )  # fmt: skip
 
 

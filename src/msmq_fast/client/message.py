@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.app.wire import CORRELATION_ID_SIZE, INFINITE, InFlag
+from msmq_fast.app.wire import CORRELATION_ID_SIZE, INFINITE, LONG_LIVED, InFlag
 
 VT_BSTR = 8  # UTF-16 text
 VT_LPSTR = 30  # 8-bit text
@@ -51,7 +51,7 @@ class Message:
     sender_id: bytes | None = None
     abort_count: int = 0
     move_count: int = 0
-    time_to_reach_queue: int = INFINITE
+    time_to_reach_queue: int = LONG_LIVED
     time_to_be_received: int = INFINITE
     lookup_id: int = 0
     tag: int = 0  # of a delivery in a subscription, see Subscription.acknowledge
@@ -153,7 +153,7 @@ def to_wire(message: Message) -> tuple[Any, ...]:
     return head if tail == _PLAIN_TAIL else head + tail
 
 
-_PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, INFINITE, INFINITE, 0)
+_PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0)
 
 _DELIVERED = 25
 _positional: Callable[..., Message] = Message  # its fields stand in the order of the wire

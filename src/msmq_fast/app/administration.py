@@ -1,0 +1,174 @@
+"""Requests that create, show and change queues, and the counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.wire import Frame
+from msmq_fast.packet.errors import InvalidParameter, PropertyError, QueueNotFound
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import Queue, QueueKind
+
+if TYPE_CHECKING:
+    from msmq_fast.app.requests import Handler, Session
+    from msmq_fast.qm.manager import QueueManager
+
+_NAME = Field("name", str)
+_PROPERTIES = Field("properties", dict)
+
+# The property names of this protocol that the queue manager calls by another name.
+_RENAMED = {"journal": "journaling", "privacy_level": "privacy"}
+_SETTABLE = frozenset(
+    (
+        "label",
+        "transactional",
+        "journal",
+        "quota_kb",
+        "journal_quota_kb",
+        "authenticated",
+        "base_priority",
+        "privacy_level",
+    )
+)
+
+_KINDS = {
+    "user": (QueueKind.PUBLIC, QueueKind.PRIVATE),
+    "system": (QueueKind.SYSTEM, QueueKind.CONNECTOR),
+    "outgoing": (QueueKind.OUTGOING,),
+    "all": tuple(QueueKind),
+}
+
+
+def queue_map(manager: QueueManager, queue: Queue) -> dict[str, Any]:
+    """What clients see of a queue (section 3.1 of the protocol)."""
+    result: dict[str, Any] = {
+        "name": queue.name,
+        "format_name": str(queue.format_name(manager.guid)),
+        "messages": queue.messages,
+        "bytes": queue.bytes,
+    }
+    if isinstance(queue, OutgoingQueue):
+        return result | {
+            "kind": "outgoing",
+            "state": queue.outgoing_state.name.lower(),
+            "next_hop": ", ".join(queue.next_hops),
+        }
+    properties = queue.properties
+    return result | {
+        "kind": "user" if queue.kind in _KINDS["user"] else "system",
+        "label": properties.label,
+        "transactional": properties.transactional,
+        "journal": properties.journaling,
+        "quota_kb": properties.quota_kb,
+        "journal_quota_kb": properties.journal_quota_kb,
+        "authenticated": properties.authenticated,
+        "base_priority": properties.base_priority,
+        "privacy_level": int(properties.privacy),
+        "guid": str(queue.guid),
+        "created": queue.created,
+        "modified": queue.modified,
+    }
+
+
+def _properties(given: dict[Any, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in _SETTABLE:
+            raise PropertyError(f"a queue has no property {name!r}")
+    return {_RENAMED.get(name, name): value for name, value in given.items()}
+
+
+def _ping(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    session.reply(request_id)
+
+
+def _stats(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    service = session.engine.service
+    counters = {f"app_{name}": value for name, value in service.counters.as_dict().items()}
+    session.reply(request_id, counters | dict(service.statistics()))
+
+
+def _create(session: Session, request_id: int, payload: memoryview) -> None:
+    name, properties = arguments(payload, _NAME, _PROPERTIES)
+    manager = session.manager
+    done = manager.create_queue(name, **_properties(properties))
+    session.when(request_id, done, lambda queue: queue_map(manager, queue))
+
+
+def _delete(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.when(request_id, session.manager.delete_queue(name))
+
+
+def _get(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.reply(request_id, queue_map(session.manager, session.manager.find(name)))
+
+
+def _set(session: Session, request_id: int, payload: memoryview) -> None:
+    name, properties = arguments(payload, _NAME, _PROPERTIES)
+    manager = session.manager
+    queue = manager.find(name)
+    done = manager.set_properties(queue, **_properties(properties))
+    session.when(request_id, done, lambda _: queue_map(manager, queue))
+
+
+def _list(session: Session, request_id: int, payload: memoryview) -> None:
+    (kind,) = arguments(payload, Field("kind", str, default="user"))
+    if kind not in _KINDS:
+        raise InvalidParameter(f"kind is one of {', '.join(_KINDS)}")
+    session.reply(request_id, _maps(session.manager, kind))
+
+
+def _maps(manager: QueueManager, kind: str) -> list[dict[str, Any]]:
+    return [queue_map(manager, queue) for queue in manager.queues() if queue.kind in _KINDS[kind]]
+
+
+def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:
+    queue = manager.find(name)
+    if not isinstance(queue, OutgoingQueue):
+        raise QueueNotFound(f"{name} is a queue of this computer, not an outgoing queue")
+    return queue
+
+
+def _list_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    session.reply(request_id, _maps(session.manager, "outgoing"))
+
+
+def _show_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.reply(request_id, queue_map(session.manager, _outgoing(session.manager, name)))
+
+
+def _pause_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.when(request_id, session.manager.pause(_outgoing(session.manager, name)))
+
+
+def _resume_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.when(request_id, session.manager.resume(_outgoing(session.manager, name)))
+
+
+def _purge_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    session.when(request_id, session.manager.purge(_outgoing(session.manager, name)), int)
+
+
+HANDLERS: dict[int, Handler] = {
+    Frame.PING: _ping,
+    Frame.STATS: _stats,
+    Frame.CREATE_QUEUE: _create,
+    Frame.DELETE_QUEUE: _delete,
+    Frame.GET_QUEUE: _get,
+    Frame.SET_QUEUE: _set,
+    Frame.LIST_QUEUES: _list,
+    Frame.LIST_OUTGOING: _list_outgoing,
+    Frame.SHOW_OUTGOING: _show_outgoing,
+    Frame.PAUSE_OUTGOING: _pause_outgoing,
+    Frame.RESUME_OUTGOING: _resume_outgoing,
+    Frame.PURGE_OUTGOING: _purge_outgoing,
+}

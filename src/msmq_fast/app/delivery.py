@@ -1,0 +1,139 @@
+"""Subscriptions: messages to the client as fast as its credit and its reading allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.appcodec import Encoder
+from msmq_fast._native.queue import Received
+from msmq_fast.app.wire import DELIVERY_TARGET, Frame
+from msmq_fast.packet.errors import InvalidParameter, MSMQError
+from msmq_fast.qm.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.app.engine import AppEngine
+    from msmq_fast.qm.handle import OpenQueue
+    from msmq_fast.qm.reading import Subscription
+
+AHEAD_MESSAGES = 1024  # granted to the queue at once
+AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the messages before
+
+
+class Delivery:
+    """One subscription of one connection.
+
+    The client's credit is passed on to the queue in portions, so that what is under way is bounded in bytes
+    too.
+    """
+
+    def __init__(
+        self,
+        engine: AppEngine,
+        number: int,
+        opened: OpenQueue,
+        handle: int,
+        credit: int,
+        *,
+        acknowledge: bool,
+    ) -> None:
+        self.number = number
+        self.handle = handle
+        self._engine = engine
+        self._opened = opened
+        self._acknowledge = acknowledge
+        self._encoder = Encoder()
+        self._credit = credit  # given by the client, not passed on yet
+        self._granted = 0  # passed on, not delivered yet
+        self._average = 1024.0  # bytes of a message
+        self._next_tag = 1
+        self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
+        self._subscription: Subscription | None = None
+        self._ended: Callable[[], object] = bool
+        self._closed = False
+
+    def open(self, ended: Callable[[], object]) -> None:
+        """Enter the queue's readers; `resume` begins to deliver, `ended` is called at the end.
+
+        Raises what the queue refuses a reader with.
+        """
+        self._subscription = self._opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+        self._subscription.on_end = self.end
+        self._ended = ended
+
+    def add_credit(self, count: int) -> None:
+        """The client takes `count` more messages. Raises InvalidParameter above the limit."""
+        if self._credit + self._granted + len(self._tags) + count > self._engine.service.limits.max_credit:
+            raise InvalidParameter("the credit passes max_credit")
+        self._credit += count
+        self.resume()
+
+    def resume(self) -> None:
+        """Pass on credit as far as the connection has room."""
+        if self._closed or self._subscription is None or not self._credit or self._engine.congested:
+            return
+        ahead = max(1, min(AHEAD_MESSAGES, int(AHEAD_BYTES / self._average)))
+        # Small refills cost a pass through the queue each, so they wait until half is used up.
+        if self._granted * 2 > ahead:
+            return
+        count = min(self._credit, ahead - self._granted)
+        self._credit -= count
+        self._granted += count
+        self._subscription.grant(count)
+
+    def acknowledge(self, first: int, last: int) -> Completion[int]:
+        """Remove the messages of these tags. Raises InvalidParameter if one is not outstanding."""
+        return self._outstanding().ack(self._take(first, last))
+
+    def release(self, first: int, last: int) -> None:
+        """Put the messages of these tags back. Raises InvalidParameter if one is not outstanding."""
+        self._outstanding().release(self._take(first, last))
+
+    def end(self, error: MSMQError | None = None) -> None:
+        """Deliver nothing more; what is not acknowledged goes back. The client is told."""
+        if self._closed:
+            return
+        self.close()
+        self._ended()
+        if error is None:
+            self._engine.reply(Frame.ENDED, self.number, [0, "MQ_OK", ""])
+        else:
+            self._engine.reply(Frame.ENDED, self.number, [error.code, error.name, error.detail])
+
+    def close(self) -> None:
+        """As `end`, without a word."""
+        self._closed = True
+        self._tags.clear()
+        if self._subscription is not None:
+            self._opened.unsubscribe(self._subscription)
+
+    def _outstanding(self) -> Subscription:
+        if self._subscription is None or not self._acknowledge:
+            raise InvalidParameter("nothing is acknowledged in this subscription")
+        return self._subscription
+
+    def _take(self, first: int, last: int) -> list[int]:
+        tags = self._tags
+        # Compared by numbers first, so that a huge range costs nothing.
+        if not 0 < first <= last < self._next_tag or last - first >= len(tags):
+            raise InvalidParameter(f"the tags {first} to {last} are not outstanding")
+        try:
+            keys = [tags[tag] for tag in range(first, last + 1)]
+        except KeyError as missing:
+            raise InvalidParameter(f"the tag {missing} is not outstanding") from None
+        for tag in range(first, last + 1):
+            del tags[tag]
+        return keys
+
+    def _deliver(self, messages: list[Received]) -> None:
+        first = self._next_tag
+        count = len(messages)
+        self._next_tag += count
+        self._granted -= count
+        if self._acknowledge:
+            self._tags.update(zip(range(first, first + count), [m.lookup_id for m in messages], strict=True))
+        buffers = self._encoder.delivery(self.number, first, messages, DELIVERY_TARGET)
+        self._average += (sum(map(len, buffers)) / count - self._average) / 4
+        self._engine.service.counters.delivered += count
+        self._engine.write(buffers)
+        self.resume()

@@ -1,0 +1,221 @@
+"""One connection of the application protocol, without IO: bytes in, buffers out, a wake-up when there are
+some.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from msmq_fast._native.appcodec import FrameFault
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.intake import Intake
+from msmq_fast.app.requests import Session
+from msmq_fast.app.service import Service
+from msmq_fast.app.wire import (
+    MAX_HELLO,
+    MAX_MESSAGE,
+    PROTOCOL_VERSION,
+    Frame,
+    WireError,
+    pack_frame,
+    unpack_payload,
+)
+from msmq_fast.packet.errors import AccessDenied, InvalidParameter, MSMQError
+
+log = logging.getLogger("msmq_fast.app")
+
+Output = bytes | memoryview
+
+
+class AppEngine:
+    """The server's side of one connection.
+
+    The adapter writes received bytes into `room()` and calls `received`; it calls `take_output` after
+    `wake`, closes the transport when `closing` is set and the output is written, and stops reading while
+    `reading` is false.
+    """
+
+    def __init__(self, service: Service, identity: Identity | None, wake: Callable[[], None]) -> None:
+        """`identity` is None where the token of the hello decides who the peer is."""
+        self.service = service
+        self.identity = identity
+        self.closing = False
+        self.lost = False
+        self._wake = wake
+        self._intake = Intake(MAX_HELLO)
+        self._session: Session | None = None
+        self._output: list[Output] = []
+        self._output_bytes = 0
+        self._write_paused = False
+        self._busy = False  # inside received(): the adapter takes the output when it returns
+        service.counters.connections += 1
+
+    # ---------------------------------------------------------------------------------------- for the adapter
+
+    def room(self) -> memoryview:
+        """Where to receive into."""
+        return self._intake.room()
+
+    def received(self, count: int) -> None:
+        """`count` bytes were received into `room()`."""
+        self._intake.advance(count)
+        self._advance()
+
+    @property
+    def reading(self) -> bool:
+        """False while the peer must wait: it does not read what it asked for, or it asks for too much at
+        once.
+        """
+        return not self.closing and not self._blocked()
+
+    def take_output(self) -> list[Output]:
+        """The buffers to be written, in order."""
+        output, self._output, self._output_bytes = self._output, [], 0
+        return output
+
+    def pause_writing(self) -> None:
+        """The transport holds more than it likes."""
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        """The transport takes more."""
+        self._write_paused = False
+        if self._session is not None:
+            self._session.writable()
+        self._advance()
+
+    def connection_lost(self) -> None:
+        """The transport is gone: what was not delivered goes back, waiting requests end."""
+        self.lost = self.closing = True
+        self._output.clear()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    # ---------------------------------------------------------------------------------------- for the session
+
+    @property
+    def congested(self) -> bool:
+        """True while nothing more should be delivered."""
+        return self._write_paused or self._output_bytes >= self.service.limits.output_high
+
+    def write(self, buffers: list[Output]) -> None:
+        """Hand whole frames to the transport."""
+        if self.closing:
+            return
+        if not self._output and not self._busy:
+            self._wake()
+        self._output += buffers
+        for buffer in buffers:
+            self._output_bytes += len(buffer)
+
+    def reply(self, kind: Frame, request_id: int, payload: Any) -> None:
+        """One frame that is not hot."""
+        self.write([pack_frame(kind, request_id, payload)])
+
+    def fail(self, request_id: int, error: MSMQError) -> None:
+        """Answer a request with an error."""
+        self.service.counters.errors += 1
+        self.reply(Frame.ERROR, request_id, [error.code, error.name, error.detail])
+
+    def break_off(self, request_id: int, error: MSMQError) -> None:
+        """Answer with an error and close: the peer broke the protocol or may not enter."""
+        if self.closing:
+            return
+        self.service.counters.broken += 1
+        log.warning("connection of %s closed: %s", self._peer(), error.detail)
+        self.fail(request_id, error)
+        self.closing = True
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        if not self._busy:
+            self._wake()
+
+    def unblocked(self) -> None:
+        """A request got its reply: reading may go on."""
+        if not self._busy and len(self._intake) and self.reading:
+            self._advance()
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _peer(self) -> str:
+        return self.identity.name if self.identity is not None else "an unknown user"
+
+    def _blocked(self) -> bool:
+        return self.congested or (self._session is not None and self._session.full)
+
+    def _advance(self) -> None:
+        """Take up the whole frames that are there, as long as the peer may go on."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while not self.closing and not self._blocked():
+                frame = self._intake.take()
+                if frame is None:
+                    break
+                self._frame(*frame)
+        except WireError as error:
+            self.break_off(0, InvalidParameter(str(error)))
+        finally:
+            self._busy = False
+        if self._output or self.closing:
+            self._wake()
+
+    def _frame(self, kind: int, request_id: int, payload: memoryview) -> None:
+        self.service.counters.frames += 1
+        if self._session is None:
+            self._hello(kind, request_id, payload)
+            return
+        try:
+            self._session.request(kind, request_id, payload)
+        except MSMQError as error:
+            # A request without a reply has nobody to tell: its subscription may just have ended.
+            if request_id:
+                self.fail(request_id, error)
+        except FrameFault as error:
+            self.fail(request_id, InvalidParameter(str(error)))
+        except WireError:
+            raise
+        except Exception:
+            log.exception("a request of type 0x%02X failed", kind)
+            self.fail(request_id, MSMQError("the request failed inside the server; its log says why"))
+
+    def _hello(self, kind: int, request_id: int, payload: memoryview) -> None:
+        if kind != Frame.HELLO:
+            self.break_off(request_id, InvalidParameter("the first frame of a connection must be HELLO"))
+            return
+        hello = unpack_payload(payload)
+        if not isinstance(hello, dict) or not isinstance(hello.get("version"), int) or hello["version"] < 1:
+            self.break_off(request_id, InvalidParameter("HELLO needs a map with version, a number from 1"))
+            return
+        if self.identity is None:
+            token = hello.get("token")
+            tokens = self.service.tokens
+            if isinstance(token, str) and tokens is not None:
+                self.identity = tokens.identify(token)
+            if self.identity is None:
+                self.break_off(request_id, AccessDenied("the token is missing or wrong"))
+                return
+        service, limits = self.service, self.service.limits
+        self._session = Session(self, self.identity)
+        self._intake.max_frame = limits.max_frame
+        self.reply(
+            Frame.REPLY,
+            request_id,
+            {
+                "version": min(PROTOCOL_VERSION, hello["version"]),
+                "server": service.software,
+                "name": service.manager.name,
+                "guid": service.manager.guid.bytes_le,
+                "max_frame": limits.max_frame,
+                "max_message": MAX_MESSAGE,
+                "max_batch": limits.max_batch,
+                "max_credit": limits.max_credit,
+                "max_pending": limits.max_pending,
+                "max_handles": limits.max_handles,
+            },
+        )

@@ -1,0 +1,88 @@
+"""The asyncio side of a connection of the application protocol: moves bytes, decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.engine import AppEngine
+from msmq_fast.app.service import Service
+
+WRITE_HIGH = 1_048_576  # bytes that the transport holds before it says stop
+
+
+class AppProtocol(asyncio.BufferedProtocol):
+    """One per connection. `identity` is None where the token of the hello decides."""
+
+    def __init__(self, service: Service, identity: Identity | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.engine = AppEngine(service, identity, self._wake)
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._scheduled = False
+        self._reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio: the connection stands."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """asyncio: where the kernel may write."""
+        return self.engine.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio: the kernel wrote."""
+        self.engine.received(nbytes)
+        if not self._reading or not self.engine.reading:
+            self._wake()
+
+    def eof_received(self) -> bool:
+        """asyncio: the peer is done; a half-open connection is of no use here."""
+        return False
+
+    def pause_writing(self) -> None:
+        """asyncio: stop writing."""
+        self.engine.pause_writing()
+        self._wake()
+
+    def resume_writing(self) -> None:
+        """asyncio: go on writing."""
+        self.engine.resume_writing()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: it is over."""
+        self._transport = None
+        self.engine.connection_lost()
+
+    def close(self) -> None:
+        """Close from our side, after what is written."""
+        if self._transport is not None:
+            self._flush()
+            if self._transport is not None:
+                self._transport.close()
+
+    def _wake(self) -> None:
+        # Once per tick, so that all that completes in a tick goes out in one write.
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        transport = self._transport
+        if transport is None:
+            return
+        output = self.engine.take_output()
+        if output:
+            transport.writelines(output)
+        if self.engine.closing:
+            transport.close()
+            return
+        if self.engine.reading != self._reading:
+            self._reading = not self._reading
+            if self._reading:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()

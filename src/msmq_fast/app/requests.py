@@ -1,0 +1,343 @@
+"""What the requests of one connection do: the dispatch table and its handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msmq_fast._native.appcodec import Encoder, FrameFault, send_head
+from msmq_fast._native.queue import Received
+from msmq_fast.app import administration
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.sending import SendResult, SendTarget
+from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, WireError
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    InvalidHandle,
+    InvalidParameter,
+    MSMQError,
+    UnsupportedAccessMode,
+)
+from msmq_fast.qm import access as qm_access
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.handle import Lookup as QmLookup
+from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.reading import ReadRequest
+
+if TYPE_CHECKING:
+    from msmq_fast.app.engine import AppEngine
+
+T = TypeVar("T")
+
+MAX_READS = 256  # waiting RECEIVE requests of one connection
+
+_U64 = 0xFFFF_FFFF_FFFF_FFFF
+_NAME = Field("name", str)
+_HANDLE = Field("handle", int)
+_SUBSCRIPTION = Field("subscription", int)
+_PEEK = Field("peek", bool, default=False)
+_FIRST = Field("first tag", int, maximum=_U64)
+_LAST = Field("last tag", int, maximum=_U64)
+_OPEN = (_NAME, Field("access", int), Field("share", int, maximum=1, default=0))
+_RECEIVE = (_HANDLE, Field("timeout", int, type(None)), _PEEK)
+_LOOKUP = (_HANDLE, Field("lookup id", int, maximum=_U64), Field("operation", int), _PEEK)
+_SUBSCRIBE = (_HANDLE, Field("credit", int), Field("acknowledge", bool))
+_WITHOUT_REPLY = frozenset((Frame.CREDIT, Frame.ACKNOWLEDGE))
+
+_READER = {
+    Access.RECEIVE: qm_access.Access.RECEIVE,
+    Access.RECEIVE | Access.PEEK: qm_access.Access.RECEIVE,
+    Access.PEEK: qm_access.Access.PEEK,
+}
+
+
+_SEEK = {
+    Lookup.CURRENT: QmLookup.CURRENT,
+    Lookup.NEXT: QmLookup.NEXT,
+    Lookup.PREV: QmLookup.PREVIOUS,
+    Lookup.FIRST: QmLookup.FIRST,
+    Lookup.LAST: QmLookup.LAST,
+}
+
+
+@dataclass(slots=True)
+class Handle:
+    """A queue that a connection has open, in one or both directions."""
+
+    number: int
+    sending: SendTarget | None = None
+    reading: OpenQueue | None = None
+    reads: dict[int, ReadRequest] = field(default_factory=dict)  # by request id
+
+    def reader(self) -> OpenQueue:
+        """The reading side. Raises UnsupportedAccessMode if it was not opened for that."""
+        if self.reading is None:
+            raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
+        return self.reading
+
+    def close(self) -> None:
+        """Close both sides; waiting reads end with OPERATION_CANCELLED."""
+        if self.reading is not None:
+            self.reading.close()
+        if self.sending is not None:
+            self.sending.close()
+
+
+class Session:
+    """The state of one connection behind its hello."""
+
+    def __init__(self, engine: AppEngine, identity: Identity) -> None:
+        self.engine = engine
+        self.identity = identity
+        self.manager = engine.service.manager
+        self._handles: dict[int, Handle] = {}
+        self._last_handle = 0
+        self._pending: set[int] = set()  # ids of requests without a reply
+        self._reads: dict[int, Handle] = {}  # of them, the RECEIVE requests
+        self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
+        self._encoder = Encoder()
+        self._closed = False
+
+    @property
+    def full(self) -> bool:
+        """As many requests under way as a connection may have; reads, which may wait for ever, do not
+        count.
+        """
+        return len(self._pending) - len(self._reads) >= self.engine.service.limits.max_pending
+
+    def request(self, kind: int, request_id: int, payload: memoryview) -> None:
+        """Take up one request.
+
+        Raises MSMQError or FrameFault where it fails at once, WireError for a bad id.
+        """
+        if request_id in self._pending or request_id in self._deliveries:
+            raise WireError(f"request id {request_id} is in use")
+        if request_id == 0 and kind not in _WITHOUT_REPLY:
+            raise WireError("request id 0 is for requests without a reply")
+        if kind == Frame.SEND:
+            self._send(request_id, payload)
+            return
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            raise InvalidParameter(f"there is no request of type 0x{kind:02X}")
+        handler(self, request_id, payload)
+
+    def writable(self) -> None:
+        """The client reads again."""
+        for delivery in list(self._deliveries.values()):
+            delivery.resume()
+
+    def close(self) -> None:
+        """The connection ended: everything that belongs to it is given back."""
+        self._closed = True
+        for delivery in self._deliveries.values():
+            delivery.close()
+        self._deliveries.clear()
+        for handle in self._handles.values():
+            handle.close()
+        self._handles.clear()
+
+    # ---------------------------------------------------------------------------------------- replies
+
+    def reply(self, request_id: int, value: Any = None) -> None:
+        """REPLY with `value`, unless no reply is wanted."""
+        if request_id:
+            self.engine.reply(Frame.REPLY, request_id, value)
+
+    def when(
+        self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
+    ) -> None:
+        """REPLY with `answer(value)` when the operation is done, ERROR if it fails."""
+        self._pending.add(request_id)
+        completion.add_done_callback(lambda done: self._done(request_id, done, answer))
+
+    def _done(self, request_id: int, completion: Completion[T], answer: Callable[[T], Any]) -> None:
+        self._pending.discard(request_id)
+        if self._closed:
+            return
+        try:
+            value = completion.result()
+        except MSMQError as error:
+            self.engine.fail(request_id, error)
+        else:
+            self.reply(request_id, answer(value))
+        self.engine.unblocked()
+
+    # ---------------------------------------------------------------------------------------- queues
+
+    def open(self, request_id: int, payload: memoryview) -> None:
+        name, access, share = arguments(payload, *_OPEN)
+        if len(self._handles) >= self.engine.service.limits.max_handles:
+            raise InsufficientResources("this connection has max_handles queues open")
+        reading = _READER.get(access & ~Access.SEND)
+        if access & ~(Access.RECEIVE | Access.SEND | Access.PEEK) or not access:
+            raise UnsupportedAccessMode("access is a sum of 1 receive, 2 send and 0x20 peek")
+        handle = Handle(self._last_handle + 1)
+        try:
+            if access & Access.SEND:
+                alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
+                handle.sending = SendTarget(self.manager, name, alone)
+            if reading is not None:
+                handle.reading = self.manager.open(name, reading, qm_access.Share(share))
+        except MSMQError:
+            handle.close()
+            raise
+        self._last_handle += 1
+        self._handles[handle.number] = handle
+        self.reply(request_id, [handle.number])
+
+    def close_queue(self, request_id: int, payload: memoryview) -> None:
+        (number,) = arguments(payload, _HANDLE)
+        handle = self._handle(number)
+        for delivery in [d for d in self._deliveries.values() if d.handle == number]:
+            self._end(delivery)
+        del self._handles[number]
+        handle.close()
+        self.reply(request_id)
+
+    def purge(self, request_id: int, payload: memoryview) -> None:
+        (number,) = arguments(payload, _HANDLE)
+        self.when(request_id, self._handle(number).reader().purge(), int)
+
+    # ---------------------------------------------------------------------------------------- sending
+
+    def _send(self, request_id: int, payload: memoryview) -> None:
+        number, flags, count = send_head(payload)
+        if not 0 < count <= self.engine.service.limits.max_batch:
+            raise FrameFault("a SEND carries from 1 to max_batch messages")
+        target = self._handle(number).sending
+        if target is None:
+            raise UnsupportedAccessMode("the queue is not open for sending")
+        self._pending.add(request_id)
+        try:
+            target.send(payload, count, lambda result: self._sent(request_id, flags, result))
+        except BaseException:
+            self._pending.discard(request_id)
+            raise
+
+    def _sent(self, request_id: int, flags: int, result: SendResult) -> None:
+        self._pending.discard(request_id)
+        if self._closed:
+            return
+        counters = self.engine.service.counters
+        counters.sent += result.count
+        counters.refused += len(result.refusals)
+        self.engine.write(result.frames(request_id, flags))
+        self.engine.unblocked()
+
+    # ---------------------------------------------------------------------------------------- receiving
+
+    def receive(self, request_id: int, payload: memoryview) -> None:
+        number, timeout, peek = arguments(payload, *_RECEIVE)
+        handle = self._handle(number)
+        if len(self._reads) >= MAX_READS:
+            raise InsufficientResources(f"{MAX_READS} RECEIVE requests wait on this connection")
+        read = handle.reader().receive(None if timeout == INFINITE else timeout, peek=peek)
+        self._pending.add(request_id)
+        self._reads[request_id] = handle
+        handle.reads[request_id] = read
+        read.completion.add_done_callback(lambda done: self._read(request_id, done))
+
+    def _read(self, request_id: int, completion: Completion[Received]) -> None:
+        handle = self._reads.pop(request_id)
+        del handle.reads[request_id]
+        self._message(request_id, completion)
+
+    def lookup(self, request_id: int, payload: memoryview) -> None:
+        number, lookup_id, operation, peek = arguments(payload, *_LOOKUP)
+        seek = _SEEK.get(operation)
+        if seek is None:
+            raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
+        done = self._handle(number).reader().lookup(lookup_id, seek, peek=peek)
+        self._pending.add(request_id)
+        done.add_done_callback(lambda completion: self._message(request_id, completion))
+
+    def _message(self, request_id: int, completion: Completion[Received]) -> None:
+        self._pending.discard(request_id)
+        if self._closed:
+            return
+        try:
+            message = completion.result()
+        except MSMQError as error:
+            self.engine.fail(request_id, error)
+        else:
+            self.engine.service.counters.delivered += 1
+            self.engine.write(self._encoder.message(request_id, message))
+        self.engine.unblocked()
+
+    def cancel(self, request_id: int, payload: memoryview) -> None:
+        (target,) = arguments(payload, Field("request id", int))
+        handle = self._reads.get(target)
+        self.reply(request_id, handle.reads[target].cancel() if handle is not None else False)
+
+    # ---------------------------------------------------------------------------------------- subscriptions
+
+    def subscribe(self, request_id: int, payload: memoryview) -> None:
+        number, credit, acknowledge = arguments(payload, *_SUBSCRIBE)
+        if credit > self.engine.service.limits.max_credit:
+            raise InvalidParameter("the credit passes max_credit")
+        opened = self._handle(number).reader()
+        delivery = Delivery(self.engine, request_id, opened, number, credit, acknowledge=acknowledge)
+        delivery.open(lambda: self._deliveries.pop(request_id, None))
+        self._deliveries[request_id] = delivery
+        self.reply(request_id)
+        delivery.resume()
+
+    def credit(self, request_id: int, payload: memoryview) -> None:
+        number, count = arguments(payload, _SUBSCRIPTION, Field("credit", int))
+        self._delivery(number).add_credit(count)
+        self.reply(request_id)
+
+    def acknowledge(self, request_id: int, payload: memoryview) -> None:
+        number, first, last = arguments(payload, _SUBSCRIPTION, _FIRST, _LAST)
+        done = self._delivery(number).acknowledge(first, last)
+        if request_id:
+            self.when(request_id, done)
+
+    def release(self, request_id: int, payload: memoryview) -> None:
+        number, first, last = arguments(payload, _SUBSCRIPTION, _FIRST, _LAST)
+        self._delivery(number).release(first, last)
+        self.reply(request_id)
+
+    def unsubscribe(self, request_id: int, payload: memoryview) -> None:
+        (number,) = arguments(payload, _SUBSCRIPTION)
+        self._end(self._delivery(number))
+        self.reply(request_id)
+
+    def _end(self, delivery: Delivery) -> None:
+        delivery.end()
+
+    # ---------------------------------------------------------------------------------------- look-ups
+
+    def _handle(self, number: int) -> Handle:
+        handle = self._handles.get(number)
+        if handle is None:
+            raise InvalidHandle(f"no queue is open as handle {number}")
+        return handle
+
+    def _delivery(self, number: int) -> Delivery:
+        delivery = self._deliveries.get(number)
+        if delivery is None:
+            raise InvalidHandle(f"there is no subscription {number}")
+        return delivery
+
+
+Handler = Callable[[Session, int, memoryview], None]
+
+_HANDLERS: dict[int, Handler] = {
+    Frame.OPEN: Session.open,
+    Frame.CLOSE: Session.close_queue,
+    Frame.PURGE: Session.purge,
+    Frame.RECEIVE: Session.receive,
+    Frame.LOOKUP: Session.lookup,
+    Frame.CANCEL: Session.cancel,
+    Frame.SUBSCRIBE: Session.subscribe,
+    Frame.CREDIT: Session.credit,
+    Frame.ACKNOWLEDGE: Session.acknowledge,
+    Frame.RELEASE: Session.release,
+    Frame.UNSUBSCRIBE: Session.unsubscribe,
+    **administration.HANDLERS,
+}

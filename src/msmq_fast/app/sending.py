@@ -1,0 +1,118 @@
+"""SEND frames: messages to packets, packets to the queue, one answer for each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast.app.names import ReplyNames
+from msmq_fast.app.wire import Frame, SendFlag, pack_frame
+from msmq_fast.packet.errors import MSMQError, TransactionUsage
+from msmq_fast.packet.fields import destination_field, manager_of
+from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.handle import refusal
+from msmq_fast.qm.queue import QueueKind
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
+
+_TEXT = {
+    0xC00E0018: "a property of the message has a value out of its range",
+    0xC00E001E: "the response or admin queue is no format name",
+    0xC00E0027: "the message does not fit: packets have 4 MiB at most, and the queue may be full",
+    0xC00E003F: "an acknowledgment is asked for, but no admin queue is given",
+    0xC00E005D: "the label has more than 249 characters",
+}
+
+
+class SendResult:
+    """What became of the messages of one SEND frame: for each its ordinal, or 0 and an entry in `refusals`."""
+
+    __slots__ = ("count", "ordinals", "refusals")
+
+    def __init__(self, ordinals: list[int], refusals: dict[int, int]) -> None:
+        """`refusals` maps indices to HRESULTs."""
+        self.ordinals = ordinals
+        self.refusals = refusals
+        self.count = len(ordinals) - len(refusals)
+
+    def frames(self, request_id: int, flags: int) -> list[bytes | memoryview]:
+        """The SENT frame, with the SENT_ONE frames before it that the flags ask for."""
+        frames: list[bytes | memoryview] = []
+        if flags & SendFlag.EACH:
+            frames = [
+                pack_frame(Frame.SENT_ONE, request_id, [index, self.refusals.get(index, 0), ordinal])
+                for index, ordinal in enumerate(self.ordinals)
+            ]
+        refusals = [
+            [index, code, HRESULTS.get(code, f"0x{code:08X}"), _TEXT.get(code, "")]
+            for index, code in sorted(self.refusals.items())
+        ]
+        answer: list[Any] = [self.count, refusals]
+        if flags & SendFlag.IDS:
+            answer.append(self.ordinals)
+        frames.append(pack_frame(Frame.SENT, request_id, answer))
+        return frames
+
+
+class SendTarget:
+    """A queue that is open for sending: builds packets for it and hands them over."""
+
+    def __init__(self, manager: QueueManager, name: str, share: Share) -> None:
+        """Raises what the queue manager refuses to open it with."""
+        self._manager = manager
+        self._opened = opened = manager.open(name, Access.SEND, share)
+        field = destination_field(opened.format_name)
+        address = manager_of(opened.format_name)
+        self._builder = PacketBuilder(
+            manager.guid.bytes_le,
+            address.bytes_le,
+            field.kind,
+            field.wire,
+            ReplyNames(manager.name, manager.guid, address),
+        )
+
+    def close(self) -> None:
+        """Close the queue; what was sent is answered all the same."""
+        self._opened.close()
+
+    def send(self, payload: memoryview, count: int, done: Callable[[SendResult], None]) -> None:
+        """Send the messages of a SEND payload; `done` is called once, when the last of them is kept.
+
+        Raises FrameFault, and MSMQError when none of them can be sent.
+        """
+        manager = self._manager
+        queue = self._opened.queue
+        if queue.transactional and queue.kind is not QueueKind.OUTGOING:
+            raise TransactionUsage("a transactional queue takes messages of a transaction only")
+        built = self._builder.packets(payload, manager.message_ordinals.take(count), manager.ledger.now_s)
+        packets: list[bytes] = []
+        places: list[int] = []
+        refusals: dict[int, int] = {}
+        ordinals = [0] * count
+        for index, item in enumerate(built):
+            if isinstance(item, int):
+                refusals[index] = item
+            else:
+                packets.append(item)
+                places.append(index)
+
+        def kept(completion: Completion[tuple[list[int], list[int]]]) -> None:
+            failure = completion.exception()
+            if failure is None:
+                for index, packet, result in zip(places, packets, completion.result()[0], strict=True):
+                    if result in _TAKEN:
+                        ordinals[index] = int.from_bytes(packet[56:60], "little")
+                    else:
+                        refusals[index] = refusal(result).code
+            else:
+                code = failure.code if isinstance(failure, MSMQError) else MSMQError.default_code
+                refusals.update(dict.fromkeys(places, code))
+            done(SendResult(ordinals, refusals))
+
+        self._opened.send_packets(packets).add_done_callback(kept)

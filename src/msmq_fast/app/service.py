@@ -1,0 +1,54 @@
+"""What all connections of the application protocol share: the queue manager, the limits, the users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.app import wire
+from msmq_fast.app.auth import TokenTable
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one connection; the hello tells the client the first five."""
+
+    max_frame: int = wire.MAX_FRAME
+    max_batch: int = wire.MAX_BATCH
+    max_credit: int = wire.MAX_CREDIT
+    max_pending: int = wire.MAX_PENDING
+    max_handles: int = wire.MAX_HANDLES
+    output_high: int = 4_194_304  # bytes waiting for the transport at which deliveries and requests stop
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the application protocol did since the start, over all connections."""
+
+    connections: int = 0
+    frames: int = 0
+    sent: int = 0
+    delivered: int = 0
+    refused: int = 0  # messages
+    errors: int = 0  # requests answered with ERROR
+    broken: int = 0  # connections closed because the peer broke the framing
+
+    def as_dict(self) -> dict[str, int]:
+        """By name, for STATS and the metrics."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class Service:
+    """One application service over one queue manager."""
+
+    manager: QueueManager
+    software: str
+    tokens: TokenTable | None = None  # None: connections bring their identity (Unix socket)
+    statistics: Callable[[], Mapping[str, Any]] = dict  # added to the reply to STATS
+    limits: Limits = field(default_factory=Limits)
+    counters: Counters = field(default_factory=Counters)
