@@ -130,7 +130,10 @@ def check_apart(directory: Path, ledger: Ledger) -> bool:
 
 
 def check_store(directory: Path, ledger: Ledger) -> None:
-    """Asserts that a store holds all that the ledger says, and no half units."""
+    """Asserts that a store holds just what the ledger says, and no half units.
+
+    Afterwards the ledger says whether the commit that was under way was kept.
+    """
     tables = LmdbTables(directory, map_size=1 << 30)
     try:
         found: dict[int, int] = {}
@@ -153,5 +156,8 @@ def check_store(directory: Path, ledger: Ledger) -> None:
             assert events[0].number == number, "a hole in the feed"
             number = events[-1].number + 1
         assert number - 1 == (ledger.planned_events if whole else ledger.events)
+        if whole:
+            ledger.present, ledger.events = found, number - 1
+        ledger.planned = None
     finally:
         tables.close()
