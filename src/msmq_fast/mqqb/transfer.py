@@ -106,6 +106,7 @@ class Link:
     addresses: list[str] = field(default_factory=list)
     attempt: int = 0
     pinged: bool = False
+    retry: bool = False
     session: Session | None = None
     deadline: float | None = None
 
@@ -217,10 +218,9 @@ class Transfer:
 
     # ----------------------------------------------------------------------------------------- connecting
 
-    def _begin(self, link: Link, now: float) -> None:
+    def _begin(self, link: Link, now: float, *, retry: bool = False) -> None:
         """From the start: a session that serves already, a literal address, or the resolver."""
-        link.attempt, link.pinged, link.deadline = 0, False, None
-        link.addresses = []
+        link.attempt, link.addresses, link.deadline, link.retry = 0, [], None, retry
         for session in self._node.peers:
             if self._serves(session, link):
                 self._attach(link, session, now)
@@ -254,12 +254,12 @@ class Transfer:
             if self._serves(session, link):
                 self._attach(link, session, now)
                 return
-        self._dial(link, now, first=True)
+        self._dial(link, now)
 
-    def _dial(self, link: Link, now: float, *, first: bool) -> None:
+    def _dial(self, link: Link, now: float) -> None:
         link.deadline = None
         self._tell(link, Progress.IN_PROCESS, link.address, "")
-        link.pinged = self._ping and first
+        link.pinged = self._ping and not link.retry  # an attempt of the retry timer does not ping (AMB-71)
         if link.pinged:
             link.state = LinkState.PINGING
             self._on_effect(Ping(link.number, link.address), now)
@@ -335,10 +335,10 @@ class Transfer:
             if not link.backlog:
                 self._rest(link)
             elif link.attempt + 1 < len(link.addresses):
-                link.attempt += 1
-                self._dial(link, now, first=False)
+                link.attempt, link.retry = link.attempt + 1, True
+                self._dial(link, now)
             else:
-                self._begin(link, now)
+                self._begin(link, now, retry=True)
 
 
 def _is_literal(host: str) -> bool:

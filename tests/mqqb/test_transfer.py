@@ -1,0 +1,387 @@
+"""Resolve, connect, retry, idle close, sharing of sessions, pings, limits, cloned identities: with a virtual clock."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from msmq_fast.mqqb.endpoint import Endpoint, SendPing
+from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.limits import Limits
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.switches import Switches
+from msmq_fast.mqqb.transfer import Connect, LinkState, Progress, Resolve, Target
+from tests.mqqb import wire
+from tests.mqqb.hosts import OWN, Host, Source, sent
+
+OTHER = UUID("11111111-2222-3333-4444-555555555555")
+
+
+class Outgoing(Source):
+    """An outgoing queue with a target that remembers what it was told."""
+
+    def __init__(self, host: Host, target: Target, packets: list[bytes]) -> None:
+        super().__init__(host.core(outgoing=True), direct=target.guid == NULL_GUID)
+        self.target = target
+        self.told: list[tuple[Progress, str]] = []
+        host.put(self, packets)
+
+    def progress(self, progress: Progress, address: str, detail: str) -> None:
+        self.told.append((progress, address))
+
+
+class Bench:
+    """An endpoint whose effects are collected."""
+
+    def __init__(self, *, ping_first: bool = False, **node: object) -> None:
+        self.host = Host(**node)  # type: ignore[arg-type]
+        self.effects: list[object] = []
+        self.ended: list[tuple[str, CloseReason | None]] = []
+        self.endpoint = Endpoint(
+            self.host.node,
+            self.effects.append,
+            0.0,
+            ping_first=ping_first,
+            on_close=lambda s: self.ended.append((s.peer_address, s.reason)),
+        )
+        self.transfer = self.endpoint.transfer
+
+    def queue(
+        self, host: str, numbers: range = range(1, 2), guid: UUID = NULL_GUID, **fields: object
+    ) -> Outgoing:
+        packets = [wire.message(n, source=OWN, **fields) for n in numbers]  # type: ignore[arg-type]
+        return Outgoing(self.host, Target(host, guid), packets)
+
+    def take(self) -> list[object]:
+        effects = list(self.effects)
+        self.effects.clear()
+        return effects
+
+    def connect(self, now: float, peer: UUID = wire.PEER) -> Session:
+        """Let the pending Connect succeed and the peer shake hands."""
+        (effect,) = self.take()
+        assert isinstance(effect, Connect)
+        session = self.endpoint.connected(effect.link, now)
+        assert session is not None
+        (request,) = sent(session)
+        stamp = struct.unpack_from("<I", request, 52)[0]
+        session.receive(
+            wire.establish(client=OWN, server=peer, stamp=stamp) + wire.parameters(500, 20_000), now
+        )
+        assert session.state is State.OPEN
+        return session
+
+    def accepted(self, address: str, now: float, peer: UUID = wire.PEER) -> Session:
+        session = self.endpoint.accept(address, now)
+        session.receive(wire.establish(client=peer) + wire.parameters(500, 20_000), now)
+        return session
+
+
+def ordinals(session: Session) -> list[int]:
+    return [wire.ordinal(p) for p in sent(session) if wire.kind(p) == "MSG"]
+
+
+@pytest.mark.rule("QB-164", "QB-192", "QB-322", "QB-363", "QB-376")
+def test_a_message_for_an_address_dials_and_flows_when_the_session_opens() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7", range(1, 4))
+    bench.transfer.submit(queue, 10.0)
+    bench.transfer.submit(queue, 10.0)
+    assert bench.effects == [Connect(1, "10.0.0.7")]
+    session = bench.connect(11.0)
+    assert ordinals(session) == [1, 2, 3]
+    assert queue.told == [(Progress.IN_PROCESS, "10.0.0.7"), (Progress.ESTABLISHED, "10.0.0.7")]
+
+
+@pytest.mark.rule("QB-165", "QB-169", "QB-170", "QB-171", "QB-305", "QB-306")
+def test_names_are_resolved_and_their_addresses_tried_in_turn() -> None:
+    bench = Bench()
+    queue = bench.queue("server")
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == [Resolve(1, "server")]
+    bench.transfer.resolved(1, ["10.0.0.1", "10.0.0.2"], 10.5)
+    assert bench.take() == [Connect(1, "10.0.0.1")]
+    bench.transfer.failed(1, "refused", 11.0)
+    assert bench.take() == []
+    bench.endpoint.handle_deadline(15.9)
+    assert bench.take() == []
+    bench.endpoint.handle_deadline(16.0)
+    assert bench.take() == [Connect(1, "10.0.0.2")]
+    bench.transfer.failed(1, "refused", 17.0)
+    bench.endpoint.handle_deadline(22.0)
+    assert bench.take() == [Resolve(1, "server")]  # behind the last address the name is asked for again
+    bench.transfer.resolved(1, ["10.0.0.3"], 22.0)
+    session = bench.connect(23.0)
+    assert ordinals(session) == [1]
+    assert [told for told, _ in queue.told].count(Progress.CONNECT_FAILURE) == 2
+
+
+@pytest.mark.rule("QB-165", "QB-167")
+def test_a_name_that_is_not_resolved_is_retried() -> None:
+    bench = Bench()
+    queue = bench.queue("nowhere")
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    bench.transfer.failed(1, "unknown", 10.0)
+    assert queue.told[-1] == (Progress.DNS_FAILURE, "")
+    assert bench.endpoint.next_deadline == 15.0
+    bench.endpoint.handle_deadline(15.0)
+    assert bench.take() == [Resolve(1, "nowhere")]
+
+
+@pytest.mark.rule("QB-296", "QB-298", "QB-362")
+def test_a_session_that_breaks_is_dialled_again_after_five_seconds_and_resends() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7", range(1, 4), recoverable=True)
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    assert ordinals(session) == [1, 2, 3]
+    session.receive(wire.session_ack(ack=3, base_ack=1, flags=1), 10.5)
+    session.close(CloseReason.DISCONNECTED, 11.0)
+    bench.host.commit()
+    assert queue.told[-1] == (Progress.DISCONNECTED, "10.0.0.7")
+    bench.endpoint.handle_deadline(15.9)
+    assert bench.take() == []
+    bench.endpoint.handle_deadline(16.0)
+    assert ordinals(bench.connect(16.0)) == [2, 3]
+
+
+@pytest.mark.rule("QB-183")
+def test_a_refused_session_is_retried_after_five_seconds() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    session = bench.endpoint.connected(1, 10.0)
+    assert session is not None
+    session.receive(wire.establish(client=OWN, server=wire.PEER, refused=True), 10.0)
+    assert queue.told[-1] == (Progress.REFUSED, "10.0.0.7")
+    assert bench.endpoint.node.counts.closed[CloseReason.REFUSED] == 1
+    bench.endpoint.handle_deadline(15.0)
+    assert bench.take() == [Connect(1, "10.0.0.7")]
+
+
+@pytest.mark.rule("QB-303", "QB-376")
+def test_an_idle_session_ends_and_a_new_message_dials_at_once() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    sent(session)
+    session.receive(wire.session_ack(ack=1), 10.5)
+    session.handle_deadline(310.0)
+    session.handle_deadline(610.0)
+    assert session.reason is CloseReason.IDLE
+    bench.endpoint.handle_deadline(700.0)
+    assert bench.take() == []
+    bench.host.put(queue, [wire.message(2, source=OWN)])
+    bench.transfer.submit(queue, 701.0)
+    assert ordinals(bench.connect(701.0)) == [2]
+
+
+@pytest.mark.rule("QB-008", "QB-127")
+def test_several_queues_share_one_session_and_a_later_one_joins_it() -> None:
+    bench = Bench()
+    one, two = bench.queue("10.0.0.7", range(1, 3)), bench.queue("10.0.0.7", range(11, 13))
+    bench.transfer.submit(one, 10.0)
+    bench.transfer.submit(two, 10.0)
+    session = bench.connect(10.0)
+    assert sorted(ordinals(session)) == [1, 2, 11, 12]
+    three = bench.queue("10.0.0.7", range(21, 23))
+    bench.transfer.submit(three, 20.0)
+    assert bench.take() == []
+    assert ordinals(session) == [21, 22]
+    bench.transfer.submit(bench.queue("other-name", range(31, 32)), 20.0)
+    bench.take()
+    bench.transfer.resolved(2, ["10.0.0.7"], 20.0)
+    assert bench.take() == []  # another name for the same address
+    assert ordinals(session) == [31]
+
+
+@pytest.mark.rule("QB-008", "QB-127")
+def test_an_accepted_session_is_used_instead_of_dialling() -> None:
+    bench = Bench()
+    session = bench.accepted("10.0.0.7", 5.0)
+    sent(session)
+    by_address, by_guid = bench.queue("10.0.0.7", range(1, 2)), bench.queue("", range(2, 3), guid=wire.PEER)
+    bench.transfer.submit(by_address, 10.0)
+    bench.transfer.submit(by_guid, 10.0)
+    assert bench.take() == []
+    assert ordinals(session) == [1, 2]
+    strict = Bench(switches=Switches(amb18_reuse_accepted=False))
+    strict.accepted("10.0.0.7", 5.0)
+    strict.transfer.submit(strict.queue("10.0.0.7"), 10.0)
+    assert strict.take() == [Connect(1, "10.0.0.7")]
+
+
+@pytest.mark.rule("QB-127")
+def test_a_queue_that_waits_to_reconnect_takes_the_session_that_its_peer_opens() -> None:
+    bench = Bench()
+    queue = bench.queue("", guid=wire.PEER)
+    bench.transfer.submit(queue, 10.0)
+    assert queue.told[-1] == (Progress.ROUTE_FAILURE, "")
+    session = bench.accepted("10.0.0.7", 12.0)
+    assert ordinals(session) == [1]
+    session.close(CloseReason.DISCONNECTED, 13.0)
+    assert bench.transfer.links[0].state is LinkState.WAITING
+
+
+def test_a_withdrawn_queue_sends_nothing_more() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7", range(1, 3))
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    sent(session)
+    bench.transfer.withdraw(queue)
+    bench.host.put(queue, [wire.message(3, source=OWN)])
+    session.pump(11.0)
+    assert ordinals(session) == []
+
+
+@pytest.mark.rule("QB-153", "QB-295")
+def test_stop_closes_every_session_without_a_word() -> None:
+    bench = Bench()
+    session = bench.accepted("10.0.0.7", 5.0)
+    sent(session)
+    bench.endpoint.stop(6.0)
+    assert session.reason is CloseReason.STOPPED
+    assert sent(session) == []
+    assert bench.ended == [("10.0.0.7", CloseReason.STOPPED)]
+    assert bench.endpoint.sessions == set()
+
+
+# ------------------------------------------------------------------------------------------------ ping
+
+
+def ping(flags: int, cookie: int, guid: UUID = wire.PEER, signature: int = 0x5548) -> bytes:
+    return struct.pack("<HHI", flags, signature, cookie) + guid.bytes_le
+
+
+@pytest.mark.rule("QB-063", "QB-064", "QB-066", "QB-067", "QB-068", "QB-069", "QB-370")
+def test_ping_requests_are_answered() -> None:
+    bench = Bench(limits=Limits(sessions=1))
+    assert bench.endpoint.answer_ping(ping(0x7D01, 4), "10.0.0.1") == ping(0x0001, 4, OWN)
+    assert bench.endpoint.answer_ping(ping(0x0000, 0xFFFFFFFF), "10.0.0.1") == ping(0x0000, 0xFFFFFFFF, OWN)
+    assert bench.endpoint.answer_ping(ping(0, 4, signature=0x4855), "10.0.0.1") is None
+    assert bench.endpoint.answer_ping(ping(0, 4)[:23], "10.0.0.1") is None
+    bench.accepted("10.0.0.7", 5.0)
+    assert bench.endpoint.answer_ping(ping(0x0001, 4), "10.0.0.1") == ping(0x0003, 4, OWN)
+
+
+@pytest.mark.rule("QB-012", "QB-062", "QB-065", "QB-082", "QB-172", "QB-173", "QB-368", "QB-369", "QB-371")
+def test_an_answered_ping_comes_before_the_connection() -> None:
+    bench = Bench(ping_first=True)
+    bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)
+    assert bench.take() == [SendPing("10.0.0.7", ping(0, 1, OWN))]
+    for wrong in (ping(0, 2), ping(0, 1, signature=1), ping(0, 1)[:20]):
+        bench.endpoint.ping_answered(wrong, 10.1)
+    assert bench.take() == []
+    bench.endpoint.ping_answered(ping(0, 1), 10.2)
+    assert bench.effects == [Connect(1, "10.0.0.7")]
+    session = bench.endpoint.connected(1, 10.3)
+    assert session is not None
+    assert sent(session) == [wire.establish(client=OWN, server=NULL_GUID, stamp=10_300, system=0x210)]
+
+
+@pytest.mark.rule("QB-174", "QB-317", "QB-371")
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_failed_ping_waits_and_the_retry_does_not_ping(refused: bool) -> None:
+    bench = Bench(ping_first=True)
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    if refused:
+        bench.endpoint.ping_answered(ping(2, 1), 11.0)
+    else:
+        bench.endpoint.handle_deadline(10.9)
+        assert queue.told[-1][0] is Progress.IN_PROCESS
+        bench.endpoint.handle_deadline(11.0)
+    assert queue.told[-1] == (Progress.PING_FAILURE, "10.0.0.7")
+    bench.endpoint.ping_answered(ping(0, 1), 11.5)  # too late
+    assert bench.take() == []
+    bench.endpoint.handle_deadline(16.0)
+    assert bench.take() == [Connect(1, "10.0.0.7")]
+
+
+# ----------------------------------------------------------------------------------- limits and identity
+
+
+@pytest.mark.rule("QB-022", "QB-180")
+def test_limits_refuse_with_an_answer_and_are_counted() -> None:
+    bench = Bench(limits=Limits(sessions=2, sessions_per_address=1))
+    first = bench.accepted("10.0.0.1", 1.0)
+    second = bench.accepted("10.0.0.1", 1.0)
+    assert second.reason is CloseReason.ADDRESS_LIMIT
+    assert sent(second) == [wire.establish(server=OWN, refused=True)]
+    bench.accepted("10.0.0.2", 1.0, OTHER)
+    third = bench.accepted("10.0.0.3", 1.0, UUID(int=5))
+    assert third.reason is CloseReason.SESSION_LIMIT
+    first.close(CloseReason.DISCONNECTED, 2.0)
+    assert bench.accepted("10.0.0.1", 2.0).state is State.OPEN
+    counts = bench.endpoint.node.counts.closed
+    assert (counts[CloseReason.ADDRESS_LIMIT], counts[CloseReason.SESSION_LIMIT]) == (1, 1)
+
+
+def test_our_own_identity_is_refused_in_both_roles() -> None:
+    bench = Bench()
+    session = bench.accepted("10.0.0.1", 1.0, OWN)
+    assert sent(session)[0] == wire.establish(client=OWN, server=OWN, refused=True)
+    assert session.reason is CloseReason.OWN_GUID
+    bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)
+    bench.take()
+    dialled = bench.endpoint.connected(1, 10.0)
+    assert dialled is not None
+    dialled.receive(wire.establish(client=OWN, server=OWN), 10.0)
+    assert dialled.reason is CloseReason.OWN_GUID
+
+
+def test_one_identity_at_two_addresses_is_refused_while_the_first_lives() -> None:
+    bench = Bench()
+    first = bench.accepted("10.0.0.1", 1.0)
+    assert bench.accepted("10.0.0.1", 2.0).state is State.OPEN  # the same peer again
+    assert bench.accepted("fd00::1", 2.0).state is State.OPEN  # its other address family
+    clone = bench.accepted("10.0.0.2", 3.0)
+    assert clone.reason is CloseReason.CLONED_GUID
+    assert sent(clone) == [wire.establish(server=OWN, refused=True)]
+    assert first.state is State.OPEN
+    moved = bench.accepted("10.0.0.2", 200.0)  # the others have been silent for long
+    assert moved.state is State.OPEN
+    assert first.reason is CloseReason.SUPERSEDED
+
+
+def test_slow_peers_are_cut_off() -> None:
+    bench = Bench(limits=Limits(slow_reader=30.0, slow_writer=20.0))
+    session = bench.accepted("10.0.0.1", 0.0)
+    packet = wire.message(1)
+    for step in range(19):
+        session.receive(packet[step : step + 1], 1.0 + step)
+    session.handle_deadline(20.9)
+    assert session.state is State.OPEN
+    session.handle_deadline(21.0)
+    assert session.reason is CloseReason.SLOW_WRITER
+    queue = bench.queue("10.0.0.2", range(1, 9))
+    reader = bench.accepted("10.0.0.2", 0.0, OTHER)
+    sent(reader)
+    reader.pause_sending(1.0)
+    bench.transfer.submit(queue, 2.0)
+    assert ordinals(reader) == []
+    reader.resume_sending(3.0)
+    assert ordinals(reader) == list(range(1, 9))
+    reader.pause_sending(4.0)
+    reader.handle_deadline(34.0)
+    assert reader.reason is CloseReason.SLOW_READER
+
+
+@pytest.mark.rule("QB-316", "QB-129")
+def test_the_duplicate_history_is_cleaned_up_every_half_hour() -> None:
+    bench = Bench()
+    bench.accepted("10.0.0.1", 0.0).receive(wire.message(1), 1.0)
+    assert len(bench.host.node.history) == 1
+    bench.host.ledger.tick(5_000 * 1_000_000)
+    bench.endpoint.handle_deadline(1_799.0)
+    assert len(bench.host.node.history) == 1
+    bench.endpoint.handle_deadline(1_800.0)
+    assert len(bench.host.node.history) == 0
