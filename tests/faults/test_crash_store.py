@@ -46,3 +46,45 @@ def test_kills_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_many_kills_lose_nothing(tmp_path: Path) -> None:
     assert kill_often(tmp_path, seed=1000, kills=120) > 400
+
+
+FULL_DISK = """
+import resource, signal, sys
+from msmq_fast._native.batch import LmdbTables, LmdbWriter, status_is_full
+from tests.faults.powercut_child import add
+from tests.store.support import commit
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+tables = LmdbTables(sys.argv[1], map_size=1 << 30)
+writer = LmdbWriter(tables)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, resource.RLIM_INFINITY))
+kept, status = 0, 0
+while status == 0:
+    add(writer, kept + 1, 9000)
+    status = commit(writer)
+    kept += status == 0
+    assert kept < 1000
+assert status_is_full(status), status
+assert not writer.failed
+assert tables.count(1) == tables.count(2) == kept > 100
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+add(writer, kept + 1, 9000)
+assert commit(writer) == 0
+assert tables.count(1) == kept + 1
+writer.close()
+"""
+
+
+def test_a_full_disk_stops_nothing_for_good(tmp_path: Path) -> None:
+    """A write that the disk refuses, in part or whole, fails its batch only; when there is room again it goes
+    on.
+    """
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, tmp_path],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,125 @@
+"""Feeds damaged records and damaged store files to the decoder and to the loader: `python
+tests/faults/fuzz_store.py --seconds N`.
+
+Whatever the bytes, the decoder raises DecodeError or returns; the native loader raises StoreError or returns,
+and never more than what lies in the record. Coverage-guided with atheris where it is installed, else by
+random mutation of good records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msmq_fast._native.batch import MemoryTables, StoreError
+from msmq_fast.store import decode
+from msmq_fast.store.schema import Table
+
+GOLDEN = Path(__file__).parent.parent / "store" / "golden" / "records-1.json"
+_POSITION_ROW = 8 + decode.POSITION.size
+
+
+def seeds() -> list[bytes]:
+    """Good inputs: which reader, length of the key, key, value."""
+    found = json.loads(GOLDEN.read_text())
+    kinds = ("position", "content", "feed", "history", "queue", "meta")
+    return [
+        bytes((kinds.index(name), len(key) // 2)) + bytes.fromhex(key) + bytes.fromhex(value)
+        for name, (key, value) in found.items()
+    ]
+
+
+def load_natively(key: bytes, value: bytes) -> None:
+    """The loader of positions, and numbering, on tables that hold one record."""
+    tables = MemoryTables()
+    for table in (Table.POSITION, Table.CONTENT, Table.FEED, Table.HISTORY):
+        tables.tables[table][key] = value
+    with contextlib.suppress(StoreError):
+        packed = tables.pack_positions()
+        ((queue, row),) = packed.items()
+        expected = decode.position_key(key)
+        assert (queue, int.from_bytes(row[:8], "little")) == expected
+        assert row[8:] == value[: decode.POSITION.size]
+        assert len(row) == _POSITION_ROW
+        decode.position(value)
+    for table in (Table.FEED, Table.HISTORY):
+        with contextlib.suppress(StoreError):
+            tables.next_number(table)
+    with contextlib.suppress(StoreError):
+        assert len(tables.read_content(int.from_bytes(key[:8], "big"), len(value))) == len(value)
+
+
+def one_input(data: bytes) -> None:
+    """What a fuzzer calls."""
+    kind, length = (data + b"\0\0")[:2]
+    key, value = data[2 : 2 + length], data[2 + length :]
+    readers: list[Callable[[], object]] = [
+        lambda: (decode.position_key(key), decode.position(value)),
+        lambda: (decode.content_key(key), decode.content([value], max(len(value) - 1, 0))),
+        lambda: decode.feed(key, value),
+        lambda: decode.history(key, value),
+        lambda: (decode.queue_key(key), decode.queue(value)),
+        lambda: decode.cold(value),
+    ]
+    with contextlib.suppress(decode.DecodeError):
+        readers[kind % len(readers)]()
+    if key:
+        load_natively(key, value)
+
+
+def mutate(rng: random.Random, data: bytes) -> bytes:
+    """A few random changes: bytes, cuts, repetitions, extreme numbers."""
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at = rng.randrange(len(changed) + 1)
+        action = rng.randrange(5)
+        if action == 0 and at < len(changed):
+            changed[at] = rng.randrange(256)
+        elif action == 1:
+            del changed[at:]
+        elif action == 2:
+            changed[at:at] = rng.randbytes(rng.choice((1, 4, 100)))
+        elif action == 3:
+            size = rng.choice((1, 2, 4, 8))
+            changed[at : at + size] = rng.choice((b"\0", b"\xff", b"\x7f", b"\x80")) * size
+        else:
+            changed[at : at + 8] = changed[at : at + 8] * 2
+    return bytes(changed)
+
+
+def run_random(seconds: float, seed: int) -> int:
+    """Mutates until the time is over; returns the number of inputs."""
+    rng, corpus = random.Random(seed), seeds()
+    end, count = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        for _ in range(200):
+            one_input(mutate(rng, rng.choice(corpus)))
+        count += 200
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    try:
+        import atheris
+    except ImportError:
+        print(f"{run_random(options.seconds, options.seed)} inputs without a finding")
+        return
+    atheris.instrument_all()
+    atheris.Setup([sys.argv[0], f"-max_total_time={options.seconds}", f"-seed={options.seed + 1}"], one_input)
+    for good in seeds():
+        one_input(good)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Writes the golden records and the golden store of this schema version: `python -m tests.store.golden.make`.
+
+Run once for each schema version; files of older versions stay, since the program must go on reading them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+from msmq_fast._native.batch import LmdbTables
+from msmq_fast.store import decode, records
+from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table
+from msmq_fast.store.store import Store, StoreOptions
+
+HERE = Path(__file__).parent
+GUID = bytes(range(16))
+POSITION = decode.Position(
+    3, 6, 0x35, 0x8002, 0xC001, 0x0102030405060708, 4321, 1_700_000_000, 1_700_000_001_234_567, 345_600,
+    0xFFFFFFFF, GUID, 77, 2, 0x1112131415161718, 3, 1_700_000_002, 9, 5,
+)  # fmt: skip
+EVENT = decode.FeedEvent(
+    100, EventKind.RECEIVED, 1, 0x4000, 7, 55, 0x0100000000000037, 1_700_000_000_000_001, GUID, 8, 1024
+)
+ITEM = decode.HistoryItem(500, GUID, 99, 1_700_000_000)
+QUEUE = {
+    "path": ".\\private$\\größe",
+    "quota": None,
+    "kind": 3,
+    "flags": [True, False, -1, -40000],
+    "id": GUID,
+}
+PACKETS = {1: b"", 2: b"packet", 3: bytes(range(256)) * 300}
+
+
+def golden_records() -> dict[str, list[str]]:
+    """Key and value, in hexadecimal, of one record of each kind."""
+    head = decode.PACK_HEAD.pack(1, 0, decode.FEED_ENTRY.size, 2)
+    events = records.feed_entry(EVENT) + records.feed_entry(EVENT._replace(kind=EventKind.SENT))
+    history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(ITEM)
+    pairs = {
+        "position": (decode.POSITION_KEY.pack(7, 0x0100000000000037), records.position(POSITION)),
+        "content": (decode.CONTENT_KEY.pack(2, 0), records.content(b"packet")[0]),
+        "feed": (decode.NUMBER_KEY.pack(100), head + events),
+        "history": (decode.NUMBER_KEY.pack(500), history),
+        "queue": (decode.ORDINAL_KEY.pack(7), records.cold(QUEUE)),
+        "meta": (MetaName.GUID, records.cold(GUID)),
+    }
+    return {name: [key.hex(), value.hex()] for name, (key, value) in pairs.items()}
+
+
+def fill(store: Store) -> None:
+    """What the golden store holds."""
+    with store.unit() as writer:
+        for message, packet in PACKETS.items():
+            writer.put_content(message, packet)
+            position = POSITION._replace(content_id=message, content_bytes=len(packet))
+            writer.put_record(
+                Table.POSITION, decode.POSITION_KEY.pack(7, message), records.position(position)
+            )
+            writer.add_entry(Table.FEED, records.feed_entry(EVENT))
+            writer.add_entry(Table.HISTORY, records.history_entry(ITEM))
+        writer.put_record(Table.QUEUE, decode.ORDINAL_KEY.pack(7), records.cold(QUEUE))
+
+
+def main() -> None:
+    (HERE / f"records-{SCHEMA_VERSION}.json").write_text(json.dumps(golden_records(), indent=1) + "\n")
+    directory = HERE / f"store-{SCHEMA_VERSION}"
+    shutil.rmtree(directory, ignore_errors=True)
+    draft = directory.with_name("draft")
+    store = Store.open(
+        draft, now_s=1_700_000_000, random=random.Random(1), options=StoreOptions(map_size=1 << 24)
+    )
+    fill(store)
+    store.reserve_now(MetaName.SEQUENCE_HW, 1000)
+    store.close()
+    directory.mkdir()
+    tables = LmdbTables(draft, map_size=1 << 24)
+    with (directory / "data.mdb").open("xb") as file:
+        tables.copy(file.fileno(), compact=True)
+    tables.close()
+    shutil.rmtree(draft)
+
+
+if __name__ == "__main__":
+    main()
