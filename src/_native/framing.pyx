@@ -57,7 +57,7 @@ cdef class PacketScanner:
             self._start = self._end = 0
         elif self._capacity - self._end < MIN_READ:
             if held > self._capacity // 2 and self._capacity < limit:
-                self._resize(min(self._capacity * 2, limit))
+                self._resize(min(self._capacity * 4, limit))
             elif self._start:
                 memmove(self._data, self._data + self._start, held)
                 self._start, self._end = 0, held

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 
 from msmq_fast._native.framing import ParsedMessage, parse
+from msmq_fast.packet.base import NULL_GUID
+from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
 from tests.packet.samples import seeds
 
 _WIDTHS = {1: "<B", 2: "<H", 4: "<I"}
@@ -145,3 +147,24 @@ def _flip(seed: bytes, offset: int, form: str, index: int) -> bytes:
     (flags,) = struct.unpack_from(form, data, offset)
     struct.pack_into(form, data, offset, flags ^ 1 << index)
     return bytes(data)
+
+
+def hostile_session_packets() -> Iterator[tuple[str, bytes]]:
+    """(what was done, bytes): the packets that sessions exchange about themselves, made bad."""
+    sound = {
+        "EstablishConnection": EstablishConnection(NULL_GUID).encode(),
+        "ConnectionParameters": ConnectionParameters(1496, 120_000, 64).encode(),
+        "SessionAck": SessionAck(SessionHeader()).encode(),
+    }
+    for name, seed in sound.items():
+        size = len(seed)
+        for candidate in values(size, 4, size - 12):
+            yield f"{name}: PacketSize = {candidate:#x}", seed[:8] + struct.pack("<I", candidate) + seed[12:]
+        for kind in range(16):
+            if kind != seed[18]:
+                yield f"{name}: PT = {kind}", seed[:18] + bytes([kind]) + seed[19:]
+        yield f"{name}: IN clear", _flip(seed, 2, "<H", 3)
+        if name == "SessionAck":
+            yield f"{name}: SH clear", _flip(seed, 2, "<H", 4)
+        yield f"{name}: version", b"\x11" + seed[1:]
+        yield f"{name}: signature", seed[:4] + b"ROIL" + seed[8:]

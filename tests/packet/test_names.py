@@ -198,7 +198,7 @@ def test_multiple_elements() -> None:
 
 @pytest.mark.rule("QB-263")
 @pytest.mark.parametrize(
-    "text", [r"OS:anyalias\private$\q", r"TCP:10.9.8.7\PRIVATE$\Q", "HTTP://x/msmq/private$/q"]
+    "text", [r"OS:anyalias\private$\q", r"TCP:not.an.address\PRIVATE$\Q", "HTTP://x/msmq/private$/q"]
 )
 def test_the_queue_part_of_a_direct_name_is_what_counts(text: str) -> None:
     assert direct_queue_key(text) == parse_path("q", "HOST").part.key

@@ -108,7 +108,9 @@ def test_padding_of_direct_names(length: int) -> None:
     assert direct_text(wire) == "x" * length
     junk = wire[: 4 + 2 * length] + b"\xff" * (len(wire) - 4 - 2 * length)
     user = UserHeader(destination=QueueField(7, junk))
-    assert Message.from_packet(build(user=user).encode()).wire_destination == QueueField(7, junk)
+    destination = Message.from_packet(build(user=user).encode()).destination
+    assert destination is not None
+    assert destination.text == "x" * length
 
 
 messages = st.builds(
@@ -344,3 +346,14 @@ def test_sids_and_providers() -> None:
     assert parse_provider_info(provider_info(24, "Enhanced")) == (24, "Enhanced")
     with pytest.raises(PacketFault):
         parse_provider_info(b"\x01\0\0\0\0")
+
+
+def test_names_that_no_rule_allows_are_kept() -> None:
+    """What Windows may have sent stays readable, and goes out as it came."""
+    odd = QueueField(7, direct_wire("OS:two words\\prïvate"))
+    data = build(user=UserHeader(SOURCE, destination=odd, admin=odd, response=odd)).encode()
+    message = Message.from_packet(data)
+    assert str(message.destination) == str(message.admin_queue) == "DIRECT=OS:two words\\prïvate"
+    assert message.to_packet()[64:][: len(odd.wire) * 3] == odd.wire * 3
+    host_of_nobody = UserHeader(SOURCE, OTHER, admin=odd, response=QueueField(4, b"\x0d\0\0\0"))
+    assert Message.from_packet(build(user=host_of_nobody).encode()).response_queue is None

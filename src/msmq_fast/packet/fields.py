@@ -13,7 +13,7 @@ from msmq_fast.packet.errors import (
     PacketFaultCode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
 
 NONE = 0
 SAME_AS_ADMIN = 1  # response queue only
@@ -120,9 +120,9 @@ def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
 
 
 def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> FormatName | None:
-    """The format name that a field stands for, None for no queue. `admin` resolves the types 1 and 4.
+    """The format name that a field stands for. `admin` resolves the types 1 and 4.
 
-    IllegalFormatName: a direct name breaks the rules of 2.1.2, or type 4 without a private admin queue.
+    None for no queue, and for type 4 where the admin queue is not a private one and so tells no host.
     """
     match field.kind:
         case 0:
@@ -135,16 +135,14 @@ def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None)
             return FormatName(NameKind.PRIVATE, hosts.destination, _number(field.wire))
         case 4:
             if admin is None or admin.kind is not NameKind.PRIVATE:
-                raise IllegalFormatName(
-                    "the response queue refers to the host of an admin queue that is not private"
-                )
+                return None
             return FormatName(NameKind.PRIVATE, admin.guid, _number(field.wire))
         case 5:
             return FormatName(NameKind.PUBLIC, UUID(bytes_le=field.wire))
         case 6:
             return FormatName(NameKind.PRIVATE, UUID(bytes_le=field.wire[:16]), _number(field.wire[16:]))
         case _:
-            return parse_format_name(f"DIRECT={direct_text(field.wire)}")
+            return direct_from_wire(direct_text(field.wire))
 
 
 def _number(wire: bytes) -> int:

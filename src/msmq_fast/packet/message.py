@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, MAX_PACKET, NULL_GUID
 from msmq_fast.packet.classes import MessageClass, message_class
 from msmq_fast.packet.errors import (
-    IllegalFormatName,
     IllegalPropertyValue,
     InsufficientResources,
     LabelTooLong,
@@ -102,8 +101,6 @@ class Message:
     admin_queues: tuple[FormatName, ...] = ()
     response_queues: tuple[FormatName, ...] = ()
     multi_signature: bytes = b""
-    # The destination and reply queues as they stood in the packet, for names that no rule of 2.1 allows.
-    wire_destination: QueueField | None = field(default=None, compare=False)
 
     @property
     def transactional(self) -> bool:
@@ -129,7 +126,7 @@ class Message:
             or len(self.label.encode("utf-16-le", "surrogatepass")) > 2 * MAX_LABEL
         ):
             raise LabelTooLong(f"a label may have {MAX_LABEL} characters")
-        destination = self._destination_field()
+        destination = fields.destination_field(self.destination) if self.destination else QueueField(0)
         manager = self.destination_manager
         if manager == NULL_GUID and self.destination is not None:
             manager = fields.manager_of(self.destination)
@@ -181,11 +178,6 @@ class Message:
         except OverflowError as problem:
             raise IllegalPropertyValue(f"a number is out of its range: {problem}") from problem
 
-    def _destination_field(self) -> QueueField:
-        if self.destination is not None:
-            return fields.destination_field(self.destination)
-        return self.wire_destination or QueueField(fields.NONE)
-
     def _trailer(self) -> tuple[int, int, bytes | None]:
         """Flags and bytes of the headers behind the MessagePropertiesHeader."""
         user_flags = base_flags = 0
@@ -212,8 +204,7 @@ class Message:
     def from_packet(cls, data: bytes) -> Message:
         """The message in a UserMessage packet; a SessionHeader is passed over.
 
-        PacketFault: malformed. IllegalFormatName: a queue name in it breaks the rules of MS-MQMQ 2.1
-        (a destination that does so is kept in `wire_destination`).
+        PacketFault: malformed. Direct queue names that break the rules of MS-MQMQ 2.1 are kept as they are.
         """
         try:
             parsed = parse(data)
@@ -241,7 +232,7 @@ def _message(cls: type[Message], parsed: ParsedMessage) -> Message:
     message = cls(
         body=bytes(parsed.body),
         label=parsed.label,
-        destination=_tolerant(wire, hosts),
+        destination=fields.field_name(wire, hosts),
         priority=at["priority"],
         delivery=Delivery(at["delivery"]),
         body_type=at["body_type"],
@@ -264,7 +255,6 @@ def _message(cls: type[Message], parsed: ParsedMessage) -> Message:
         privacy_level=_u32(packet, properties + 40),
         hash_algorithm=_u32(packet, properties + 44),
         encryption_algorithm=_u32(packet, properties + 48),
-        wire_destination=wire,
     )
     if at["connector_offset"]:
         start = at["connector_offset"]
@@ -284,13 +274,6 @@ def _message(cls: type[Message], parsed: ParsedMessage) -> Message:
         message.response_queues = _names(multi.response)
         message.multi_signature = multi.signature.signature
     return message
-
-
-def _tolerant(wire: QueueField, hosts: Hosts) -> FormatName | None:
-    try:
-        return fields.field_name(wire, hosts)
-    except IllegalFormatName:
-        return None
 
 
 def _u32(data: bytes, offset: int) -> int:

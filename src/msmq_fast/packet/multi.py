@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmq_fast.packet.base import align4, need, padded, text_of, utf16z
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode, UnsupportedFormatNameOperation
-from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
 
 DESTINATION = 0x0064
 ADMINISTRATION = 0x00C8
@@ -40,9 +40,9 @@ class Element:
                 )
 
     def name(self) -> FormatName:
-        """The format name that the element stands for; IllegalFormatName if it breaks the rules of 2.1."""
+        """The format name that the element stands for."""
         if self.kind == 3:
-            return parse_format_name(f"DIRECT={text_of(self.content)}")
+            return direct_from_wire(text_of(self.content))
         guid = UUID(bytes_le=self.content[:16])
         if self.kind == 2:
             return FormatName(NameKind.PRIVATE, guid, int.from_bytes(self.content[16:20], "little"))

@@ -343,10 +343,22 @@ def direct_format_name(path: PathName, protocol: str = "OS") -> FormatName:
     return parse_format_name(f"DIRECT={protocol}:{path}")
 
 
-def direct_queue_key(text: str) -> str:
-    """The key (QueuePart.key) of a direct name as it stands in a packet, whatever host it names.
+def direct_from_wire(text: str) -> FormatName:
+    """The direct format name with this text, as a packet carries it (without `DIRECT=`).
 
-    Text that is no direct name gives the key "", which no queue has.
+    A name that breaks the rules of 2.1.2 is kept as it is, with `direct` None: it can be shown and sent on.
     """
-    direct = _direct(text)
-    return "" if direct is None else direct.part.key
+    return _direct_name(text) or FormatName(NameKind.DIRECT, text=text)
+
+
+def direct_queue_key(text: str) -> str:
+    """The key (QueuePart.key) of the queue in a direct name of a packet, whatever host it names.
+
+    Text without a queue name gives the key "", which no queue has.
+    """
+    protocol, _, rest = text.partition(":")
+    if protocol.upper() in ("HTTP", "HTTPS"):
+        direct = _direct(text)
+        return "" if direct is None else direct.part.key
+    part = parse_queue_part(rest.partition("\\")[2])
+    return "" if part is None else part.key
