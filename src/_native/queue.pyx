@@ -134,7 +134,7 @@ cdef class Ledger:
         return self.sequence
 
     def reserved(self, uint64_t limit) -> None:
-        """The reservation up to `limit` is durable."""
+        """The reservation up to `limit` is durable; 0: it failed, and is tried again."""
         self._reserving = False
         if limit > self.sequence_limit:
             self.sequence_limit = limit

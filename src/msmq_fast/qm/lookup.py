@@ -135,7 +135,11 @@ class Directory:
             return self._by_guid.get(target.public)
         if target.number:
             return self._by_number.get(target.number)
-        return self._by_key.get(target.key)
+        return self._by_part(target.key)
+
+    def _by_part(self, key: str) -> Queue | None:
+        """A workgroup has no directory of public queues, so `host\\q` also means the private queue `q` (QB-263)."""
+        return self._by_key.get(key) or self._by_key.get(f"private$\\{key}")
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
         """The local queue that a UserHeader.DestinationQueue of type `kind` means, None if there is none.
@@ -144,7 +148,7 @@ class Directory:
         """
         match kind:
             case _ if kind == DIRECT and len(wire) >= 4:
-                return self._by_key.get(direct_queue_key(direct_text(wire)))
+                return self._by_part(direct_queue_key(direct_text(wire)))
             case _ if kind == PUBLIC and len(wire) == 16:
                 return self._by_guid.get(UUID(bytes_le=wire))
             case _ if kind == PRIVATE_ON_DESTINATION and len(wire) == 4:

@@ -362,7 +362,7 @@ class QueueManager:
 
     def _reserve_sequence(self, limit: int) -> None:
         done = self.records.unit(lambda: self.records.set_meta(MetaName.SEQUENCE_HW, limit))
-        done.add_done_callback(lambda done: None if done.exception() else self.ledger.reserved(limit))
+        done.add_done_callback(lambda done: self.ledger.reserved(0 if done.exception() else limit))
 
     def _write(self, queue: Queue) -> Completion[None]:
         return self.records.unit(lambda: self.records.set_queue(queue.ordinal, queue.record()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 from msmq_fast._native.queue import QueueCore, Received
@@ -21,13 +21,12 @@ Sink = Callable[[list[Received]], None]
 class ReadRequest:
     """One receive or peek of the first message. Ends once: with a message, IO_TIMEOUT, or what cancelled it."""
 
-    __slots__ = ("_readers", "completion", "overdue", "peek", "timer", "timer_id")
+    __slots__ = ("_readers", "completion", "peek", "timer", "timer_id")
 
     def __init__(self, readers: Readers, peek: bool) -> None:
         self._readers = readers
         self.peek = peek
         self.completion: Completion[Received] = Completion()
-        self.overdue = False  # its time is over, but a message is on its way from the disk
         self.timer: int | None = None
         self.timer_id = 0
 
@@ -172,7 +171,7 @@ class Readers:
         self.core = core
         self._peekers: OrderedDict[ReadRequest, None] = OrderedDict()
         self._takers: OrderedDict[ReadRequest | Subscription, None] = OrderedDict()
-        self._overdue: deque[ReadRequest] = deque()
+        self._overdue: OrderedDict[ReadRequest, None] = OrderedDict()
         self._serving = False
         self.on_timer_stop: Callable[[ReadRequest], None] | None = None
         self._on_available: Callable[[], None] | None = None
@@ -216,6 +215,7 @@ class Readers:
         """A reader waits no more."""
         if isinstance(reader, ReadRequest):
             self._peekers.pop(reader, None)
+            self._overdue.pop(reader, None)
             if reader.timer is not None and self.on_timer_stop is not None:
                 self.on_timer_stop(reader)
         self._takers.pop(reader, None)
@@ -228,8 +228,8 @@ class Readers:
     def time_out(self, request: ReadRequest) -> None:
         """The time of a waiting read is over (X-03)."""
         if self.core.positions.available:
-            request.overdue = True  # the message is there, only its body is still on the disk
-            self._overdue.append(request)
+            # The message is there, only its packet is still on the disk.
+            self._overdue[request] = None
         else:
             self.forget(request)
             request.completion.fail(IOTimeout())
@@ -249,10 +249,9 @@ class Readers:
         finally:
             self._serving = False
         while self._overdue and not self.core.positions.available:
-            request = self._overdue.popleft()
-            if not request.completion.done:
-                self.forget(request)
-                request.completion.fail(IOTimeout())
+            request, _ = self._overdue.popitem(last=False)
+            self.forget(request)
+            request.completion.fail(IOTimeout())
         if self._on_available is not None and not pending and self.core.positions.available:
             self._on_available()
 

@@ -1,0 +1,129 @@
+"""A queue manager over a store in memory, with clocks that stand still until they are moved."""
+
+from __future__ import annotations
+
+from random import Random
+
+from msmq_fast._native.batch import MemoryWriter
+from msmq_fast._native.queue import Received
+from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.completion import Completion
+from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.store.store import Store
+
+WALL = 1_700_000_000
+
+
+class StillClock:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.wall = WALL * 1_000_000
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall_us(self) -> int:
+        return self.wall
+
+    def advance(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.wall += int(seconds * 1_000_000)
+
+
+class World:
+    def __init__(self, **settings: object) -> None:
+        values: dict[str, object] = {
+            "computer_name": "HOST",
+            "domain": "example.net",
+            "addresses": frozenset({"10.0.0.7"}),
+        }
+        self.settings = QueueManagerSettings(**(values | settings))  # type: ignore[arg-type]
+        self.clock = StillClock()
+        self.random = Random(7)
+        self.store = Store.in_memory(now_s=WALL, random=self.random)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.manager = QueueManager(self.store, self.settings, self.clock, self.random)
+        self.writer.before_seal = self.manager.before_submit
+        self.manager.start()
+        self.run()
+
+    @property
+    def writer(self) -> MemoryWriter:
+        writer = self.store.writer
+        assert isinstance(writer, MemoryWriter)
+        return writer
+
+    def run(self) -> None:
+        """Turn the loop until nothing is left to do."""
+        quiet = 0
+        while quiet < 3:
+            self.manager.tick()
+            self.manager.before_submit()
+            quiet = 0 if self.writer.pressing else quiet + 1
+            self.writer.complete_all()
+            self.store.reader.complete()
+            due = self.manager.next_deadline()
+            if due is not None and due <= self.clock.seconds:
+                self.manager.expire()
+
+    def crash(self) -> None:
+        """The process dies: what is not durable is lost."""
+        tables = self.writer.crash()
+        self.store = Store.in_memory(now_s=WALL, random=self.random, tables=tables)
+        self._begin()
+
+    def advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.manager.tick()
+        due = self.manager.next_deadline()
+        if due is not None and due <= self.clock.seconds:
+            self.manager.expire()
+        self.run()
+
+    def create(self, name: str = "orders", **properties: object) -> Queue:
+        return self.finish(self.manager.create_queue(name, **properties))
+
+    def finish(self, completion: Completion):  # type: ignore[type-arg,no-untyped-def]
+        self.run()
+        return completion.result()
+
+    def sender(self, name: str = "orders") -> OpenQueue:
+        return self.manager.open(name, Access.SEND)
+
+    def reader(self, name: str = "orders", share: Share = Share.DENY_NONE) -> OpenQueue:
+        return self.manager.open(name, Access.RECEIVE, share)
+
+    def send(self, body: bytes, name: str = "orders", **values: object) -> int:
+        """Send one message; its lookup id."""
+        values.setdefault("delivery", 1)
+        handle = self.sender(name)
+        sent = self.finish(handle.send(Message(body=body, **values)))  # type: ignore[arg-type]
+        handle.close()
+        return int(sent.lookup_id)
+
+    def receive(self, name: str = "orders", *, peek: bool = False) -> bytes:
+        """Receive the first message; its body."""
+        handle = self.reader(name)
+        request = handle.receive(0, peek=peek)
+        received = self.finish(request.completion)
+        handle.close()
+        return body(received)
+
+    def bodies(self, name: str = "orders") -> list[bytes]:
+        """All bodies of a queue, in order, without taking anything."""
+        queue = self.manager.find(name)
+        found: list[bytes] = []
+        for key in queue.core.positions.keys():  # noqa: SIM118 - no mapping
+            queue.core.peek(key, lambda message, _status: found.append(body(message)))
+            self.store.reader.complete()
+        return found
+
+
+def body(received: Received) -> bytes:
+    return Message.from_packet(received.packet).body
