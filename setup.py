@@ -35,7 +35,14 @@ def extensions() -> list[Extension]:
             [f"{SOURCES}/{name}.pyx"],
             include_dirs=[str(SOURCES)],
             depends=sorted(str(SOURCES / header.name) for header in (HERE / SOURCES).glob("*.h")),
-            extra_compile_args=["-O3", "-fno-strict-aliasing", "-Wno-unused-function", "-pthread"],
+            extra_compile_args=[
+                "-O3",
+                "-fno-strict-aliasing",
+                "-g0",
+                "-Wno-unused-function",
+                "-Wno-sign-compare",
+                "-pthread",
+            ],
             extra_link_args=["-pthread"],
         )
         for name in names
