@@ -1,4 +1,4 @@
-"""Prints the requirements of parts of pyproject.toml, one a line: `build`, or the name of an extra."""
+"""Prints the requirements of parts of pyproject.toml, one a line: `build`, `runtime`, or an extra."""
 
 import sys
 import tomllib
@@ -7,6 +7,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 content = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
-extras = content["project"]["optional-dependencies"]
-for part in sys.argv[1:]:
-    print(*(content["build-system"]["requires"] if part == "build" else extras[part]), sep="\n")
+parts = content["project"]["optional-dependencies"]
+parts |= {"build": content["build-system"]["requires"], "runtime": content["project"]["dependencies"]}
+for name in sys.argv[1:]:
+    print(*parts[name], sep="\n")
