@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AHEAD_MESSAGES = 1024  # granted to the queue at once
 AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the messages before
+FIRST_AVERAGE = 262_144.0  # bytes of a message as long as none was seen: begin with few
 
 
 class Delivery:
@@ -45,7 +46,7 @@ class Delivery:
         self._encoder = Encoder()
         self._credit = credit  # given by the client, not passed on yet
         self._granted = 0  # passed on, not delivered yet
-        self._average = 1024.0  # bytes of a message
+        self._average = FIRST_AVERAGE
         self._next_tag = 1
         self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
         self._subscription: Subscription | None = None
@@ -133,7 +134,7 @@ class Delivery:
         if self._acknowledge:
             self._tags.update(zip(range(first, first + count), [m.lookup_id for m in messages], strict=True))
         buffers = self._encoder.delivery(self.number, first, messages, DELIVERY_TARGET)
-        self._average += (sum(map(len, buffers)) / count - self._average) / 4
+        self._average += (sum(map(len, buffers)) / count - self._average) / 2
         self._engine.service.counters.delivered += count
         self._engine.write(buffers)
         self.resume()
