@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -199,28 +200,35 @@ def test_a_low_port_without_the_right_is_one_line() -> None:
         assert "below 1024" in refused(7, "serve", "--data", str(data), "--port", "80")
 
 
-def test_connections_beyond_the_limit_of_an_address_are_refused_and_counted(server: Server) -> None:
+@pytest.mark.rule("QB-064")
+def test_sessions_beyond_the_limit_of_an_address_are_refused_and_counted(server: Server) -> None:
     server.environment["MSMQ_FAST_LIMITS__SESSIONS_PER_ADDRESS"] = "2"
     server.start()
-    port = server.port("mqqb")
-    kept = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(2)]
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as third:
-        third.settimeout(5)
-        assert third.recv(1) == b""
-    assert "too many connections from one address" in http(server, "/metrics")[1]
+    kept = [establish(server)[0] for _ in range(2)]
+    assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 6
+    connection, answer = establish(server)
+    assert answer[18] & 0x10  # InternalHeader.CS: refused
+    assert connection.recv(1) == b""
+    connection.close()
+    assert "session limit of the address" in http(server, "/metrics")[1]
     kept.pop().close()
-    until(lambda: _stays_open(port), what="a free place")
-    for connection in kept:
-        connection.close()
+    until(lambda: not establish(server)[1][18] & 0x10, what="a free place")
+    kept.pop().close()
 
 
-def _stays_open(port: int) -> bool:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.settimeout(0.2)
-        try:
-            return connection.recv(1) != b""
-        except TimeoutError:
-            return True
+def establish(server: Server) -> tuple[socket.socket, bytes]:
+    """Connect and ask for a session; the connection and the 572 bytes of the answer."""
+    connection = socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5)
+    base = struct.pack("<BBH4sII", 0x10, 0, 0x0B, b"LIOR", 572, 0xFFFFFFFF)
+    connection.sendall(
+        base + struct.pack("<HH16s16sIHH", 0, 2, os.urandom(16), bytes(16), 0, 0x0310, 0) + bytes(512)
+    )
+    answer = b""
+    while len(answer) < 572:
+        chunk = connection.recv(572 - len(answer))
+        assert chunk
+        answer += chunk
+    return connection, answer
 
 
 def test_a_handshake_that_does_not_come_is_cut_off_and_counted(server: Server) -> None:

@@ -30,6 +30,7 @@ __all__ = ["MqqbListener"]
 
 _log = logging.getLogger("msmq_fast.mqqb")
 _PORT, _PING_PORT = 1801, 3527
+_FLOOD_MARGIN = 256  # connections above limits.connections that still get an answer
 _PENDING_BYTES = 32 << 20  # on their way to the disk; above that, peers wait
 
 
@@ -51,6 +52,7 @@ class MqqbListener:
         self._loop = loop
         self._touch = pacemaker.touch
         self._refused = refused
+        self._most_sessions = config.limits.connections + _FLOOD_MARGIN
         self._delivered = 0  # by sessions that have ended
         self._servers: list[asyncio.Server] = []
         self._pings: list[asyncio.DatagramTransport] = []
@@ -112,7 +114,14 @@ class MqqbListener:
             self._pings.append(transport)
 
     def _accepted(self) -> asyncio.BaseProtocol:
-        return self._protocol(lambda address: self.endpoint.accept(address, self._clock.monotonic()))
+        return self._protocol(self._accept)
+
+    def _accept(self, address: str) -> Session | None:
+        # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
+        if len(self.endpoint.sessions) >= self._most_sessions:
+            self._refused.refuse("session", "flood", address)
+            return None
+        return self.endpoint.accept(address, self._clock.monotonic())
 
     def _dialled(self, link: int) -> asyncio.BaseProtocol:
         return self._protocol(lambda _: self.endpoint.connected(link, self._clock.monotonic()))
