@@ -21,6 +21,7 @@ TESTS = ROOT / "tests"
 
 RULE_ID = re.compile(r"[A-Z]{1,3}-G?[0-9]+[a-z]?")
 LINE_LIMIT = 160
+STATUSES = ("built", "partly", "not-built")
 
 
 class CatalogueError(Exception):
@@ -29,12 +30,12 @@ class CatalogueError(Exception):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a document; `reason` says why it is not built and is empty for a built one."""
+    """One rule of a document. `reason` says what is missing, or why; it is empty for a built rule."""
 
     id: str
     section: str
     line: str
-    built: bool
+    status: str
     reason: str = ""
 
 
@@ -83,13 +84,11 @@ def _rule(source: Path, number: int, entry: dict[str, object]) -> Rule:
         raise CatalogueError(f"{where}: not an id")
     if not values["section"] or not values["line"] or len(values["line"]) > LINE_LIMIT:
         raise CatalogueError(f"{where}: needs a section and one line of at most {LINE_LIMIT} characters")
-    if values["status"] not in ("built", "not-built"):
-        raise CatalogueError(f"{where}: status is 'built' or 'not-built'")
+    if values["status"] not in STATUSES:
+        raise CatalogueError(f"{where}: status is one of {', '.join(STATUSES)}")
     if (values["status"] == "built") != (values["reason"] == ""):
-        raise CatalogueError(f"{where}: a reason stands exactly with 'not-built'")
-    return Rule(
-        values["id"], values["section"], values["line"], values["status"] == "built", values["reason"]
-    )
+        raise CatalogueError(f"{where}: a reason stands with every status but 'built'")
+    return Rule(**values)
 
 
 def collect_marks(folder: Path = TESTS) -> list[Mark]:
@@ -126,31 +125,41 @@ def contradictions(documents: Iterable[Document], marks: Iterable[Mark]) -> list
     for mark in marks:
         if mark.rule not in known:
             found.append(f"{mark.where}: no rule {mark.rule} in the catalogue")
-        elif not known[mark.rule].built:
+        elif known[mark.rule].status == "not-built":
             found.append(f"{mark.where}: proves {mark.rule}, which the catalogue says is not built")
     return found
 
 
 def report(documents: Iterable[Document], marks: Iterable[Mark], details: bool) -> Iterator[str]:
-    """The lines of the report: figures per document, and with `details` every rule that is not proven."""
+    """The lines of the report: figures per document; `details` names every rule that is not proven."""
     proving = {mark.rule for mark in marks}
     for document in documents:
-        built = [rule for rule in document.rules if rule.built]
-        unproven = [rule for rule in built if rule.id not in proving]
-        yield document.title
-        yield f"  {len(built) - len(unproven):5} proven"
-        yield f"  {len(unproven):5} built, not proven by a test"
-        if details:
-            yield from (f"          {rule.id}  {rule.section}  {rule.line}" for rule in unproven)
-        later: dict[str, list[Rule]] = defaultdict(list)
+        groups: dict[str, list[Rule]] = {status: [] for status in ("proven", *STATUSES)}
         for rule in document.rules:
-            if not rule.built:
-                later[rule.reason].append(rule)
-        yield f"  {sum(map(len, later.values())):5} not built"
-        for reason, rules in sorted(later.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-            yield f"        {len(rules):5} {reason}"
-            if details:
-                yield from (f"              {rule.id}  {rule.section}  {rule.line}" for rule in rules)
+            proven = rule.status == "built" and rule.id in proving
+            groups["proven" if proven else rule.status].append(rule)
+        yield document.title
+        yield f"  {len(groups['proven']):5} built and proven by a test"
+        yield f"  {len(groups['built']):5} built, not proven by a test"
+        if details:
+            yield from map(_detail, groups["built"])
+        for status, heading in (("partly", "built in part"), ("not-built", "not built")):
+            yield f"  {len(groups[status]):5} {heading}"
+            yield from _by_reason(groups[status], details)
+
+
+def _by_reason(rules: list[Rule], details: bool) -> Iterator[str]:
+    reasons: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        reasons[rule.reason].append(rule)
+    for reason, group in sorted(reasons.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        yield f"        {len(group):5} {reason}"
+        if details:
+            yield from map(_detail, group)
+
+
+def _detail(rule: Rule) -> str:
+    return f"              {rule.id}  {rule.section}  {rule.line}"
 
 
 def main(arguments: list[str] | None = None) -> int:
