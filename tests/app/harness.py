@@ -31,15 +31,17 @@ class FakeClock:
 class World:
     """One queue manager; `turn` is what the server does at the end of a turn of the loop."""
 
-    def __init__(self, tables: MemoryTables | None = None, **limits: int) -> None:
-        self.clock = FakeClock()
+    def __init__(self, tables: MemoryTables | None = None, clock: Any = None, **limits: int) -> None:
+        self.clock = clock or FakeClock()
         self.writer = MemoryWriter(tables or MemoryTables())
         self.reader = MemoryReader(self.writer.tables)
         store = SimpleNamespace(writer=self.writer, reader=self.reader, tables=self.writer.tables)
         self.manager = QueueManager(store, QueueManagerSettings(computer_name="here"), self.clock, Random(7))
         self.writer.before_seal = self.manager.before_submit
         self.manager.start()
-        self.service = Service(self.manager, "msmq-fast test", statistics=lambda: {"extra": 1}, limits=Limits(**limits))
+        self.service = Service(
+            self.manager, "msmq-fast test", statistics=lambda: {"extra": 1}, limits=Limits(**limits)
+        )
         self.commit()
 
     def turn(self) -> None:
@@ -151,4 +153,7 @@ class Client:
 
     def put(self, handle: int, *bodies: bytes, recoverable: bool = True) -> None:
         """Send messages and wait until they are kept."""
-        assert self.ok(Frame.SEND, [handle, 0, [[body, "", int(recoverable)] for body in bodies]]) == [len(bodies), []]
+        assert self.ok(Frame.SEND, [handle, 0, [[body, "", int(recoverable)] for body in bodies]]) == [
+            len(bodies),
+            [],
+        ]

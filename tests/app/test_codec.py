@@ -1,4 +1,6 @@
-"""appcodec against packet.Message: what is sent stands in the packet, and what stands in a packet is delivered."""
+"""appcodec against packet.Message: what is sent stands in the packet, and what stands in a packet is
+delivered.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ NAMES = [
 def builder() -> PacketBuilder:
     field = destination_field(DESTINATION)
     null = UUID(int=0)
-    return PacketBuilder(SOURCE.bytes_le, null.bytes_le, field.kind, field.wire, ReplyNames("here", SOURCE, null))
+    return PacketBuilder(
+        SOURCE.bytes_le, null.bytes_le, field.kind, field.wire, ReplyNames("here", SOURCE, null)
+    )
 
 
 def payload(*messages: Any, handle: int = 7, flags: int = 0) -> bytes:
@@ -45,7 +49,12 @@ def build(*messages: Any) -> list[bytes | int]:
 
 def stored(packet: bytes, lookup_id: int = 5) -> SimpleNamespace:
     return SimpleNamespace(
-        packet=packet, lookup_id=lookup_id, arrival_seq=77, arrived_time=1_700_000_009, abort_count=2, move_count=3
+        packet=packet,
+        lookup_id=lookup_id,
+        arrival_seq=77,
+        arrived_time=1_700_000_009,
+        abort_count=2,
+        move_count=3,
     )
 
 
@@ -97,7 +106,10 @@ def test_a_sent_message_is_the_packet(full: tuple[Any, ...], count: int) -> None
     assert message.time_to_reach_queue == values[Out.TIME_TO_REACH_QUEUE]
     assert message.time_to_be_received == values[Out.TIME_TO_BE_RECEIVED]
     assert message.message_class == values[Out.CLASS]
-    for name, given_name in ((message.response_queue, Out.RESPONSE_QUEUE), (message.admin_queue, Out.ADMIN_QUEUE)):
+    for name, given_name in (
+        (message.response_queue, Out.RESPONSE_QUEUE),
+        (message.admin_queue, Out.ADMIN_QUEUE),
+    ):
         wanted = values[given_name]
         if given_name == Out.ADMIN_QUEUE and not values[Out.ACKNOWLEDGE]:
             wanted = None
@@ -133,7 +145,14 @@ def test_packets_are_delivered_whole(many: list[tuple[Any, ...]], target: int) -
             assert fields[In.MESSAGE_ID] == SOURCE.bytes_le + (9 + seen).to_bytes(4, "little")
             assert fields[In.SENT_TIME : In.ARRIVAL_SEQ + 1] == [1_700_000_000, 1_700_000_009, 77]
             assert fields[In.DESTINATION_QUEUE] == str(DESTINATION)
-            assert fields[In.FLAGS :] == [0, None, 2, 3, original[Out.TIME_TO_REACH_QUEUE], original[Out.TIME_TO_BE_RECEIVED]]
+            assert fields[In.FLAGS :] == [
+                0,
+                None,
+                2,
+                3,
+                original[Out.TIME_TO_REACH_QUEUE],
+                original[Out.TIME_TO_BE_RECEIVED],
+            ]
             seen += 1
     assert seen == len(sent)
 
@@ -148,7 +167,7 @@ def test_a_lone_surrogate_of_a_peer_is_delivered_as_replacement() -> None:
 
 
 def test_response_queue_relative_to_the_admin_queue() -> None:
-    admin = rf"PRIVATE=99992222-3333-4444-5555-666677778888\0000002a"
+    admin = r"PRIVATE=99992222-3333-4444-5555-666677778888\0000002a"
     packet = build([b"", "", 0, 3, 0, 0, b"", b"", admin, admin, 1])[0]
     assert isinstance(packet, bytes)
     flags = int.from_bytes(packet[60:64], "little")
@@ -234,7 +253,9 @@ def test_noise_is_a_fault_or_a_frame(noise: bytes) -> None:
 @given(st.binary(min_size=1, max_size=4), st.integers(0, 120))
 @settings(max_examples=200, deadline=None)
 def test_mutated_frames(change: bytes, place: int) -> None:
-    whole = bytearray(payload([b"body", "label", 1, 3, 70_000, 1, b"c" * 20, b"e" * 30, NAMES[1], NAMES[2], 5]))
+    whole = bytearray(
+        payload([b"body", "label", 1, 3, 70_000, 1, b"c" * 20, b"e" * 30, NAMES[1], NAMES[2], 5])
+    )
     whole[place : place + len(change)] = change
     try:
         send_head(bytes(whole))

@@ -18,7 +18,11 @@ EXAMPLES = re.findall(r"```frame\n(\w+) (\d+) (.*)\n((?:[0-9a-f ]+\n)+)```", DOC
 def table_rows(section: str) -> list[list[str]]:
     """The rows of the first table behind a heading whose first column is a number or a type."""
     part = DOCUMENT.split(f"\n{section}", 1)[1].split("\n#", 1)[0]
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in part.splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in part.splitlines()
+        if line.startswith("|")
+    ]
     return [row for row in rows if re.fullmatch(r"[0-9A-F]{1,2}", row[0].strip("| "))]
 
 

@@ -270,13 +270,19 @@ def test_express_messages_are_answered_at_once(client: Client) -> None:
 
 def test_ids_and_single_answers(world: World, client: Client) -> None:
     handle = client.queue()
-    number = client.send(Frame.SEND, [handle, SendFlag.IDS | SendFlag.EACH, [[b"1"], [b"", "x" * 250], [b"3"]]])
+    number = client.send(
+        Frame.SEND, [handle, SendFlag.IDS | SendFlag.EACH, [[b"1"], [b"", "x" * 250], [b"3"]]]
+    )
     frames = client.read()
     assert [(kind, got) for kind, got, _ in frames] == [(Frame.SENT_ONE, number)] * 3 + [(Frame.SENT, number)]
     count, refusals, ordinals = frames[-1][2]
     assert (count, [(r[0], r[2]) for r in refusals]) == (2, [(1, "MQ_ERROR_LABEL_TOO_LONG")])
     assert ordinals[1] == 0
-    assert [frame[2] for frame in frames[:3]] == [[0, 0, ordinals[0]], [1, 0xC00E005D, 0], [2, 0, ordinals[2]]]
+    assert [frame[2] for frame in frames[:3]] == [
+        [0, 0, ordinals[0]],
+        [1, 0xC00E005D, 0],
+        [2, 0, ordinals[2]],
+    ]
     fields = client.ok(Frame.RECEIVE, [handle, 0])
     assert fields[In.MESSAGE_ID] == world.manager.guid.bytes_le + ordinals[0].to_bytes(4, "little")
 
@@ -296,7 +302,10 @@ def test_a_failed_commit_is_a_refusal(world: World, client: Client) -> None:
     world.writer.complete_all(-5)
     ((kind, _, (count, refusals)),) = client.read()
     assert (kind, count) == (Frame.SENT, 0)
-    assert [(r[0], r[2]) for r in refusals] == [(0, "MQ_ERROR_MESSAGE_STORAGE_FAILED"), (1, "MQ_ERROR_LABEL_TOO_LONG")]
+    assert [(r[0], r[2]) for r in refusals] == [
+        (0, "MQ_ERROR_MESSAGE_STORAGE_FAILED"),
+        (1, "MQ_ERROR_LABEL_TOO_LONG"),
+    ]
 
 
 def test_sending_where_it_is_not_possible(client: Client) -> None:
@@ -320,7 +329,9 @@ def test_pipelined_frames_keep_their_order(world: World, client: Client) -> None
     client.write(data)
     world.commit()
     assert [number for _, number, _ in client.read()] == list(range(100, 150))
-    assert [client.ok(Frame.RECEIVE, [handle, 0])[In.BODY] for _ in range(50)] == [b"%d" % n for n in range(50)]
+    assert [client.ok(Frame.RECEIVE, [handle, 0])[In.BODY] for _ in range(50)] == [
+        b"%d" % n for n in range(50)
+    ]
 
 
 def test_reading_stops_at_max_pending() -> None:
@@ -336,7 +347,9 @@ def test_reading_stops_at_max_pending() -> None:
     assert len(client.read()) == 10
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_frame_loses_nothing_that_was_answered(world: World, client: Client) -> None:
+def test_a_client_that_leaves_in_the_middle_of_a_frame_loses_nothing_that_was_answered(
+    world: World, client: Client
+) -> None:
     handle = client.queue()
     client.put(handle, b"kept")
     cut = pack_frame(Frame.SEND, 500, [handle, 0, [[b"cut" * 1000, "", 1]]])
@@ -358,7 +371,9 @@ def test_a_client_that_leaves_before_the_answer(world: World, client: Client) ->
     assert world.manager.find("orders").messages == 1
 
 
-def test_an_error_inside_is_reported_and_harms_nobody(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_inside_is_reported_and_harms_nobody(
+    world: World, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken() -> None:
         raise RuntimeError("boom")
 

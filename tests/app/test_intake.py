@@ -29,7 +29,9 @@ def pour(intake: Intake, data: bytes, step: int) -> list[tuple[int, int, object]
 @given(st.lists(st.binary(max_size=3000), max_size=20), st.integers(1, 9000))
 def test_frames_come_out_whole(bodies: list[bytes], step: int) -> None:
     data = b"".join(pack_frame(2, number, [body]) for number, body in enumerate(bodies, 1))
-    assert pour(Intake(MAX_FRAME), data, step) == [(2, number, [body]) for number, body in enumerate(bodies, 1)]
+    assert pour(Intake(MAX_FRAME), data, step) == [
+        (2, number, [body]) for number, body in enumerate(bodies, 1)
+    ]
 
 
 def test_one_byte_at_a_time() -> None:

@@ -55,7 +55,9 @@ def test_a_waiting_receive(world: World, client: Client) -> None:
     assert client.read() == []
     client.send(Frame.SEND, [handle, 0, [[b"late", "", 1]]])
     world.commit()
-    assert [value[In.BODY] for kind, got, value in client.read() if got == number and kind == Frame.MESSAGE] == [b"late"]
+    assert [
+        value[In.BODY] for kind, got, value in client.read() if got == number and kind == Frame.MESSAGE
+    ] == [b"late"]
 
 
 def test_a_waiting_receive_times_out(world: World, client: Client) -> None:
@@ -120,7 +122,10 @@ def test_lookup(client: Client) -> None:
     assert client.ok(Frame.LOOKUP, [handle, second[In.LOOKUP_ID], Lookup.CURRENT]) == second
     gone = [handle, second[In.LOOKUP_ID], Lookup.CURRENT]
     assert client.refused(Frame.LOOKUP, gone) == "MQ_ERROR_MESSAGE_NOT_FOUND"
-    assert client.refused(Frame.LOOKUP, [handle, last[In.LOOKUP_ID], Lookup.NEXT]) == "MQ_ERROR_MESSAGE_NOT_FOUND"
+    assert (
+        client.refused(Frame.LOOKUP, [handle, last[In.LOOKUP_ID], Lookup.NEXT])
+        == "MQ_ERROR_MESSAGE_NOT_FOUND"
+    )
 
 
 def test_purge(client: Client) -> None:
@@ -144,7 +149,7 @@ def test_reading_needs_the_access(client: Client) -> None:
     assert client.refused(Frame.SUBSCRIBE, [peeker, 1, True]) == "MQ_ERROR_ACCESS_DENIED"
 
 
-# ------------------------------------------------------------------------------------------------ subscriptions
+# ---------------------------------------------------------------------------------------------- subscriptions
 
 
 @pytest.mark.parametrize("acknowledge", [False, True])

@@ -115,6 +115,8 @@ class Subscription:
 
     async def _wait(self) -> bool:
         """Until something happens; False when nothing will any more."""
+        if self._link.lost is not None:
+            raise self._link.lost
         if self._finished:
             if self._ended is not None:
                 raise self._ended

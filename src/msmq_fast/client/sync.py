@@ -1,6 +1,7 @@
 """The client without asyncio: the same names, calls that block.
 
-One event loop in a background thread serves all connections of the process; objects may be used from any thread.
+One event loop in a background thread serves all connections of the process; objects may be used from any
+thread.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class Subscription:
             yield from messages
 
     def batch(self, limit: int = 1024) -> list[Message]:
-        """All messages that are here, at least one and at most `limit`; empty when the subscription is over."""
+        """All messages that are here, at least one and at most `limit`; empty when the subscription is
+        over.
+        """
         return _runner.run(self._inner.batch(limit))
 
     def acknowledge(self, first: Message, last: Message | None = None) -> None:
@@ -127,7 +130,10 @@ class Queue:
     def lookup(
         self, lookup_id: int = 0, operation: Lookup = Lookup.CURRENT, *, receive: bool = False
     ) -> Message:
-        """The message with a lookup id, or the one next to it, or the first or last. Raises MessageNotFound."""
+        """The message with a lookup id, or the one next to it, or the first or last.
+
+        Raises MessageNotFound.
+        """
         return _runner.run(self._inner.lookup(lookup_id, operation, receive=receive))
 
     def subscribe(self, credit: int = 256, *, acknowledge: bool = True) -> Subscription:

@@ -1,0 +1,86 @@
+"""The blocking client, and what importing the package costs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from msmq_fast import Message, errors, sync
+from tests.client.server import Server
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[str]:
+    """The socket of a server in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = Server(tmp_path / "app.sock")
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+    yield server.path
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_everything_once(path: str) -> None:
+    with sync.connect(path) as connection:
+        connection.create_queue("orders", label="Orders")
+        assert connection.queue("orders")["label"] == "Orders"
+        assert connection.computer_name == "here"
+        with connection.open("orders") as queue:
+            sent = queue.send(b"one", delivery=1)
+            assert queue.peek(1).message_id == sent
+            assert queue.receive(1).message_id == sent
+            with pytest.raises(errors.IOTimeout):
+                queue.receive(0)
+            assert len(queue.send_many(Message(b"%d" % n) for n in range(3000))) == 3000
+            with queue.subscribe(credit=100, acknowledge=False) as messages:
+                got = 0
+                while got < 2000:
+                    got += len(messages.batch())
+            with queue.subscribe() as messages:
+                first = messages.batch(5)
+                messages.acknowledge(first[0], first[-1])
+            for message in queue:
+                assert message.lookup_id
+                break
+            assert queue.purge() > 0
+        connection.delete_queue("orders")
+        assert connection.queues() == []
+
+
+def test_threads_share_a_connection(path: str) -> None:
+    with sync.connect(path) as connection:
+        connection.create_queue("orders")
+        queue = connection.open("orders")
+        threads = [threading.Thread(target=queue.send, args=(b"x",)) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert connection.queue("orders")["messages"] == 20
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, msmq_fast; print(any(m.startswith(('asyncio', 'msgpack', 'msmq_fast.')) for m in sys.modules))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "False\n"
+    )
+
+
+def test_all_names_are_there() -> None:
+    import msmq_fast
+
+    assert [name for name in msmq_fast.__all__ if not hasattr(msmq_fast, name)] == []
+    assert set(msmq_fast.__all__) <= set(dir(msmq_fast))
+    with pytest.raises(AttributeError):
+        msmq_fast.nothing  # noqa: B018
