@@ -23,6 +23,7 @@ _COLUMNS = (
     ("ack_p999_us", "p99.9", 1e-3, ",.3f"),
     ("end_to_end_p50_us", "e2e p50 ms", 1e-3, ",.3f"),
     ("end_to_end_p99_us", "p99", 1e-3, ",.3f"),
+    ("large_in_mb_per_s", "large MB/s", 1.0, ",.0f"),
     ("server_cpu_us_per_message", "cpu µs/msg", 1.0, ",.1f"),
     ("server_cores", "cores", 1.0, ".2f"),
     ("generator_cores", "gen cores", 1.0, ".2f"),

@@ -96,10 +96,11 @@ class Server:
         line = self._process.stdout.readline() if readable else ""
         self.ready_s = time.perf_counter() - begin
         if not line.startswith("ready"):
+            what = "ended" if readable else f"said nothing within {timeout:g} s"
             self._process.kill()
             self._process.wait()
             self._process = None
-            raise ServerError(f"no `ready` line within {timeout:g} s; its log ends:\n{self.log_tail()}")
+            raise ServerError(f"the server {what} instead of getting ready; its log ends:\n{self.log_tail()}")
 
     def stop(self, *, check: bool = True, timeout: float = 120) -> float:
         """SIGTERM, then waits; returns the seconds it took. Raises ServerError if it did not exit with 0."""

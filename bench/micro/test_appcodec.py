@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import msgpack
@@ -31,13 +32,13 @@ def _payload(body: int) -> bytes:
 
 
 @pytest.mark.parametrize("body", [0, 1_024, 4_096])
-def test_send_to_packets(benchmark, body: int) -> None:
+def test_send_to_packets(benchmark: Any, body: int) -> None:
     builder, payload = _builder(), _payload(body)
     assert len(benchmark(builder.packets, payload, 1, 1_700_000_000)) == MESSAGES
 
 
 @pytest.mark.parametrize("body", [0, 1_024, 4_096])
-def test_packets_to_delivery(benchmark, body: int) -> None:
+def test_packets_to_delivery(benchmark: Any, body: int) -> None:
     encoder = Encoder()
     packets = _builder().packets(_payload(body), 1, 1_700_000_000)
     stored = [

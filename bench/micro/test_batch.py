@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def _wait(writer: LmdbWriter) -> None:
 
 
 @pytest.mark.parametrize("body", [256, 1_024, 4_096, 65_536])
-def test_commit(benchmark, tmp_path: Path, body: int) -> None:
+def test_commit(benchmark: Any, tmp_path: Path, body: int) -> None:
     tables = LmdbTables(tmp_path, map_size=1 << 34)
     writer = LmdbWriter(tables)
     packet, position, numbers = bytes(body), bytes(POSITION.size), count(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.micro import MESSAGES
@@ -15,7 +17,7 @@ PACKET = user_message("TCP:127.0.0.1\\private$\\bench", BODY, recoverable=True)
 NAME = PACKET[64 : 64 + 2 + int.from_bytes(PACKET[64:66], "little")]
 
 
-def test_scan(benchmark) -> None:
+def test_scan(benchmark: Any) -> None:
     scanner, stream = PacketScanner(), PACKET * MESSAGES
 
     def scan() -> int:
@@ -28,14 +30,14 @@ def test_scan(benchmark) -> None:
     assert benchmark(scan) == MESSAGES
 
 
-def test_parse(benchmark) -> None:
+def test_parse(benchmark: Any) -> None:
     def parse_all() -> int:
         return sum(parse(PACKET).body_length for _ in range(MESSAGES))
 
     assert benchmark(parse_all) == MESSAGES * len(BODY)
 
 
-def test_build(benchmark) -> None:
+def test_build(benchmark: Any) -> None:
     name = NAME + bytes(-len(NAME) % 4)
 
     def build() -> bytes:

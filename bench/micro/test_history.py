@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from msmq_fast._native.history import NEW, DuplicateHistory
 pytestmark = pytest.mark.benchmark(group=f"history, {MESSAGES} messages")
 
 
-def test_check_and_add(benchmark) -> None:
+def test_check_and_add(benchmark: Any) -> None:
     history = DuplicateHistory()
     source, numbers = bytes(range(16)), count()
     for _ in range(10_000):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,7 +23,7 @@ MESSAGE_ID = 56
 
 
 @pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
-def test_session(benchmark, recoverable: bool) -> None:
+def test_session(benchmark: Any, recoverable: bool) -> None:
     writer = MemoryWriter()
     ledger = Ledger(OWN.bytes_le, writer, MemoryReader(MemoryTables()))
     ledger.reserved(1 << 40)
@@ -38,12 +39,12 @@ def test_session(benchmark, recoverable: bool) -> None:
     stream = bytearray(packet * MESSAGES)
     ids = 0
 
-    def one_window() -> bytes:
+    def one_window() -> list[bytes]:
         nonlocal ids
         for number in range(MESSAGES):
             ids += 1
             struct.pack_into("<I", stream, number * len(packet) + MESSAGE_ID, ids)
-        session.receive(stream, 100.0)
+        session.receive(bytes(stream), 100.0)
         writer.submit()
         writer.complete_all()
         core.receive_bulk(MESSAGES, 1 << 30, lambda messages, status: None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.micro import MESSAGES
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.benchmark(group=f"wheel, {MESSAGES} timers")
 
 
 @pytest.mark.parametrize("others", [0, 100_000])
-def test_start_and_cancel(benchmark, others: int) -> None:
+def test_start_and_cancel(benchmark: Any, others: int) -> None:
     wheel = TimerWheel(0)
     for number in range(others):
         wheel.add(1_000 + number * 37)
@@ -25,7 +27,7 @@ def test_start_and_cancel(benchmark, others: int) -> None:
     assert wheel.count == others
 
 
-def test_run_out(benchmark) -> None:
+def test_run_out(benchmark: Any) -> None:
     wheel = TimerWheel(0)
 
     def run_out() -> int:

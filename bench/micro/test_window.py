@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.micro import MESSAGES
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.benchmark(group=f"window, {MESSAGES} messages")
 
 
 @pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
-def test_one_window(benchmark, recoverable: bool) -> None:
+def test_one_window(benchmark: Any, recoverable: bool) -> None:
     received, sent = ReceiveWindow(), SendWindow()
 
     def one_window() -> bytes:

@@ -8,7 +8,8 @@
  * AckSequenceNumber counts them, recoverable ones when RecoverableMsgAckSeqNumber + Flags name them (MS-MQQB 3.1.5.5).
  * The window counts messages that are not done; with --receipt-window it counts those not covered by
  * AckSequenceNumber, as the protocol has it. `rate` (messages a second and session) sends on a schedule, and the
- * time counts from the moment the message was due.
+ * time counts from the moment the message was due. A run ends when all is done, but does not wait for express
+ * messages below half a window: they may stay unacknowledged until the peer's timer (AckTimeout / 2) runs out.
  *
  * Prints one JSON object a line: {"event":"start"}, {"event":"stop"}, then the result. */
 #include "mqqb.h"
@@ -378,6 +379,17 @@ static uint64_t undone(void)
     return sum;
 }
 
+/* Nothing is left but express messages that a peer may leave unacknowledged until its timer runs out. */
+static int only_express_left(void)
+{
+    if (now_ns() - last_done_ns < 500000000u) return 0;
+    for (int i = 0; i < session_count; i++) {
+        const Session *s = &sessions[i];
+        if (s->queued > s->done && (s->template->recoverable || s->queued - s->done > s->group->window / 2)) return 0;
+    }
+    return 1;
+}
+
 static void report(double elapsed, uint64_t cpu)
 {
     printf("{\"event\":\"result\",\"elapsed_s\":%.6f,\"generator_cpu_s\":%.6f,\"unacknowledged\":%llu,\"groups\":[", elapsed,
@@ -458,16 +470,19 @@ int main(int argc, char **argv)
         }
         if (measuring && seconds > 0 && now - start >= (uint64_t)(seconds * 1e9)) break;
         if (measuring && max_bytes && measured_bytes >= max_bytes) break;
-        if (count_limit && total_queued >= count_limit && undone() == 0) break;
+        if (count_limit && total_queued >= count_limit && (undone() == 0 || only_express_left())) break;
         turn(20, timer);
     }
-    uint64_t stop = count_limit && undone() == 0 && last_done_ns > start ? last_done_ns : now_ns();
+    uint64_t stop = count_limit && total_queued >= count_limit && last_done_ns > start ? last_done_ns : now_ns();
     measuring = 0;
     cpu = cpu_us() - cpu;
     event("stop");
     sending = 0;
     limit = now_ns() + (uint64_t)DRAIN_SECONDS * 1000000000u;
-    while (undone() && now_ns() < limit) turn(20, timer);
+    while (undone() && now_ns() < limit) {
+        if (only_express_left()) break;
+        turn(20, timer);
+    }
     report((double)(stop - start) / 1e9, cpu);
-    return undone() ? 2 : 0;
+    return undone() && !only_express_left() ? 2 : 0;
 }
