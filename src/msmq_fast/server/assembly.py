@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import cast
 from uuid import UUID
 
-from msmq_fast._native.batch import LmdbReader, LmdbWriter
+from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.qm.manager import QueueManager
@@ -31,6 +31,7 @@ from msmq_fast.server.release import release
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.store import Store, StoreOptions
+from msmq_fast.store.watermark import space_figures
 
 __all__ = ["Assembly"]
 
@@ -76,10 +77,10 @@ class Assembly:
         pacemaker.watch(cast(LmdbReader, store.reader))
         pacemaker.add(manager)
         self._disk = DiskGuard(
-            store.directory or config.data,
             config.store.disk_low,
             config.store.disk_check_interval,
             self._clock.monotonic,
+            lambda: space_figures(cast(LmdbTables, store.tables), config.data),
             self._throttle,
         )
         self._disk.expire()
@@ -161,7 +162,7 @@ class Assembly:
                 app_connections=lambda: self._app.connections,
                 messages_in=lambda: self._mqqb.messages_in,
                 messages_out=lambda: self._mqqb.messages_out,
-                free_space=lambda: self._disk.free,
+                space=lambda: self._disk.space,
                 not_ready=self._why_not_ready,
             ),
         )

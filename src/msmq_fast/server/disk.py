@@ -1,11 +1,11 @@
-"""Free space of the data directory: below the low mark nothing is taken in, above it the intake goes on."""
+"""Looks at the space that is left for the store, and stops the intake while it is too little."""
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
-from pathlib import Path
+
+from msmq_fast.store.watermark import SpaceFigures, Watermark
 
 __all__ = ["DiskGuard"]
 
@@ -13,26 +13,29 @@ _log = logging.getLogger("msmq_fast.disk")
 
 
 class DiskGuard:
-    """Looks every `interval` seconds; `throttle(True)` stops the intake, `throttle(False)` resumes it."""
+    """Every `interval` seconds; `throttle(True)` stops the intake, `throttle(False)` resumes it."""
 
     def __init__(
         self,
-        directory: Path,
         low: int,
         interval: float,
         monotonic: Callable[[], float],
+        measure: Callable[[], SpaceFigures],
         throttle: Callable[[bool], None],
-        free_space: Callable[[Path], int] | None = None,
     ) -> None:
-        self._directory = directory
-        self._low = low
         self._interval = interval
         self._monotonic = monotonic
+        self._measure = measure
         self._throttle = throttle
-        self._free_space = free_space or free_bytes
         self._due = monotonic()
-        self.low = False
-        self.free = 0
+        # An eighth more than the mark ends the alarm, so that it does not flap.
+        self._mark = Watermark(low, low + max(1, low // 8), self._changed)
+        self.space = SpaceFigures(0, 0, 0, 0)
+
+    @property
+    def low(self) -> bool:
+        """Whether the intake is stopped."""
+        return self._mark.throttled
 
     def next_deadline(self) -> float:
         """When the next look is due."""
@@ -42,25 +45,15 @@ class DiskGuard:
         """Look."""
         self._due = self._monotonic() + self._interval
         try:
-            self.free = self._free_space(self._directory)
+            self.space = self._measure()
         except OSError as error:
-            _log.warning("free space of %s: %s", self._directory, error.strerror or error)
+            _log.warning("the space of the data directory cannot be measured: %s", error.strerror or error)
             return
-        # An eighth more than the mark ends the alarm, so that it does not flap.
-        low = self.free < (self._low + self._low // 8 if self.low else self._low)
-        if low == self.low:
-            return
-        self.low = low
+        self._mark.update(self.space.available)
+
+    def _changed(self, low: bool) -> None:
         self._throttle(low)
         if low:
-            _log.error(
-                "disk space is low: %d bytes free in %s, nothing is taken in", self.free, self._directory
-            )
+            _log.error("disk space is low: %d bytes left, nothing is taken in", self.space.available)
         else:
-            _log.info("disk space suffices again: %d bytes free in %s", self.free, self._directory)
-
-
-def free_bytes(directory: Path) -> int:
-    """Bytes that this user may still write. Raises OSError."""
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
+            _log.info("disk space suffices again: %d bytes left", self.space.available)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.server.counters import RefusalCounters
     from msmq_fast.store.store import Store
+    from msmq_fast.store.watermark import SpaceFigures
 
 __all__ = ["Figures", "ServerView"]
 
@@ -27,7 +28,7 @@ class Figures:
     app_connections: Callable[[], int]
     messages_in: Callable[[], int]
     messages_out: Callable[[], int]
-    free_space: Callable[[], int]
+    space: Callable[[], SpaceFigures]
     not_ready: Callable[[], str | None]
 
 
@@ -97,13 +98,12 @@ class ServerView:
             "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),
             "throttled": ("1 while no message is taken in", int(ledger.throttled)),
             "store_pending_bytes": ("Bytes waiting for the disk", writer.pending_bytes),
-            "disk_free_bytes": ("Free space of the data directory", self._figures.free_space()),
         }
-        space = self._space()
-        if space is not None:
-            size = space["page_size"]
-            found["store_bytes"] = ("Size of the data file", space["pages"] * size)
-            found["store_free_bytes"] = ("Unused pages inside the data file", space["free_pages"] * size)
+        space = self._figures.space()
+        found["store_file_bytes"] = ("Size of the data file", space.file)
+        found["store_used_bytes"] = ("Pages in use inside the data file", space.used)
+        found["store_reusable_bytes"] = ("Free pages inside the data file", space.reusable)
+        found["store_available_bytes"] = ("What can still be stored", space.available)
         return found
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
@@ -150,10 +150,6 @@ class ServerView:
         found |= {name: value for name, (_, value) in self.totals().items()}
         found["refusals"] = {f"{what}: {reason}": count for what, reason, count in self.refusals()}
         return found
-
-    def _space(self) -> Any:
-        space = getattr(self._store.tables, "space", None)
-        return None if space is None else space()
 
 
 def _powers(name: str, about: str, counts: list[int], unit: float, total: float) -> Histogram:
