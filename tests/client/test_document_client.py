@@ -59,12 +59,15 @@ def session(path: str) -> None:
     kind, (handle,) = client.call(0x20, ["orders", 3])
     assert kind == 0x80
 
-    kind, (count, refusals, ordinals) = client.call(0x22, [handle, 1, [[b"hello", "first", 1], [b"again",
-    "", 1]]]) assert (kind, count, refusals) == (0x82, 2, []) kind, message = client.call(0x23, [handle,
-    1000, True]) assert (kind, message[1], message[2]) == (0x84, b"hello", "first") assert message[14] ==
-    hello["guid"] + struct.pack("<I", ordinals[0]) assert client.call(0x24, [handle, message[0], 0,
-    False])[1] == message assert client.call(0x23, [handle, 0])[1][1] == b"again" assert client.call(0x23,
-    [handle, 0])[1][1] == "MQ_ERROR_IO_TIMEOUT"
+    two = [[b"hello", "first", 1], [b"again", "", 1]]
+    kind, (count, refusals, ordinals) = client.call(0x22, [handle, 1, two])
+    assert (kind, count, refusals) == (0x82, 2, [])
+    kind, message = client.call(0x23, [handle, 1000, True])
+    assert (kind, message[1], message[2]) == (0x84, b"hello", "first")
+    assert message[14] == hello["guid"] + struct.pack("<I", ordinals[0])
+    assert client.call(0x24, [handle, message[0], 0, False])[1] == message
+    assert client.call(0x23, [handle, 0])[1][1] == b"again"
+    assert client.call(0x23, [handle, 0])[1][1] == "MQ_ERROR_IO_TIMEOUT"
 
     waiting = client.send(0x23, [handle, None])
     cancel = client.send(0x25, [waiting])

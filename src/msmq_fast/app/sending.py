@@ -31,7 +31,7 @@ _TEXT = {
 
 
 class SendResult:
-    """What became of the messages of one SEND frame: for each its ordinal, or 0 and an entry in `refusals`."""
+    """What became of the messages of one SEND frame: an ordinal for each, or 0 and an entry in `refusals`."""
 
     __slots__ = ("count", "ordinals", "refusals")
 
