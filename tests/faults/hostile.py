@@ -131,9 +131,10 @@ def _flag_mutations(name: str, seed: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _length_mutations(name: str, seed: bytes) -> Iterator[tuple[str, bytes]]:
     """PacketSize and bytes agree, but the headers do not fill them."""
-    for cut in sorted({1, 2, 4, 8, 12, 16, 17, 20, 32, 64, len(seed) - 20, len(seed) - 60, len(seed) // 2}):
-        if len(seed) - cut >= 20:
-            yield f"{name}: {cut} bytes cut off", _sized(seed[:-cut])
+    for size in range(20, min(len(seed), 700)):
+        yield f"{name}: cut to {size} bytes", _sized(seed[:size])
+    for cut in (1, 2, 4, 16, len(seed) // 2):
+        yield f"{name}: {cut} bytes cut off", _sized(seed[:-cut])
     for extra in (1, 2, 4, 15, 16, 17, 20, 32):
         yield f"{name}: {extra} bytes added", _sized(seed + bytes(extra))
 
