@@ -50,7 +50,7 @@ cdef class Receiver:
     cdef readonly int header_result
     cdef readonly uint64_t packets      # complete ones, of all kinds
     cdef readonly uint64_t headers      # SessionHeaders applied
-    cdef readonly uint64_t delivered    # messages that the native path enqueued
+    cdef readonly uint64_t delivered    # messages that were enqueued
     cdef int _user_message(self) except -1
     cdef bint _is_plain(self) noexcept
     cdef QueueCore _find_route(self)

@@ -194,7 +194,6 @@ cdef class Receiver:
             return EVENT_MESSAGE
         if self.result != DELIVERY_STORED:
             return EVENT_REFUSED
-        self.delivered += 1
         return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
 
     cdef bint _is_plain(self) noexcept:
@@ -250,6 +249,7 @@ cdef class Receiver:
         if result == ENQUEUED or result == ENQUEUED_PENDING:
             _identify(self._scanner.packet, m, identifier)
             self._history.remember(identifier, self._ledger.now_s, result == ENQUEUED_PENDING)
+            self.delivered += 1
             return DELIVERY_STORED
         if result == QUEUE_SAYS_QUOTA:
             return DELIVERY_QUEUE_QUOTA

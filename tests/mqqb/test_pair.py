@@ -1,4 +1,4 @@
-"""Two endpoints against each other over connections that break, with disks that lag: seeded, in virtual time."""
+"""Two endpoints, connections that break and disks that lag: seeded, in virtual time."""
 
 from __future__ import annotations
 

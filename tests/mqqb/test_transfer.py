@@ -1,4 +1,4 @@
-"""Resolve, connect, retry, idle close, sharing of sessions, pings, limits, cloned identities: with a virtual clock."""
+"""Resolve, connect, retry, idle close, shared sessions, pings, limits, cloned identities; virtual clock."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Sender:
         self.acked = ack
         gone = []
         for entry in self.entries:
-            lookup_id, sequence, number = entry
+            _, sequence, number = entry
             express = number == 0 and sequence <= ack
             covered = (
                 number and base and (number <= base or (number - base < 32 and flags >> (number - base) & 1))

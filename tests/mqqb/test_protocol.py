@@ -1,0 +1,112 @@
+"""The asyncio adapter over loopback sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.protocol import SessionProtocol
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.timers import Timers
+from tests.mqqb import wire
+from tests.mqqb.hosts import Host
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other callbacks bring about, for five seconds at most."""
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+class Serving:
+    """An endpoint on a loopback port; the disk is quick unless told otherwise."""
+
+    def __init__(self, pending_bytes: int = 1 << 30, **node: object) -> None:
+        self.host = Host(**node)  # type: ignore[arg-type]
+        self.endpoint = Endpoint(self.host.node, lambda _: None, time.monotonic())
+        self.pending_bytes = pending_bytes
+        self.quick = True
+
+    def touch(self) -> None:
+        if self.quick:
+            asyncio.get_running_loop().call_later(0.01, self.host.commit)
+
+    async def start(self) -> int:
+        loop = asyncio.get_running_loop()
+
+        def protocol() -> SessionProtocol:
+            return SessionProtocol(
+                lambda address: self.endpoint.accept(address, time.monotonic()),
+                loop,
+                time.monotonic,
+                self.host.writer,
+                self.pending_bytes,
+                self.touch,
+            )
+
+        self.server = await loop.create_server(protocol, "127.0.0.1", 0)
+        return int(self.server.sockets[0].getsockname()[1])
+
+
+@pytest.mark.rule("QB-001", "QB-003", "QB-006", "QB-008")
+def test_a_session_over_a_socket() -> None:
+    async def run() -> None:
+        serving = Serving()
+        reader, writer = await asyncio.open_connection("127.0.0.1", await serving.start())
+        writer.write(wire.establish() + wire.parameters())
+        assert await reader.readexactly(604)
+        writer.write(b"".join(wire.message(n, recoverable=True) for n in range(1, 21)))
+        ack = await asyncio.wait_for(reader.readexactly(36), 5)
+        assert wire.read_header(ack)[:3] == (20, 1, 0xFFFFF)
+        assert serving.host.messages() == list(range(1, 21))
+        assert [s.peer_address for s in serving.endpoint.sessions] == ["127.0.0.1"]
+        writer.close()
+        await writer.wait_closed()
+        await until(lambda: not serving.endpoint.sessions)
+        assert serving.endpoint.node.counts.closed[CloseReason.DISCONNECTED] == 1
+        serving.server.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.rule("QB-163", "QB-295", "QB-299")
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"", wire.message(1)])
+def test_strangers_are_disconnected(data: bytes) -> None:
+    async def run() -> None:
+        serving = Serving(timers=Timers(session_init=0.1))
+        reader, writer = await asyncio.open_connection("127.0.0.1", await serving.start())
+        writer.write(data)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert serving.endpoint.sessions == set()
+        writer.close()
+        serving.server.close()
+
+    asyncio.run(run())
+
+
+def test_reading_pauses_while_much_is_on_its_way_to_the_disk() -> None:
+    async def run() -> None:
+        serving = Serving(pending_bytes=4_000)
+        reader, writer = await asyncio.open_connection("127.0.0.1", await serving.start())
+        writer.write(wire.establish() + wire.parameters())
+        await reader.readexactly(604)
+        (session,) = serving.endpoint.sessions
+        serving.quick = False
+        writer.write(b"".join(wire.message(n, recoverable=True, body=bytes(1_000)) for n in range(1, 2_001)))
+        await until(lambda: session.window.received > 0)
+        await asyncio.sleep(0.1)
+        assert session.window.received < 1_000
+        serving.quick = True
+        serving.touch()
+        await until(lambda: len(serving.host.messages()) == 2_000)
+        writer.close()
+        serving.server.close()
+
+    asyncio.run(run())
