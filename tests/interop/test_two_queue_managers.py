@@ -160,3 +160,19 @@ def test_ping_says_who_is_there_and_who_is_not(pair: tuple[Server, Server]) -> N
     assert a.run("ping", f"127.0.0.2:{a.port('ping')}").returncode == 0
     assert a.run("ping", f"127.0.0.2:{free_port()}", "--timeout", "0.2").returncode == 4
     assert b.process is None
+
+
+@pytest.mark.rule("QB-261")
+def test_a_queue_that_comes_to_require_signatures_takes_no_unsigned_message_any_more(
+    pair: tuple[Server, Server],
+) -> None:
+    a, b = (server.start() for server in pair)
+    b.ok("queue", "create", "inbox")
+    target = "DIRECT=TCP:127.0.0.3\\private$\\inbox"
+    a.ok("send", target, "--body", "1", "--recoverable", "--count", "3")
+    until(lambda: drained(a), what="the first acknowledgment")
+    b.ok("queue", "set", "inbox", "--authenticated")
+    a.ok("send", target, "--body", "2", "--recoverable")
+    until(lambda: drained(a), what="the second acknowledgment")
+    assert [message["body_b64"] for message in b.messages("inbox")] == ["MQ=="] * 3
+    assert b.ok("stats")[0]["refusals"] == {"message: access denied": 1}

@@ -91,6 +91,23 @@ def test_deadlines_run_when_due_also_when_one_becomes_nearer(runner: asyncio.Run
         runner.run(run())
 
 
+def test_a_deadline_of_right_now_runs_at_once(runner: asyncio.Runner) -> None:
+    class Impatient(Deadlines):
+        def next_deadline(self) -> float | None:
+            return self.clock() if len(self.ran) < 3 else None
+
+    async def run() -> None:
+        pacemaker, _ = beat()
+        impatient = Impatient()
+        pacemaker.add(impatient)
+        await asyncio.sleep(0.05)
+        assert len(impatient.ran) == 3
+        pacemaker.stop()
+
+    with runner:
+        runner.run(run())
+
+
 def test_completions_are_told_and_followed_by_a_submit(runner: asyncio.Runner) -> None:
     class Disk:
         def __init__(self) -> None:

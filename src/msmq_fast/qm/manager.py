@@ -70,6 +70,7 @@ class QueueManager:
         self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
         self._outgoing: dict[str, OutgoingQueue] = {}
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
+        self.on_changed: Callable[[], None] | None = None  # properties of a queue were changed
         self._handles = 0
         self.waited: set[Readers] = set()  # with takers that wait
         self.purging: set[Queue] = set()
@@ -210,6 +211,8 @@ class QueueManager:
         queue.properties.update(dict(properties))
         queue.modified = self.ledger.now_s
         queue.set_quota()
+        if self.on_changed is not None:
+            self.on_changed()
         return self._write(queue)
 
     def delete_queue(self, path: str) -> Completion[None]:

@@ -101,10 +101,10 @@ class Pacemaker:
         self._timer = None
         self._due = None
         self._tick()
-        now = self._monotonic()
         for timed in self._timed:
             deadline = timed.next_deadline()
-            if deadline is not None and deadline <= now:
+            # Read the clock afterwards: a deadline may be "now".
+            if deadline is not None and deadline <= self._monotonic():
                 timed.expire()
         self.touch()
 

@@ -83,6 +83,7 @@ class MqqbListener:
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         manager.on_outgoing = self._has_work
+        manager.on_changed = self.node.forget_routes
 
     # -------------------------------------------------------------------------------- figures
 
