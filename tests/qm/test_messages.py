@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 import pytest
+
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access

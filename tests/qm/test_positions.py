@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
 from msmq_fast._native.positions import PositionList
 
 AVAILABLE, LOCKED, PENDING, PURGE_PENDING = 1, 2, 3, 4

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.manager import State
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingState
+from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queue import QueueKind
 
 from .world import WALL, World, body
@@ -380,10 +381,10 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     heard: list[tuple[str, list[bytes]]] = []
 
-    def transfer(queue: object) -> None:
-        heard.append((queue.name, [body(message) for message in queue.core.take(10, 1 << 20, 99)]))  # type: ignore[attr-defined]
+    def transfer(queue: OutgoingQueue) -> None:
+        heard.append((queue.name, [body(message) for message in queue.core.take(10, 1 << 20, 99)]))
 
-    world.manager.on_outgoing = transfer  # type: ignore[assignment]
+    world.manager.on_outgoing = transfer
     for delivery in (0, 1):
         world.send(b"%d" % delivery, name, delivery=delivery)
     assert heard == [(name, [b"0"]), (name, [b"1"])]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
 from msmq_fast._native.wheel import TimerWheel
 
 STEPS = st.one_of(st.integers(0, 70), st.integers(0, 5000), st.integers(0, 1 << 24), st.integers(0, 1 << 48))

@@ -1,4 +1,6 @@
-"""Deadlines of messages (X-04, wall clock) and of waiting reads (X-03, monotonic clock) on two timer wheels."""
+"""Deadlines of messages (X-04, wall clock) and of waiting reads (X-03, monotonic clock) on two timer
+wheels.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ class Lookup(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """What a sender is told: the place in the (local or outgoing) queue, and the ordinal of the message identifier."""
+    """What a sender is told: the place in the (local or outgoing) queue, and the ordinal of the
+    message identifier.
+    """
 
     lookup_id: int
     message_id: int
@@ -75,8 +77,8 @@ def refusal(result: int) -> MSMQError:
 class OpenQueue:
     """Made by QueueManager.open.
 
-    Every call raises INVALID_HANDLE once closed, QUEUE_NOT_AVAILABLE once the queue is deleted, ACCESS_DENIED for
-    what the access mode does not allow.
+    Every call raises INVALID_HANDLE once closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
+    ACCESS_DENIED for what the access mode does not allow.
     """
 
     def __init__(
@@ -110,7 +112,9 @@ class OpenQueue:
     # ---- sending
 
     def stamp(self, message: Message) -> Message:
-        """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime, destination."""
+        """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime,
+        destination.
+        """
         manager = self._manager
         message.source_machine = manager.guid
         message.message_id = manager.message_ordinals.take()
@@ -167,7 +171,10 @@ class OpenQueue:
         return completion
 
     def send_packets(self, packets: list[bytes]) -> Completion[tuple[list[int], list[int]]]:
-        """Enqueue UserMessage packets that are stamped already; resolved with (EnqueueResults, lookup ids)."""
+        """Enqueue UserMessage packets that are stamped already.
+
+        Resolved with (EnqueueResults, lookup ids).
+        """
         self._may(self.access is Access.SEND)
         completion: Completion[tuple[list[int], list[int]]] = Completion()
         outcome: tuple[list[int], list[int]] = ([], [])
@@ -239,7 +246,8 @@ class OpenQueue:
     def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
         """Receive or peek by LookupIdentifier (DM-127 … DM-131).
 
-        Raises MESSAGE_NOT_FOUND; TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
+        Raises MESSAGE_NOT_FOUND; TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for
+        a locked one.
         """
         self._may(self.access.receives or (peek and self.access.peeks))
         core = self.queue.core
@@ -311,12 +319,18 @@ class OpenQueue:
     # ---- the rest
 
     def purge(self) -> Completion[int]:
-        """Remove every available message (DM-092 … DM-094); resolved with their number when nothing can bring them back."""
+        """Remove every available message (DM-092 … DM-094).
+
+        Resolved with their number when nothing can bring them back.
+        """
         self._may(self.access.receives)
         return self._manager.purge(self.queue)
 
     def close(self) -> None:
-        """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back; closing twice is fine (DM-089, DM-090)."""
+        """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back.
+
+        Closing twice is fine (DM-089, DM-090).
+        """
         if self.closed:
             return
         self.closed = True

@@ -1,4 +1,6 @@
-"""Numbers that are never given out twice: message ordinals, queue ordinals, private queue numbers (8.2 #3, DU-18)."""
+"""Numbers that are never given out twice: message ordinals, queue ordinals, private queue numbers (8.2
+#3, DU-18).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ BLOCK = 1 << 16
 
 
 class Ordinals:
-    """A counter whose blocks are reserved in the store ahead of their use; the rest of a block is lost at a restart.
+    """A counter whose blocks are reserved in the store ahead of their use.
 
-    The counter is incremented before it is used (AMB-43), so that 0 is never given out. `wraps` is for the 32-bit
-    ordinals of message identifiers, which start over at 1.
+    The rest of a block is lost at a restart. The counter is incremented before it is used (AMB-43), so that 0
+    is never given out. `wraps` is for the 32-bit ordinals of message identifiers, which start over at 1.
     """
 
     def __init__(
@@ -26,7 +28,10 @@ class Ordinals:
         self._limit = self.last
 
     def reserve(self) -> None:
-        """Put the reservation of the next block into the current batch. Recoverable use of it may follow at once."""
+        """Put the reservation of the next block into the current batch.
+
+        Recoverable use of it may follow at once.
+        """
         self._limit = self._limit + self._block
         self._records.set_meta(self._name, self._limit)
 

@@ -30,7 +30,9 @@ from msmq_fast.qm.settings import QueueManagerSettings
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name stands for: a queue of this computer (`key`, GUID or number), or a format name that leads elsewhere."""
+    """What a name stands for: a queue of this computer (`key`, GUID or number), or a format name that
+    leads elsewhere.
+    """
 
     name: FormatName | None
     key: str = ""
@@ -83,7 +85,10 @@ class Directory:
         return host.casefold() in self._hosts
 
     def part_of_path(self, path: str) -> QueuePart:
-        """The local part of a path name; ILLEGAL_QUEUE_PATHNAME if it is none or names another computer (DM-055)."""
+        """The local part of a path name.
+
+        ILLEGAL_QUEUE_PATHNAME if it is none or names another computer (DM-055).
+        """
         name = parse_path(path, self._computer)
         if not self.is_local(name.computer):
             raise IllegalQueuePathName(f"{path!r} names another computer")
@@ -92,8 +97,8 @@ class Directory:
     def resolve(self, text: str) -> Target:
         """What a path or format name stands for.
 
-        ILLEGAL_QUEUE_PATHNAME, ILLEGAL_FORMATNAME: no name. UNSUPPORTED_FORMATNAME_OPERATION: a name for which
-        there is no transport.
+        ILLEGAL_QUEUE_PATHNAME, ILLEGAL_FORMATNAME: no name. UNSUPPORTED_FORMATNAME_OPERATION: a name for
+        which there is no transport.
         """
         if not is_format_name(text):
             path = parse_path(text, self._computer)
@@ -138,7 +143,9 @@ class Directory:
         return self._by_part(target.key)
 
     def _by_part(self, key: str) -> Queue | None:
-        """A workgroup has no directory of public queues, so `host\\q` also means the private queue `q` (QB-263)."""
+        """A workgroup has no directory of public queues, so `host\\q` also means the private queue `q`
+        (QB-263).
+        """
         return self._by_key.get(key) or self._by_key.get(f"private$\\{key}")
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
@@ -159,7 +166,10 @@ class Directory:
 
 
 def same_destination(text: str) -> str:
-    """The key under which the outgoing queue of a format name is known (OQ-01); ILLEGAL_FORMATNAME: no name."""
+    """The key under which the outgoing queue of a format name is known (OQ-01).
+
+    ILLEGAL_FORMATNAME: no name.
+    """
     names = parse_format_names(text)
     if len(names) != 1:
         raise IllegalFormatName("an outgoing queue has one destination")

@@ -18,7 +18,7 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import FormatName, QueuePart, Scope
+from msmq_fast.packet.names import FormatName, Scope
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.completion import Completion
@@ -48,8 +48,9 @@ class State(IntEnum):
 class QueueManager:
     """Everything runs on one thread. Whoever calls in sets the time first (`tick`).
 
-    `on_outgoing` is called with each outgoing queue that has messages to be sent and may send them, again at every turn as
-    long as messages stay available; set `before_submit` as the writer's hook before it seals a batch.
+    `on_outgoing` is called with each outgoing queue that has messages to be sent and may send them, again
+    at every turn as long as messages stay available. Set `before_submit` as the writer's hook before it
+    seals a batch, and call `ledger.serve` in every turn, also while a commit is under way.
     """
 
     def __init__(self, store: Store, settings: QueueManagerSettings, clock: Clock, random: Random) -> None:
@@ -91,7 +92,8 @@ class QueueManager:
     def start(self) -> Completion[None]:
         """Recover (REC-02 … REC-10) and be ready. Resolved when what the start wrote is durable.
 
-        Recoverable work may follow at once; express messages should not leave the computer before it is resolved.
+        Recoverable work may follow at once; express messages should not leave the computer before it is
+        resolved.
         """
         self.state = State.INITIALIZING
         self.tick()
@@ -117,7 +119,10 @@ class QueueManager:
         return done
 
     def stop(self) -> None:
-        """No new work; waiting reads end with OPERATION_CANCELLED. What is under way still becomes durable."""
+        """No new work; waiting reads end with OPERATION_CANCELLED.
+
+        What is under way still becomes durable.
+        """
         self.state = State.STOPPING
         for queue in self.queues():
             for handle in list(queue.descriptors):
@@ -128,7 +133,9 @@ class QueueManager:
         self.ledger.tick(self._clock.wall_us())
 
     def before_submit(self) -> None:
-        """Serve readers: from what is available, then from what the coming commit makes durable (fused receive)."""
+        """Serve readers: from what is available, then from what the coming commit makes durable (fused
+        receive).
+        """
         self.ledger.serve()
         for readers in list(self.waited):
             if readers.core.positions.pending:
@@ -216,7 +223,10 @@ class QueueManager:
         return self._write(queue)
 
     def delete_queue(self, path: str) -> Completion[None]:
-        """Delete a queue and its messages; resolved when nothing can bring it back (DM-064 … DM-068, DU-09)."""
+        """Delete a queue and its messages.
+
+        Resolved when nothing can bring it back (DM-064 … DM-068, DU-09).
+        """
         self._serving()
         queue = self.find(path)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
@@ -233,7 +243,10 @@ class QueueManager:
         return done
 
     def find(self, name: str) -> Queue:
-        """The queue of a path or format name, local or outgoing. QUEUE_NOT_FOUND, or what Directory.resolve raises."""
+        """The queue of a path or format name, local or outgoing.
+
+        QUEUE_NOT_FOUND, or what Directory.resolve raises.
+        """
         target = self.directory.resolve(name)
         queue = self.directory.find(target) if target.local else self._outgoing_of(target.name)
         if queue is None:
@@ -247,10 +260,11 @@ class QueueManager:
     def open(
         self, name: str, access: Access, share: Share = Share.DENY_NONE, *, internal: bool = False
     ) -> OpenQueue:
-        """Open a queue (DM-069 … DM-086). A queue of another computer can be opened for sending: an outgoing queue takes the messages.
+        """Open a queue (DM-069 … DM-086).
 
-        Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and
-        what Directory.resolve raises. `internal` opens queues that applications cannot.
+        A queue of another computer can be opened for sending: an outgoing queue takes the messages. `internal`
+        opens queues that applications cannot. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION,
+        UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
         """
         self._serving()
         if access is Access.SEND and share is not Share.DENY_NONE:
@@ -339,7 +353,10 @@ class QueueManager:
     # ---- removal in the background
 
     def purge(self, queue: Queue) -> Completion[int]:
-        """DU-08: gone from sight at once, resolved when the marker is durable; the store gives the space back in small batches."""
+        """DU-08: gone from sight at once, resolved when the marker is durable.
+
+        The store gives the space back in small batches.
+        """
         self._serving()
         queue.purged_to = self.ledger.sequence
         done = self._write(queue)

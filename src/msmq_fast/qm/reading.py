@@ -1,4 +1,6 @@
-"""Waiting reads and subscriptions of one queue, in the order in which they came (ST-9, DA-012 … DA-018, DA-045)."""
+"""Waiting reads and subscriptions of one queue, in the order in which they came (ST-9, DA-012 …
+DA-018, DA-045).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ Sink = Callable[[list[Received]], None]
 
 
 class ReadRequest:
-    """One receive or peek of the first message. Ends once: with a message, IO_TIMEOUT, or what cancelled it."""
+    """One receive or peek of the first message.
+
+    Ends once: with a message, IO_TIMEOUT, or what cancelled it.
+    """
 
     __slots__ = ("_readers", "completion", "peek", "timer", "timer_id")
 
@@ -31,7 +36,10 @@ class ReadRequest:
         self.timer_id = 0
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it with `error` (OPERATION_CANCELLED); False if it has ended. A message taken for it goes back (DM-119)."""
+        """End it with `error` (OPERATION_CANCELLED); False if it has ended.
+
+        A message taken for it goes back (DM-119).
+        """
         self._readers.forget(self)
         return self.completion.fail(error or OperationCancelled())
 
@@ -58,8 +66,8 @@ class ReadRequest:
 class Subscription:
     """A reader with credit that is handed batches of messages, one call of its sink per batch.
 
-    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; else they are removed
-    before they are handed over. Closing gives back what was not handed over or not acknowledged.
+    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; else they are
+    removed before they are handed over. Closing gives back what was not handed over or not acknowledged.
     """
 
     __slots__ = (
@@ -121,7 +129,10 @@ class Subscription:
             self._sink(messages)
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number when that is durable. Unknown ids are passed over."""
+        """Remove delivered messages; resolved with their number when that is durable.
+
+        Unknown ids are passed over.
+        """
         keys = self._release_held(lookup_ids)
         completion: Completion[int] = Completion()
         count = len(keys)

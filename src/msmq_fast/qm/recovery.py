@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def recover(manager: QueueManager) -> None:
     """Rebuild everything that was durable; what is written joins the current batch.
 
-    Running it again after a crash at any point gives the same result: it only reserves numbers and adds what is missing.
+    Running it again after a crash at any point gives the same result: it only reserves numbers and adds
+    what is missing.
     """
     _load_queues(manager)
     _load_positions(manager)
