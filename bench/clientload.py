@@ -14,7 +14,7 @@ from bench.server import Server
 
 __all__ = ["on_server"]
 
-_SINGLE = 2_000  # messages sent one by one
+_SINGLE = 2_000  # at most so many messages are sent one by one
 
 
 async def _stream(socket: Path, messages: list[msmq_fast.Message], window: int) -> Figures:
@@ -44,18 +44,18 @@ async def _stream(socket: Path, messages: list[msmq_fast.Message], window: int) 
     return {"in_per_s": len(messages) / (sent - begin), "out_per_s": len(messages) / (received_at - begin)}
 
 
-async def _one_by_one(socket: Path, message: msmq_fast.Message) -> Figures:
+async def _one_by_one(socket: Path, message: msmq_fast.Message, count: int) -> Figures:
     """Awaits every send, then every receive."""
     times = []
     async with await msmq_fast.connect(str(socket)) as connection, await connection.open("bench") as queue:
-        for _ in range(_SINGLE):
+        for _ in range(count):
             begin = time.perf_counter()
             await queue.send(message)
             times.append((time.perf_counter() - begin) * 1e6)
         begin = time.perf_counter()
-        for _ in range(_SINGLE):
+        for _ in range(count):
             await queue.receive(timeout=10)
-        receive = (time.perf_counter() - begin) * 1e6 / _SINGLE
+        receive = (time.perf_counter() - begin) * 1e6 / count
     times.sort()
     return {
         "ack_p50_us": quantile(times, 0.5),
@@ -65,10 +65,10 @@ async def _one_by_one(socket: Path, message: msmq_fast.Message) -> Figures:
     }
 
 
-def _blocking(socket: Path, message: msmq_fast.Message) -> Figures:
+def _blocking(socket: Path, message: msmq_fast.Message, count: int) -> Figures:
     times = []
     with msmq_fast.sync.connect(str(socket)) as connection, connection.open("bench") as queue:
-        for _ in range(_SINGLE):
+        for _ in range(count):
             begin = time.perf_counter()
             queue.send(message)
             times.append((time.perf_counter() - begin) * 1e6)
@@ -79,6 +79,7 @@ def _blocking(socket: Path, message: msmq_fast.Message) -> Figures:
 
 def on_server(*, recoverable: bool, body: int, count: int, window: int) -> Callable[[Server], Figures]:
     """Streams `count` messages in and out at once, then sends and receives some one by one."""
+    single = min(count, _SINGLE)
     delivery = msmq_fast.RECOVERABLE if recoverable else msmq_fast.EXPRESS
 
     def run(server: Server) -> Figures:
@@ -88,7 +89,7 @@ def on_server(*, recoverable: bool, body: int, count: int, window: int) -> Calla
         figures = asyncio.run(_stream(server.socket, [message] * count, window))
         watch.on_event("stop")
         figures |= watch.figures(figures["out_per_s"])
-        figures |= asyncio.run(_one_by_one(server.socket, message))
-        return figures | _blocking(server.socket, message)
+        figures |= asyncio.run(_one_by_one(server.socket, message, single))
+        return figures | _blocking(server.socket, message, single)
 
     return run
