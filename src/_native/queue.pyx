@@ -51,9 +51,9 @@ cdef enum:
     USER_FLAG_JOURNAL_NEGATIVE = 1 << 8
     USER_FLAG_JOURNAL_POSITIVE = 1 << 9
     SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
-    AHEAD_COUNT = 1024          # bodies read ahead of a reader
+    AHEAD_COUNT = 4096          # bodies read ahead of a reader
     AHEAD_BYTES = 8 << 20
-    AHEAD_STEP = 256            # messages consumed between two looks ahead
+    AHEAD_STEP = 1024           # messages consumed between two looks ahead
     EVENT_NONE = 0
     EVENT_SENT = 1              # store/schema.py EventKind
     EVENT_ARRIVED = 2

@@ -219,7 +219,7 @@ def test_a_message_taken_for_a_reader_who_vanished_goes_back_to_its_place(
     assert world.bodies() == [b"1", b"2"]
 
 
-@pytest.mark.rule("DM-113")
+@pytest.mark.rule("DM-113", "DM-052", "DM-089")
 def test_a_read_without_a_message_times_out(world: World) -> None:
     reader = world.reader()
     at_once, later, never = reader.receive(0), reader.receive(2500), reader.receive(None)

@@ -390,7 +390,7 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
     assert heard == [(name, [b"0"]), (name, [b"1"])]
 
 
-@pytest.mark.rule("DM-043")
+@pytest.mark.rule("DM-044")
 def test_a_paused_outgoing_queue_stays_paused_over_a_restart(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     heard: list[str] = []

@@ -262,8 +262,8 @@ class QueueManager:
     ) -> OpenQueue:
         """Open a queue (DM-069 … DM-086).
 
-        A queue of another computer can be opened for sending: an outgoing queue takes the messages. `internal`
-        opens queues that applications cannot. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION,
+        A queue of another computer can be opened for sending: an outgoing queue takes the messages.
+        `internal` opens queues that applications cannot. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION,
         UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
         """
         self._serving()
