@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 import os
+import select
 from bisect import bisect_left
 
 import lmdb.cpython
@@ -35,6 +36,7 @@ _DATABASES = (b"meta", b"position", b"content", b"feed", b"history", b"queue", b
 
 DEFAULT_BATCH_BYTES = 2 << 20
 DEFAULT_BATCH_UNITS = 4096
+_CLOSING_ROUNDS = 16
 
 
 class StoreError(Exception):

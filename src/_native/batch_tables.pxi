@@ -58,7 +58,7 @@ cdef class Tables:
         if last is None:
             return 1
         key, value = last
-        if len(key) != 8 or len(value) < sizeof(PackHead):
+        if len(key) != 8 or len(value) < <Py_ssize_t>sizeof(PackHead):
             raise StoreError(f"damaged packed record, key {key.hex()}", MDB_CORRUPTED)
         return int.from_bytes(key, "big") + int.from_bytes(value[4:8], "little")
 

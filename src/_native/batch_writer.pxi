@@ -401,11 +401,21 @@ cdef class LmdbWriter(Writer):
         return (<WriterFields*>self._thread).event_fd
 
     def close(self):
-        """Commits what was gathered, tells its listeners, ends the thread; closing twice is fine."""
+        """Commits what was gathered, tells its listeners, ends the thread; closing twice is fine.
+
+        An open unit is abandoned. What listeners add meanwhile is committed too, for a bounded number of rounds.
+        """
         if self._closed:
             return
-        if not self.failed and not batch_empty(self._current):
-            self._seal()
+        if self._depth:
+            self.abandon_unit()
+        for _ in range(_CLOSING_ROUNDS):
+            if not self._busy():
+                if self.failed or batch_empty(self._current):
+                    break
+                self._seal()
+            select.select([self.fileno()], [], [])
+            self.complete()
         self._closed = True
         with nogil:
             writer_stop(self._thread)
@@ -504,8 +514,9 @@ cdef class MemoryWriter(Writer):
         """Commits what was gathered and tells its listeners."""
         if self._closed:
             return
-        if not batch_empty(self._current):
-            self._seal()
+        if self._depth:
+            self.abandon_unit()
+        self.flush()
         while self.complete_one():
             pass
         self._closed = True

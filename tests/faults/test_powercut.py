@@ -44,7 +44,7 @@ def test_power_cuts_lose_nothing(shim: Path, tmp_path: Path) -> None:
         cut_often(shim, tmp_path / str(seed), seed, commits=40, cuts=5)
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=60)
 @pytest.mark.timeout(600)
 def test_many_power_cuts_lose_nothing(shim: Path, tmp_path: Path) -> None:
     for seed in range(100, 112):

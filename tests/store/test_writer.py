@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import tempfile
+import weakref
 from pathlib import Path
 
 import pytest
@@ -410,3 +412,41 @@ def test_positions_come_in_key_order_without_bodies(tables: LmdbTables) -> None:
     with pytest.raises(StoreError, match="damaged position"):
         tables.pack_positions()
     writer.close()
+
+
+def test_closing_commits_what_listeners_add_and_drops_an_open_unit(tables: LmdbTables) -> None:
+    writer = LmdbWriter(tables)
+    told: list[int] = []
+
+    def follow(status: int) -> None:
+        writer.put_record(Table.META, b"second", b"")
+        writer.when_durable(told.append)
+
+    writer.put_record(Table.META, b"first", b"")
+    writer.when_durable(follow)
+    writer.begin_unit()
+    writer.put_record(Table.META, b"half", b"")
+    writer.close()
+    assert told == [0]
+    assert [key for key, _ in tables.scan(Table.META)] == [b"first", b"second"]
+
+
+def test_a_writer_that_is_thrown_away_drops_its_listeners(tables: LmdbTables) -> None:
+    class Listener:
+        def __call__(self, _status: int) -> None:
+            raise AssertionError("told by a writer that nobody holds")
+
+    references = []
+    for writer in (LmdbWriter(tables), MemoryWriter()):
+        for submitted in (True, False):
+            listener = Listener()
+            references.append(weakref.ref(listener))
+            writer.put_record(Table.META, b"key", b"value")
+            writer.when_durable(listener)
+            del listener
+            if submitted:
+                writer.submit()
+    del writer
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 4
+    tables.close()

@@ -55,7 +55,7 @@ def file_system_of(directory: Path, mounts: str) -> str:
 
 
 def check_place(directory: Path, *, force: bool = False) -> None:
-    """Raises StorePlaceError for a file system on which acknowledged messages could be lost, unless forced."""
+    """Raises StorePlaceError for a file system that may lose acknowledged messages, unless forced."""
     if force:
         return
     try:

@@ -24,7 +24,7 @@ STEPS: Final[dict[int, Callable[[Tables, Writer, int], None]]] = {0: _from_0}
 
 
 def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], None]) -> int:
-    """Runs the steps that are missing; returns the version found. Raises StoreVersionError for a newer store."""
+    """Runs the missing steps; returns the version found. Raises StoreVersionError for a newer store."""
     stored = tables.get(Table.META, MetaName.SCHEMA)
     found = decode.cold(stored) if stored is not None else SCHEMA_VERSION
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:
