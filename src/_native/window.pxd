@@ -11,7 +11,7 @@ from msmq_fast._native.batch cimport CommitListener
 
 cdef enum:
     ACK_REACH = 32              # bits of RecoverableMsgAckFlags
-    MAX_IN_FLIGHT = 16384       # entries a SendWindow keeps: well inside half of the 16-bit number space
+    MAX_IN_FLIGHT = 4096        # entries a SendWindow keeps: fewer than a receiver remembers identifiers (10,000)
 
 
 cdef enum HeaderResult:
