@@ -1,3 +1,4 @@
+import builtins
 from array import array
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ class Received:
     arrival_seq: int
     content_id: int
     arrived_us: int
-    packet: bytes
+    packet: builtins.bytes
     abort_count: int
     move_count: int
     @property
@@ -37,7 +38,7 @@ class Ledger:
     wake: Callable[[], None] | None
     on_read_error: Callable[[int, int, int], None] | None
     wheel: TimerWheel
-    def __init__(self, guid: bytes, writer: Writer, reader: Reader) -> None: ...
+    def __init__(self, guid: builtins.bytes, writer: Writer, reader: Reader) -> None: ...
     def tick(self, now_us: int) -> None: ...
     def new_owner(self) -> int: ...
     def reserved(self, limit: int) -> None: ...
@@ -88,7 +89,7 @@ class QueueCore(CommitListener):
     def purge(self) -> int: ...
     def abandon(self) -> int: ...
     def enqueue_packets(
-        self, packets: list[bytes], sink: Callable[[int], None] | None = None, remember: bool = False
+        self, packets: list[builtins.bytes], sink: Callable[[int], None] | None = None, remember: bool = False
     ) -> tuple[list[int], list[int]]: ...
     def give_back(self, messages: list[Received]) -> None: ...
 
