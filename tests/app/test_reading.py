@@ -320,3 +320,24 @@ def test_large_messages_are_bounded_in_bytes(world: World, client: Client) -> No
         client.engine.resume_writing()
         world.commit()
     assert received == 30
+
+
+@pytest.mark.parametrize("subscribed", [False, True])
+def test_a_message_to_a_waiting_reader_costs_one_commit(
+    world: World, client: Client, subscribed: bool
+) -> None:
+    handle = client.queue()
+    if subscribed:
+        client.send(Frame.SUBSCRIBE, [handle, 10, False])
+    else:
+        client.send(Frame.RECEIVE, [handle, None])
+    world.commit()
+    client.read()
+    client.send(Frame.SEND, [handle, 0, [[b"quick", "", 1]]])
+    before = world.writer.statistics()["batches"]
+    world.writer.submit()
+    assert client.read() == []
+    world.writer.complete_one()
+    kinds = {kind for kind, _, _ in client.read()}
+    assert kinds == {Frame.SENT, Frame.DELIVERY if subscribed else Frame.MESSAGE}
+    assert world.writer.statistics()["batches"] - before == 1
