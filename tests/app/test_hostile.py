@@ -1,4 +1,4 @@
-"""Hostile clients: the engine answers or closes whatever arrives, raises nothing, and others do not notice."""
+"""Hostile clients: the engine answers or closes whatever comes, raises nothing, and others do not notice."""
 
 from __future__ import annotations
 
