@@ -42,7 +42,7 @@ def test_a_lone_express_message_is_acknowledged_after_half_of_the_ack_timeout() 
     assert sent(session) == []  # an idle session emits no acknowledgments
 
 
-@pytest.mark.rule("QB-060", "QB-106", "QB-117", "QB-278", "QB-280", "QB-282")
+@pytest.mark.rule("QB-275", "QB-060", "QB-106", "QB-117", "QB-278", "QB-280", "QB-282")
 def test_a_recoverable_message_is_acknowledged_when_it_is_durable() -> None:
     host = Host()
     session = host.opened()
@@ -302,7 +302,7 @@ def test_an_acknowledgment_of_what_was_never_sent_closes(ack: dict[str, int]) ->
     assert source.core.messages == 3
 
 
-@pytest.mark.rule("QB-136", "QB-297", "QB-334", "QB-335")
+@pytest.mark.rule("QB-109", "QB-327", "QB-136", "QB-297", "QB-334", "QB-335")
 def test_numbers_start_again_with_each_session() -> None:
     host = Host()
     source = host.outgoing(packets(1, 3, recoverable=True))
@@ -378,7 +378,7 @@ def test_silence_after_a_message_closes_but_any_packet_gives_another_period() ->
     assert indirect.reason is CloseReason.ACK_TIMEOUT
 
 
-@pytest.mark.rule("QB-303", "QB-304", "QB-143")
+@pytest.mark.rule("QB-137", "QB-230", "QB-303", "QB-304", "QB-143")
 def test_an_idle_session_is_closed_and_acknowledgments_are_no_activity() -> None:
     host = Host()
     session = host.opened(now=100.0)
@@ -419,3 +419,18 @@ def test_priority_and_fairness_between_queues_of_one_session() -> None:
 
 def test_peer_guid_is_known() -> None:
     assert Host().opened().peer_guid == UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+
+
+@pytest.mark.rule("QB-091", "QB-141")
+def test_a_long_backlog_drains_on_several_sessions_that_do_not_disturb_one_another() -> None:
+    host = Host()
+    pairs = [(host.opened(), host.outgoing(packets(1000 * i, 200))) for i in (1, 2)]
+    for session, source in pairs:
+        session.attach(source)
+        session.pump(101.0)
+    for session, source in pairs:
+        number = 0
+        while source.core.messages:
+            number += len(sent(session))
+            session.receive(wire.session_ack(ack=number), 102.0)
+        assert number == 200

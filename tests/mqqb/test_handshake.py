@@ -23,6 +23,7 @@ OTHER = UUID("11111111-2222-3333-4444-555555555555")
 @pytest.mark.parametrize("system", [0x310, 0x210, 0x010])
 def test_acceptor_answers_with_exact_bytes(server: UUID, system: int) -> None:
     session = Host().accept()
+    assert session.state is State.WAITING_EC_MSG
     session.receive(wire.establish(server=server, stamp=0xDEADBEEF, system=system, padding=bytes(512)), 100.0)
     assert sent(session) == [wire.establish(server=OWN, stamp=0xDEADBEEF, system=system)]
     assert session.state is State.WAITING_CP_MSG
@@ -32,7 +33,9 @@ def test_acceptor_answers_with_exact_bytes(server: UUID, system: int) -> None:
     assert session.state is State.OPEN
 
 
-@pytest.mark.rule("QB-025", "QB-026", "QB-031", "QB-036", "QB-142", "QB-144", "QB-176", "QB-185")
+@pytest.mark.rule(
+    "QB-025", "QB-026", "QB-031", "QB-036", "QB-037", "QB-103", "QB-142", "QB-144", "QB-176", "QB-185"
+)
 def test_initiator_sends_exact_bytes() -> None:
     session = Host().dial(now=5_000.25)
     assert sent(session) == [wire.establish(client=OWN, server=wire.NULL, stamp=5_000_250)]

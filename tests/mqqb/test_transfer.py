@@ -84,7 +84,7 @@ def ordinals(session: Session) -> list[int]:
     return [wire.ordinal(p) for p in sent(session) if wire.kind(p) == "MSG"]
 
 
-@pytest.mark.rule("QB-164", "QB-192", "QB-322", "QB-363", "QB-376")
+@pytest.mark.rule("QB-164", "QB-186", "QB-192", "QB-322", "QB-363", "QB-376")
 def test_a_message_for_an_address_dials_and_flows_when_the_session_opens() -> None:
     bench = Bench()
     queue = bench.queue("10.0.0.7", range(1, 4))
@@ -93,7 +93,8 @@ def test_a_message_for_an_address_dials_and_flows_when_the_session_opens() -> No
     assert bench.effects == [Connect(1, "10.0.0.7")]
     session = bench.connect(11.0)
     assert ordinals(session) == [1, 2, 3]
-    assert queue.told == [(Progress.IN_PROCESS, "10.0.0.7"), (Progress.ESTABLISHED, "10.0.0.7")]
+    told = [Progress.IN_PROCESS, Progress.ANSWERED, Progress.ESTABLISHED]
+    assert queue.told == [(progress, "10.0.0.7") for progress in told]
 
 
 @pytest.mark.rule("QB-165", "QB-169", "QB-170", "QB-171", "QB-305", "QB-306")
@@ -132,7 +133,7 @@ def test_a_name_that_is_not_resolved_is_retried() -> None:
     assert bench.take() == [Resolve(1, "nowhere")]
 
 
-@pytest.mark.rule("QB-296", "QB-298", "QB-362")
+@pytest.mark.rule("QB-138", "QB-296", "QB-298", "QB-355", "QB-362")
 def test_a_session_that_breaks_is_dialled_again_after_five_seconds_and_resends() -> None:
     bench = Bench()
     queue = bench.queue("10.0.0.7", range(1, 4), recoverable=True)
@@ -260,7 +261,7 @@ def ping(flags: int, cookie: int, guid: UUID = wire.PEER, signature: int = 0x554
     return struct.pack("<HHI", flags, signature, cookie) + guid.bytes_le
 
 
-@pytest.mark.rule("QB-063", "QB-064", "QB-066", "QB-067", "QB-068", "QB-069", "QB-370")
+@pytest.mark.rule("QB-161", "QB-063", "QB-064", "QB-066", "QB-067", "QB-068", "QB-069", "QB-370")
 def test_ping_requests_are_answered() -> None:
     bench = Bench(limits=Limits(sessions=1))
     assert bench.endpoint.answer_ping(ping(0x7D01, 4), "10.0.0.1") == ping(0x0001, 4, OWN)

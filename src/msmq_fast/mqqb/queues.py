@@ -20,6 +20,7 @@ TAKE_BYTES = 1 << 20
 
 _STATUS = {
     Progress.IN_PROCESS: (ConnectionStatus.IN_PROCESS, OutgoingState.WAITING),
+    Progress.ANSWERED: (ConnectionStatus.ESTABLISH_PACKET_RECEIVED, OutgoingState.WAITING),
     Progress.ESTABLISHED: (ConnectionStatus.ESTABLISHED, OutgoingState.CONNECTED),
     Progress.DNS_FAILURE: (ConnectionStatus.DNS_FAILURE, OutgoingState.NEED_VALIDATION),
     Progress.ROUTE_FAILURE: (ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingState.NEED_VALIDATION),

@@ -42,8 +42,8 @@ class Session:
 
     Times are monotonic seconds; 0 is the start of the operating system, as
     EstablishConnection.TimeStamp wants it. `on_wake` is called when something happened outside a
-    call (a commit, new work) after which `pump` should run; `on_open` and `on_close` tell the
-    owner of the changes of state.
+    call (a commit, new work) after which `pump` should run; `on_answer` (the peer accepted our
+    EstablishConnection), `on_open` and `on_close` tell the owner of the changes of state.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Session:
         self.heard_at = now
         self.opened_at: float | None = None
         self.on_wake: Callable[[Session], None] | None = None
+        self.on_answer: Callable[[Session], None] | None = None
         self.on_open: Callable[[Session, float], None] | None = None
         self.on_close: Callable[[Session, float], None] | None = None
         self.window = ReceiveWindow(node.window)
@@ -230,6 +231,8 @@ class Session:
         parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.node.window)
         self._output.append(parameters.encode())
         self.state = State.WAITING_CPR_MSG
+        if self.on_answer is not None:
+            self.on_answer(self)
 
     def _parameters(self, packet: ConnectionParameters, now: float) -> None:
         if self.state is State.WAITING_CP_MSG:

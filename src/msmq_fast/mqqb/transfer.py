@@ -36,6 +36,7 @@ class Progress(Enum):
 
     RESOLVING = "resolving"
     IN_PROCESS = "in process"
+    ANSWERED = "answered"
     ESTABLISHED = "established"
     DNS_FAILURE = "name not resolved"
     ROUTE_FAILURE = "no route"
@@ -174,8 +175,14 @@ class Transfer:
 
     def adopt(self, session: Session) -> None:
         """Follow a session, accepted or dialled, to its end."""
+        session.on_answer = self._answered
         session.on_open = self._opened
         session.on_close = self._closed
+
+    def _answered(self, session: Session) -> None:
+        for link in self.links:
+            if link.session is session:
+                self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
     def _opened(self, session: Session, now: float) -> None:
         for link in self.links:

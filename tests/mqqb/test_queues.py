@@ -1,0 +1,127 @@
+"""Outgoing queues and destinations of the queue manager as sessions use them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.transfer import Connect, Target
+from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
+from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties
+from tests.mqqb import wire
+from tests.mqqb.hosts import OWN, Host, sent
+
+OTHER = UUID("11111111-2222-3333-4444-555555555555")
+
+
+def outgoing(host: Host, name: str) -> tuple[OutgoingQueue, OutgoingSource]:
+    host.ordinals += 1
+    queue = OutgoingQueue(host.ledger, host.ordinals, UUID(int=9), parse_format_name(name), history_length=10)
+    return queue, OutgoingSource(queue, lambda: 2_000)
+
+
+def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:
+    queue.core.enqueue_packets([wire.message(n, source=OWN) for n in numbers])
+    host.commit()
+
+
+@pytest.mark.rule("QB-363", "QB-365")
+@pytest.mark.parametrize(
+    ("name", "target", "direct"),
+    [
+        (r"DIRECT=TCP:10.0.0.7\private$\q", Target("10.0.0.7"), True),
+        (r"DIRECT=OS:Server\private$\q", Target("server"), True),
+        (r"DIRECT=TCP:[fd00::1]\private$\q", Target("fd00::1"), True),
+        (rf"PRIVATE={OTHER}\00000005", Target("", OTHER), False),
+    ],
+)
+def test_targets(name: str, target: Target, direct: bool) -> None:
+    _, source = outgoing(Host(), name)
+    assert source.target == target
+    assert source.direct is direct
+
+
+def opened(host: Host, endpoint: Endpoint, effects: list[object]) -> Session:
+    effect = effects.pop()
+    assert isinstance(effect, Connect)
+    session = endpoint.connected(effect.link, 10.0)
+    assert session is not None
+    session.receive(wire.establish(client=OWN, server=wire.PEER, stamp=10_000) + wire.parameters(), 10.0)
+    return session
+
+
+@pytest.mark.rule("QB-102", "QB-165", "QB-177", "QB-186", "QB-191", "QB-192", "QB-296")
+def test_state_and_history_of_a_connection() -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    assert queue.outgoing_state is OutgoingState.WAITING
+    session = opened(host, endpoint, effects)
+    assert queue.outgoing_state is OutgoingState.CONNECTED
+    assert queue.next_hops == ("10.0.0.7",)
+    session.close(CloseReason.DISCONNECTED, 11.0)
+    assert queue.outgoing_state is OutgoingState.DISCONNECTED
+    endpoint.handle_deadline(16.0)
+    endpoint.transfer.failed(effects.pop().link, "refused", 16.0)  # type: ignore[attr-defined]
+    assert [(event.status, event.time, event.addresses) for event in queue.history] == [
+        (status, 2_000, ("10.0.0.7",))
+        for status in (
+            ConnectionStatus.IN_PROCESS,
+            ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
+            ConnectionStatus.ESTABLISHED,
+            ConnectionStatus.IN_PROCESS,
+            ConnectionStatus.SOCKET_CONNECT_FAILURE,
+        )
+    ]
+
+
+@pytest.mark.rule("QB-375", "QB-380", "QB-381", "QB-382")
+def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    session = opened(host, endpoint, effects)
+    sent(session)
+    queue.hold(True)
+    put(host, queue, 2, 3)
+    session.pump(11.0)
+    assert sent(session) == []
+    session.close(CloseReason.DISCONNECTED, 12.0)
+    endpoint.handle_deadline(30.0)
+    assert effects == []
+    assert queue.outgoing_state is OutgoingState.ON_HOLD
+    queue.hold(False)
+    endpoint.transfer.submit(source, 31.0)
+    again = opened(host, endpoint, effects)
+    assert [wire.ordinal(p) for p in sent(again) if wire.kind(p) == "MSG"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "plain"),
+    [
+        (QueueKind.PRIVATE, {}, True),
+        (QueueKind.PRIVATE, {"transactional": True}, False),
+        (QueueKind.PRIVATE, {"authenticated": True}, False),
+        (QueueKind.PRIVATE, {"privacy": 2}, False),
+        (QueueKind.SYSTEM, {}, None),
+        (None, {}, None),
+    ],
+)
+def test_destinations(kind: QueueKind | None, properties: dict[str, object], plain: bool | None) -> None:
+    host = Host()
+    queue = None
+    if kind is not None:
+        part = QueuePart(Scope.PRIVATE, "q")
+        queue = Queue(host.ledger, 50, OTHER, part, "host", kind, QueueProperties.build(properties))
+    found = destinations(lambda _type, _name: queue)(7, b"")
+    assert (found.plain if found is not None else None) is plain
