@@ -34,7 +34,7 @@ include "batch_declarations.pxi"
 
 _DATABASES = (b"meta", b"position", b"content", b"feed", b"history", b"queue", b"queue_index", b"directory", b"sequence")
 
-DEFAULT_BATCH_BYTES = 2 << 20
+DEFAULT_BATCH_BYTES = 1 << 20
 DEFAULT_BATCH_UNITS = 4096
 _CLOSING_ROUNDS = 16
 
