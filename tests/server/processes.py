@@ -39,6 +39,8 @@ def command(
 class Server:
     """One server process on a data directory of its own."""
 
+    program: tuple[str, ...] = (sys.executable, "-m", "msmq_fast")
+
     def __init__(
         self, data: Path, *flags: str, host: str = "127.0.0.1", environment: dict[str, str] | None = None
     ):
@@ -59,7 +61,7 @@ class Server:
                 defaults += [flag, "0"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "msmq_fast", "serve", *defaults, *self.flags],
+                [*self.program, "serve", *defaults, *self.flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**inherited, **self.environment},

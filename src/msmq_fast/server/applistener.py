@@ -42,8 +42,17 @@ class _Connection(AppProtocol):
         if connection.family == socket.AF_UNIX:
             self.engine.identity = _peer(connection)
         super().connection_made(transport)
+        stream = cast(asyncio.Transport, transport)
         if not self._owner.admit(self):
-            cast(asyncio.Transport, transport).abort()
+            stream.abort()
+        elif self.engine.identity is None:
+            self._loop.call_later(self._owner.handshake_timeout, self._check_identity, stream)
+
+    def _check_identity(self, transport: asyncio.Transport) -> None:
+        """Without a valid token by now, a stranger only uses up a connection."""
+        if self.engine.identity is None and not transport.is_closing():
+            self._owner.refuse("app connection", "handshake timeout")
+            transport.abort()
 
     def buffer_updated(self, nbytes: int) -> None:
         super().buffer_updated(nbytes)
@@ -62,10 +71,17 @@ class _Connection(AppProtocol):
 class AppListener:
     """Accepts programs on any number of sockets; at most `limit` at a time."""
 
-    def __init__(self, limit: int, touch: Callable[[], None], refuse: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        limit: int,
+        handshake_timeout: float,
+        touch: Callable[[], None],
+        refuse: Callable[[str, str], None],
+    ) -> None:
+        self.handshake_timeout = handshake_timeout
         self.touch = touch
+        self.refuse = refuse
         self._limit = limit
-        self._refuse = refuse
         self._open: set[_Connection] = set()
         self._servers: list[asyncio.Server] = []
 
@@ -91,7 +107,7 @@ class AppListener:
     def admit(self, connection: _Connection) -> bool:
         """Count a connection in, if there is room."""
         if len(self._open) >= self._limit:
-            self._refuse("app connection", "too many connections")
+            self.refuse("app connection", "too many connections")
             return False
         self._open.add(connection)
         return True

@@ -81,6 +81,7 @@ class Assembly:
             config.store.disk_check_interval,
             self._clock.monotonic,
             lambda: space_figures(cast(LmdbTables, store.tables), config.data),
+            lambda: store.writer.statistics()["failed_batches"],
             self._throttle,
         )
         self._disk.expire()
@@ -151,7 +152,10 @@ class Assembly:
         self._mqqb = MqqbListener(
             config, manager, self._store_of(), self._clock, self._loop, pacemaker, self._refused
         )
-        self._app = AppListener(config.limits.app_connections, pacemaker.touch, self._refused.refuse)
+        limits = config.limits
+        self._app = AppListener(
+            limits.app_connections, limits.handshake_timeout, pacemaker.touch, self._refused.refuse
+        )
         view = ServerView(
             manager,
             self._store_of(),

@@ -13,7 +13,11 @@ _log = logging.getLogger("msmq_fast.disk")
 
 
 class DiskGuard:
-    """Every `interval` seconds; `throttle(True)` stops the intake, `throttle(False)` resumes it."""
+    """Every `interval` seconds; `throttle(True)` stops the intake, `throttle(False)` resumes it.
+
+    `failures` counts commits that failed: the disk was full for them, whatever the figures said. The intake
+    then stays closed for one interval, and is tried again.
+    """
 
     def __init__(
         self,
@@ -21,11 +25,14 @@ class DiskGuard:
         interval: float,
         monotonic: Callable[[], float],
         measure: Callable[[], SpaceFigures],
+        failures: Callable[[], int],
         throttle: Callable[[bool], None],
     ) -> None:
         self._interval = interval
         self._monotonic = monotonic
         self._measure = measure
+        self._failures = failures
+        self._failed = failures()
         self._throttle = throttle
         self._due = monotonic()
         # An eighth more than the mark ends the alarm, so that it does not flap.
@@ -44,6 +51,10 @@ class DiskGuard:
     def expire(self) -> None:
         """Look."""
         self._due = self._monotonic() + self._interval
+        failed, self._failed = self._failed, self._failures()
+        if self._failed != failed:
+            self._mark.storage_full()
+            return
         try:
             self.space = self._measure()
         except OSError as error:

@@ -1,0 +1,85 @@
+"""The TCP listener for programs: tokens, TLS, and strangers who say nothing."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.processes import Server, command, data_directory
+
+CONFIG = """
+[server]
+app_host = "127.0.0.1"
+app_port = 0
+{extra}
+[limits]
+handshake_timeout = 1
+[[users]]
+name = "billing"
+token_file = '{token}'
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    (tmp_path / "token").write_text("s3cret-token\n")
+    with data_directory() as data:
+        running = Server(data, "--config", str(tmp_path / "msmq.toml"))
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def configure(tmp_path: Path, extra: str = "") -> None:
+    (tmp_path / "msmq.toml").write_text(CONFIG.format(extra=extra, token=tmp_path / "token"))
+
+
+def stats(server: Server, token: str | None, scheme: str = "tcp") -> subprocess.CompletedProcess[bytes]:
+    environment = {} if token is None else {"MSMQ_FAST_TOKEN": token}
+    endpoint = f"{scheme}://127.0.0.1:{server.port('app-tcp')}"
+    return command("stats", "--json", "--endpoint", endpoint, environment=environment)
+
+
+def test_a_token_opens_the_door_and_nothing_else_does(server: Server, tmp_path: Path) -> None:
+    configure(tmp_path)
+    server.start()
+    assert stats(server, "s3cret-token").returncode == 0
+    for token in ("wrong", "", None):
+        refused = stats(server, token)
+        assert refused.returncode == 6
+        assert b"MQ_ERROR_ACCESS_DENIED" in refused.stderr
+        assert refused.stderr.count(b"\n") == 1
+    assert "s3cret" not in server.log.read_text()
+
+
+def test_a_stranger_who_says_nothing_is_cut_off(server: Server, tmp_path: Path) -> None:
+    configure(tmp_path)
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port("app-tcp")), timeout=5) as silent:
+        assert silent.recv(1) == b""
+    assert server.ok("stats")[0]["refusals"] == {"app connection: handshake timeout": 1}
+
+
+@pytest.mark.needs("openssl")
+def test_tls(server: Server, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
+    arguments = [*request.split(), "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
+    server.start()
+    target = f"127.0.0.1:{server.port('app-tcp')}"
+    handshake = subprocess.run(
+        ["openssl", "s_client", "-connect", target, "-CAfile", certificate, "-brief"],
+        input=b"",
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert b"Verification: OK" in handshake.stderr
+    assert stats(server, "s3cret-token").returncode == 5  # in the clear
