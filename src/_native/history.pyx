@@ -60,6 +60,11 @@ cdef class DuplicateHistory(CommitListener):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def capacity(self) -> int:
+        """The greatest number of identifiers."""
+        return self._capacity
+
     cdef int32_t _find(self, const uint8_t* identifier) noexcept:
         cdef uint64_t slot = _hash(identifier) & self._mask
         cdef int32_t index = self._slots[slot]

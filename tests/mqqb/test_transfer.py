@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.limits import Limits
@@ -128,7 +129,7 @@ def test_a_name_that_is_not_resolved_is_retried() -> None:
     bench.take()
     bench.transfer.failed(1, "unknown", 10.0)
     assert queue.told[-1] == (Progress.DNS_FAILURE, "")
-    assert bench.endpoint.next_deadline == 15.0
+    assert bench.transfer.next_deadline == 15.0
     bench.endpoint.handle_deadline(15.0)
     assert bench.take() == [Resolve(1, "nowhere")]
 
@@ -386,3 +387,27 @@ def test_the_duplicate_history_is_cleaned_up_every_half_hour() -> None:
     assert len(bench.host.node.history) == 1
     bench.endpoint.handle_deadline(1_800.0)
     assert len(bench.host.node.history) == 0
+
+
+@pytest.mark.rule("QB-078")
+def test_the_stored_history_is_trimmed_to_what_is_remembered() -> None:
+    host = Host(history=DuplicateHistory(100))
+    calls: list[tuple[int, int]] = []
+    left = [200, 3]
+
+    def trim(before: int, limit: int) -> int:
+        calls.append((before, limit))
+        return left.pop(0)
+
+    endpoint = Endpoint(host.node, lambda _: None, 0.0, trim_history=trim)
+    session = endpoint.accept("10.0.0.1", 0.0)
+    session.receive(wire.establish() + wire.parameters(), 0.0)
+    endpoint.handle_deadline(10.0)
+    assert calls == []
+    session.receive(b"".join(wire.message(n, recoverable=True) for n in range(1, 131)), 11.0)
+    host.commit()
+    number = host.writer.next_entry(4)
+    endpoint.handle_deadline(20.0)
+    endpoint.handle_deadline(20.25)  # there was more than one portion
+    endpoint.handle_deadline(25.0)
+    assert calls == [(number - 100, 200)] * 2

@@ -13,6 +13,13 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import earliest
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
+from msmq_fast.store.schema import Table
+
+TRIM_INTERVAL = 10.0
+"""Seconds between looks at the stored history."""
+TRIM_AGAIN = 0.25
+TRIM_RECORDS = 200
+"""Stored records removed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,10 @@ class Endpoint:
     """Sans-IO. `execute` is given the effects that need sockets: Resolve, Connect, and SendPing
     for a datagram.
 
-    `on_close` hears of every session that ended, after its reason was counted. Times are monotonic
-    seconds; sessions have deadlines of their own, the others are here.
+    `trim_history(before, limit)` removes from the store up to `limit` history records with entries
+    before number `before`, and returns how many it removed. `on_close` hears of every session that
+    ended, after its reason was counted. Times are monotonic seconds; sessions have deadlines of
+    their own, the others are here.
     """
 
     def __init__(
@@ -39,6 +48,7 @@ class Endpoint:
         *,
         ping_first: bool = False,
         on_close: Callable[[Session], None] | None = None,
+        trim_history: Callable[[int, int], int] | None = None,
     ) -> None:
         self.node = node
         self.sessions: set[Session] = set()
@@ -48,6 +58,8 @@ class Endpoint:
         self._admission = Admission(node.limits)
         self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
         self._history_deadline = now + node.timers.history_cleanup
+        self._trim_history = trim_history
+        self._trim_deadline = now + TRIM_INTERVAL
 
     def accept(self, address: str, now: float) -> Session:
         """The session of a connection that was accepted from `address`; over a limit it will
@@ -105,12 +117,27 @@ class Endpoint:
     @property
     def next_deadline(self) -> float | None:
         """When `handle_deadline` is to be called."""
-        return earliest(self.transfer.next_deadline, self._pinger.next_deadline, self._history_deadline)
+        return earliest(
+            self.transfer.next_deadline,
+            self._pinger.next_deadline,
+            self._history_deadline,
+            self._trim_deadline,
+        )
 
     def handle_deadline(self, now: float) -> None:
         """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
         self._pinger.handle_deadline(now)
         self.transfer.handle_deadline(now)
+        if now >= self._trim_deadline:
+            self._trim(now)
         if now >= self._history_deadline:
             self.node.history.expire(self.node.ledger.now_s)
             self._history_deadline = now + self.node.timers.history_cleanup
+
+    def _trim(self, now: float) -> None:
+        """The store keeps no more identifiers than the history in memory (3.1.1.3)."""
+        before = self.node.ledger.writer.next_entry(Table.HISTORY) - self.node.history.capacity
+        removed = 0
+        if self._trim_history is not None and before > 0:
+            removed = self._trim_history(before, TRIM_RECORDS)
+        self._trim_deadline = now + (TRIM_AGAIN if removed == TRIM_RECORDS else TRIM_INTERVAL)

@@ -24,6 +24,7 @@ from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
 __all__ = ["MqqbListener"]
@@ -79,6 +80,7 @@ class MqqbListener:
             clock.monotonic(),
             ping_first=config.mqqb.ping,
             on_close=self._session_closed,
+            trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
         )
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
