@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 
 import pytest
 
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
@@ -107,6 +109,30 @@ def test_reading_pauses_while_much_is_on_its_way_to_the_disk() -> None:
         serving.touch()
         await until(lambda: len(serving.host.messages()) == 2_000)
         writer.close()
+        serving.server.close()
+
+    asyncio.run(run())
+
+
+def test_a_peer_that_never_reads_is_cut_off_with_what_was_meant_for_it() -> None:
+    async def run() -> None:
+        serving = Serving(limits=Limits(slow_reader=0.2))
+        loop = asyncio.get_running_loop()
+        port = await serving.start()
+        with socket.socket() as peer:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            peer.setblocking(False)
+            await loop.sock_connect(peer, ("127.0.0.1", port))
+            await loop.sock_sendall(peer, wire.establish() + wire.parameters())
+            await until(lambda: any(s.opened_at for s in serving.endpoint.sessions))
+            (session,) = serving.endpoint.sessions
+            session.attach(
+                serving.host.outgoing([wire.message(n, body=bytes(1_000_000)) for n in range(1, 12)])
+            )
+            session.wake()
+            await until(lambda: not session.alive)
+            assert session.reason is CloseReason.SLOW_READER
+            await until(lambda: not serving.endpoint.sessions)
         serving.server.close()
 
     asyncio.run(run())

@@ -46,7 +46,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
         self._transport = cast(asyncio.Transport, transport)
-        session = self._open_session(self._transport.get_extra_info("peername")[0])
+        peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
+        session = self._open_session(peer[0]) if peer else None
         if session is None:
             self._transport.abort()
             return
@@ -121,6 +122,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
             transport.writelines(packets)
         if session.alive:
             self._arm()
+        elif session.opened_at is not None and transport.get_write_buffer_size():
+            transport.abort()  # nobody waits for a peer that does not take what an ended session had for it
         else:
             transport.close()
 
