@@ -94,10 +94,10 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "error"
             elif key == "guid":
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
-            elif key == "ack_timeout":
-                sample = "30s"
-            elif key == "map_size":
-                sample = "1 GiB"
+            elif key in ("ack_timeout", "feed_max_age"):
+                sample = "70s"
+            elif key in ("map_size", "feed_max_size"):
+                sample = "2 GiB"
             assert entry.metadata["kind"].from_text(sample) != default, variable
             try:
                 config = load(None, {variable: sample}, {})

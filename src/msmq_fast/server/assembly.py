@@ -28,8 +28,10 @@ from msmq_fast.server.disk import DiskGuard
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.release import release
+from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
+from msmq_fast.store.feed import Feed
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import space_figures
 
@@ -86,6 +88,7 @@ class Assembly:
         )
         self._disk.expire()
         pacemaker.add(self._disk)
+        pacemaker.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
         self._not_ready = None
 
@@ -204,6 +207,11 @@ class Assembly:
 
     def _throttle(self, low: bool) -> None:
         self._manager.ledger.throttled = low
+
+    def _trim_feed(self, limit: int) -> int:
+        store = self._config.store
+        age = int(store.feed_max_age)
+        return Feed(self._store_of()).trim(self._clock.wall_us(), age, store.feed_max_size, limit)
 
     def _why_not_ready(self) -> str | None:
         return self._not_ready or ("disk space is low" if self._disk.low else None)

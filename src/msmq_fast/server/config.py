@@ -88,8 +88,10 @@ class StoreConfig:
         kinds.size(16 * _MIB, 64 * _TIB), _TIB, "address space reserved once; the file grows as needed"
     )
     feed: bool = _key(kinds.FLAG, True, "keep the event feed")
+    feed_max_age: float = _key(kinds.duration(60, 10**9), 604_800.0, "older events are dropped")
+    feed_max_size: int = _key(kinds.size(1 << 20, 64 * _TIB), _GIB, "the oldest events beyond it are dropped")
     disk_low: int = _key(
-        kinds.size(0, 64 * _TIB), 256 * _MIB, "free disk space below which no message is taken in"
+        kinds.size(0, 64 * _TIB), 256 * _MIB, "space left below which no message is taken in"
     )
     disk_check_interval: float = _key(kinds.duration(0.1, 3600), 2.0, "how often free space is looked at")
     allow_any_filesystem: bool = _key(kinds.FLAG, False, "also use network and overlay file systems")

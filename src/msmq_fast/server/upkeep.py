@@ -1,0 +1,29 @@
+"""Trims the event feed by age and size, a little at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["FeedUpkeep"]
+
+_INTERVAL = 60.0  # seconds between two looks
+_SOON = 0.1  # seconds until the next step while there is more to drop
+_STEP = 200  # records dropped in one unit of work
+
+
+class FeedUpkeep:
+    """`trim(limit)` drops up to `limit` records and returns how many it dropped."""
+
+    def __init__(self, monotonic: Callable[[], float], trim: Callable[[int], int]) -> None:
+        self._monotonic = monotonic
+        self._trim = trim
+        self._due = monotonic() + _INTERVAL
+
+    def next_deadline(self) -> float:
+        """When the next step is due."""
+        return self._due
+
+    def expire(self) -> None:
+        """One step."""
+        more = self._trim(_STEP) >= _STEP
+        self._due = self._monotonic() + (_SOON if more else _INTERVAL)

@@ -1,0 +1,25 @@
+"""The upkeep of the feed: small steps while there is something to drop, then rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.server.upkeep import FeedUpkeep
+
+
+def test_steps_follow_quickly_until_nothing_is_left() -> None:
+    now, left = 0.0, 450
+
+    def trim(limit: int) -> int:
+        nonlocal left
+        dropped = min(limit, left)
+        left -= dropped
+        return dropped
+
+    upkeep = FeedUpkeep(lambda: now, trim)
+    assert upkeep.next_deadline() == 60.0
+    for expected in (0.1, 0.1, 60.0):
+        now = upkeep.next_deadline()
+        upkeep.expire()
+        assert upkeep.next_deadline() - now == pytest.approx(expected)
+    assert left == 0
