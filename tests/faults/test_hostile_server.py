@@ -1,0 +1,77 @@
+"""Hostile peers against a server process: each packet has its verdict and its count, and others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+
+import pytest
+import uvloop
+
+from tests.faults.hostile_attack import Attack
+from tests.faults.hostile_model import totals
+from tests.faults.hostile_server import corpus, target
+
+PROBE_QUEUE = "OS:host\\private$\\probe"
+MIB = 1 << 20
+
+
+@pytest.mark.rule("QB-007", "QB-019", "QB-162", "QB-163", "QB-178", "QB-187", "QB-193", "QB-221")
+def test_every_hostile_packet_once() -> None:
+    now = int(time.time())
+    cases = corpus(now)
+    with target() as server:
+
+        async def run() -> list[str]:
+            attack = Attack(server.server.host, server.server.port("mqqb"), now, PROBE_QUEUE)
+            await attack.run(cases)
+            await attack.settle()
+            return attack.complaints
+
+        began = time.monotonic()
+        complaints = uvloop.run(run())
+        print(f"{len(cases)} sessions in {time.monotonic() - began:.1f} s")
+        assert not complaints, f"{len(complaints)} wrong verdicts:\n" + "\n".join(complaints[:20])
+        server.settled()
+        assert server.refusals() == totals([case.expected for case in cases])
+        probes = sum(case.expected.open and not case.expected.waits for case in cases)
+        handled = sum(case.expected.handled for case in cases)
+        seen = server.testify()
+        print(seen["slowest"], server.refusals(), server.refusals("message"))
+        stats = server.stats()
+        delivered = stats["messages_in"] - probes - seen["sent"]["peer"]
+        assert delivered + server.refusals("message").total() == handled
+
+
+@pytest.mark.long(seconds=420)
+@pytest.mark.timeout(1500)
+def test_memory_after_a_million_hostile_packets() -> None:
+    """Every packet in a session of its own, again and again; after 10^6 the server holds what it held after 10^4."""
+    now = int(time.time())
+    cases = corpus(now)
+    early, many, slice_size = 10_000, 1_000_000, 5_000
+    with target() as server:
+        resident: dict[int, int] = {}
+
+        async def run() -> list[str]:
+            attack = Attack(server.server.host, server.server.port("mqqb"), now, PROBE_QUEUE)
+            endless = itertools.cycle(cases)
+            for sent in range(slice_size, many + 1, slice_size):
+                await attack.run(itertools.islice(endless, slice_size))
+                await attack.settle()
+                if sent == early or sent % 100_000 == 0:
+                    resident[sent] = await asyncio.to_thread(server.resident)
+                assert not attack.complaints, attack.complaints[:20]
+            return attack.complaints
+
+        began = time.monotonic()
+        uvloop.run(run())
+        took = time.monotonic() - began
+        print({count: f"{size / MIB:.1f} MiB" for count, size in resident.items()}, f"in {took:.0f} s")
+        server.settled()
+        assert resident[many] - resident[early] < 10 * MIB
+        rounds, rest = divmod(many, len(cases))
+        expected = totals([case.expected for case in cases * rounds + cases[:rest]])
+        assert server.refusals() == expected
+        print(server.testify()["slowest"])
