@@ -41,7 +41,8 @@ def test_codes_of_classes_and_unknown_codes() -> None:
     assert MSMQError().name == "MQ_ERROR"
     assert error(0xE0000001).name == "0xE0000001"
     for cls in MSMQError.__subclasses__():
-        assert type(error(cls.default_code)) is cls
+        if "default_code" in vars(cls):  # other classes, those of the client, say the code of another error
+            assert type(error(cls.default_code)) is cls
 
 
 def test_fault_codes_are_those_of_the_native_parser() -> None:
