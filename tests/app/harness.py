@@ -115,6 +115,7 @@ class Client:
             for buffer in self.engine.take_output()
             for kind, number, payload in self._cutter.feed(buffer)
         ]
+        self.engine.written()
         self.frames += frames
         return frames
 

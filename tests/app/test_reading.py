@@ -341,3 +341,71 @@ def test_a_message_to_a_waiting_reader_costs_one_commit(
     kinds = {kind for kind, _, _ in client.read()}
     assert kinds == {Frame.SENT, Frame.DELIVERY if subscribed else Frame.MESSAGE}
     assert world.writer.statistics()["batches"] - before == 1
+
+
+# -------------------------------------------------------------------------------- many reads, large messages
+
+LARGE = 1 << 20
+
+
+@pytest.mark.parametrize("peek", [False, True])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_large_messages_for_many_receives_come_as_the_client_reads(
+    world: World, client: Client, waiting: bool, peek: bool
+) -> None:
+    handle = client.queue()
+    sender = world.client()
+    target = sender.open()
+    numbers = []
+    if not waiting:
+        for n in range(40):
+            sender.put(target, bytes([n]) * LARGE)
+        numbers = [client.send(Frame.RECEIVE, [handle, None, peek]) for _ in range(40)]
+    else:
+        numbers = [client.send(Frame.RECEIVE, [handle, None, peek]) for _ in range(40)]
+        for n in range(40):
+            sender.put(target, bytes([n]) * LARGE)
+    received: list[tuple[int, bytes]] = []
+    for _ in range(200):
+        world.commit()
+        held = client.engine._output_bytes
+        assert held <= 14 * LARGE  # what was under way, and what may wait for the transport
+        frames = client.read()
+        received += [(got, value[In.BODY][:1]) for kind, got, value in frames if kind == Frame.MESSAGE]
+        if len(received) == 40:
+            break
+    assert [number for number, _ in received] == numbers
+    assert [first for _, first in received] == [bytes([0 if peek else n]) for n in range(40)]
+
+
+def test_a_client_that_does_not_read_delays_nobody_else(world: World, client: Client) -> None:
+    handle = client.queue()
+    for _ in range(40):
+        client.send(Frame.RECEIVE, [handle, None])
+    other = world.client()
+    target = other.open()
+    for n in range(20):
+        other.put(target, bytes([n]) * LARGE)
+    number = other.send(Frame.RECEIVE, [target, 0])
+    world.commit()
+    (first,) = [value[In.BODY][:1] for kind, got, value in other.read() if got == number]
+    taken = 20 - other.ok(Frame.GET_QUEUE, ["orders"])["messages"] - 1
+    assert 0 < taken < 16
+    assert first == bytes([taken])
+
+
+def test_lookups_of_large_messages_wait_for_the_client_too(world: World, client: Client) -> None:
+    handle = client.queue()
+    sender = world.client()
+    target = sender.open()
+    for n in range(40):
+        sender.put(target, bytes([n]) * LARGE)
+    numbers = [client.send(Frame.LOOKUP, [handle, 0, Lookup.FIRST, True]) for _ in range(40)]
+    received: list[int] = []
+    for _ in range(200):
+        world.commit()
+        assert client.engine._output_bytes <= 14 * LARGE
+        received += [got for kind, got, _ in client.read() if kind == Frame.MESSAGE]
+        if len(received) == 40:
+            break
+    assert received == numbers

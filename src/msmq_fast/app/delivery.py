@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msmq_fast._native.appcodec import Encoder
 from msmq_fast._native.queue import Received
+from msmq_fast.app.pace import Pace
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
 from msmq_fast.qm.completion import Completion
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine
     from msmq_fast.qm.handle import OpenQueue
     from msmq_fast.qm.reading import Subscription
-
-AHEAD_MESSAGES = 1024  # granted to the queue at once
-AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the messages before
-FIRST_AVERAGE = 262_144.0  # bytes of a message as long as none was seen: begin with few
 
 
 class Delivery:
@@ -46,7 +43,7 @@ class Delivery:
         self._encoder = Encoder()
         self._credit = credit  # given by the client, not passed on yet
         self._granted = 0  # passed on, not delivered yet
-        self._average = FIRST_AVERAGE
+        self._pace = Pace()
         self._next_tag = 1
         self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
         self._subscription: Subscription | None = None
@@ -73,7 +70,7 @@ class Delivery:
         """Pass on credit as far as the connection has room."""
         if self._closed or self._subscription is None or not self._credit or self._engine.congested:
             return
-        ahead = max(1, min(AHEAD_MESSAGES, int(AHEAD_BYTES / self._average)))
+        ahead = self._pace.ahead
         # Small refills cost a pass through the queue each, so they wait until half is used up.
         if self._granted * 2 > ahead:
             return
@@ -134,7 +131,7 @@ class Delivery:
         if self._acknowledge:
             self._tags.update(zip(range(first, first + count), [m.lookup_id for m in messages], strict=True))
         buffers = self._encoder.delivery(self.number, first, messages, DELIVERY_TARGET)
-        self._average += (sum(map(len, buffers)) / count - self._average) / 2
+        self._pace.observe(sum(map(len, buffers)), count)
         self._engine.service.counters.delivered += count
         self._engine.write(buffers)
         self.resume()

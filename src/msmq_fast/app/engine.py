@@ -48,6 +48,7 @@ class AppEngine:
         self._session: Session | None = None
         self._output: list[Output] = []
         self._output_bytes = 0
+        self._full = False  # the output that was taken last was as much as may wait
         self._write_paused = False
         self._busy = False  # inside received(): the adapter takes the output when it returns
         service.counters.connections += 1
@@ -72,8 +73,16 @@ class AppEngine:
 
     def take_output(self) -> list[Output]:
         """The buffers to be written, in order."""
-        output, self._output, self._output_bytes = self._output, [], 0
+        output, self._output = self._output, []
+        self._full = self._output_bytes >= self.service.limits.output_high
+        self._output_bytes = 0
         return output
+
+    def written(self) -> None:
+        """The transport has what `take_output` gave: go on with what waited for that."""
+        if self._full and not self.congested:
+            self._full = False
+            self._resume()
 
     def pause_writing(self) -> None:
         """The transport holds more than it likes."""
@@ -82,9 +91,7 @@ class AppEngine:
     def resume_writing(self) -> None:
         """The transport takes more."""
         self._write_paused = False
-        if self._session is not None:
-            self._session.writable()
-        self._advance()
+        self._resume()
 
     def connection_lost(self) -> None:
         """The transport is gone: what was not delivered goes back, waiting requests end."""
@@ -140,6 +147,11 @@ class AppEngine:
             self._advance()
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _resume(self) -> None:
+        if self._session is not None:
+            self._session.writable()
+        self._advance()
 
     def _peer(self) -> str:
         return self.identity.name if self.identity is not None else "an unknown user"

@@ -77,6 +77,7 @@ class AppProtocol(asyncio.BufferedProtocol):
         output = self.engine.take_output()
         if output:
             transport.writelines(output)
+            self.engine.written()
         if self.engine.closing:
             transport.close()
             return

@@ -12,6 +12,7 @@ from msmq_fast.app import administration
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.pace import ReadGate
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, WireError
 from msmq_fast.packet.errors import (
@@ -98,15 +99,17 @@ class Session:
         self._pending: set[int] = set()  # ids of requests without a reply
         self._reads: dict[int, Handle] = {}  # of them, the RECEIVE requests
         self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
+        self._gate = ReadGate(lambda: engine.congested, engine.unblocked)
         self._encoder = Encoder()
         self._closed = False
 
     @property
     def full(self) -> bool:
-        """As many requests under way as a connection may have; reads, which may wait for ever, do not
-        count.
+        """As many requests under way as a connection may have, or as many bytes; reads that wait, perhaps
+        for ever, do not count.
         """
-        return len(self._pending) - len(self._reads) >= self.engine.service.limits.max_pending
+        pending = len(self._pending) - len(self._reads)
+        return pending >= self.engine.service.limits.max_pending or self._gate.full
 
     def request(self, kind: int, request_id: int, payload: memoryview) -> None:
         """Take up one request.
@@ -129,6 +132,7 @@ class Session:
         """The client reads again."""
         for delivery in list(self._deliveries.values()):
             delivery.resume()
+        self._gate.resume()
 
     def close(self) -> None:
         """The connection ended: everything that belongs to it is given back."""
@@ -235,7 +239,7 @@ class Session:
         handle = self._handle(number)
         if len(self._reads) >= MAX_READS:
             raise InsufficientResources(f"{MAX_READS} RECEIVE requests wait on this connection")
-        read = handle.reader().receive(None if timeout == INFINITE else timeout, peek=peek)
+        read = handle.reader().receive(None if timeout == INFINITE else timeout, peek=peek, gate=self._gate)
         self._pending.add(request_id)
         self._reads[request_id] = handle
         handle.reads[request_id] = read
@@ -253,7 +257,12 @@ class Session:
             raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
         done = self._handle(number).reader().lookup(lookup_id, seek, peek=peek)
         self._pending.add(request_id)
-        done.add_done_callback(lambda completion: self._message(request_id, completion))
+        self._gate.begin()
+        done.add_done_callback(lambda completion: self._looked_up(request_id, completion))
+
+    def _looked_up(self, request_id: int, completion: Completion[Received]) -> None:
+        self._message(request_id, completion)
+        self._gate.leave(0 if completion.exception() is not None else len(completion.result().packet))
 
     def _message(self, request_id: int, completion: Completion[Received]) -> None:
         self._pending.discard(request_id)

@@ -24,7 +24,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.completion import Completion
-from msmq_fast.qm.reading import ReadRequest, Sink, Subscription
+from msmq_fast.qm.reading import Gate, ReadRequest, Sink, Subscription
 from msmq_fast.qm.records import storage_error
 
 if TYPE_CHECKING:
@@ -221,11 +221,16 @@ class OpenQueue:
 
     # ---- reading
 
-    def receive(self, timeout_ms: int | None, *, peek: bool = False) -> ReadRequest:
-        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest."""
+    def receive(
+        self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None
+    ) -> ReadRequest:
+        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
+
+        A message is taken only when `gate` lets it through.
+        """
         self._may(self.access.receives or (peek and self.access.peeks))
         readers = self.queue.readers
-        request = ReadRequest(readers, peek)
+        request = ReadRequest(readers, peek, gate)
         readers.enter(request)
         if request.completion.done or not readers.waits(request):
             return self._track(request)

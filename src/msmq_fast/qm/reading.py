@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore, Received
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
@@ -20,17 +21,28 @@ BATCH_BYTES = 4 << 20
 Sink = Callable[[list[Received]], None]
 
 
+class Gate(Protocol):
+    """Bounds what is taken for the reads of one owner, over all queues."""
+
+    def enter(self, readers: Readers) -> bool:
+        """Whether one more message may be taken now; if not, `readers.serve` is called when it may."""
+
+    def leave(self, size: int) -> None:
+        """A message that was taken, of `size` bytes, was handed over; 0: it could not be read."""
+
+
 class ReadRequest:
     """One receive or peek of the first message.
 
     Ends once: with a message, IO_TIMEOUT, or what cancelled it.
     """
 
-    __slots__ = ("_readers", "completion", "peek", "timer", "timer_id")
+    __slots__ = ("_readers", "completion", "gate", "peek", "timer", "timer_id")
 
-    def __init__(self, readers: Readers, peek: bool) -> None:
+    def __init__(self, readers: Readers, peek: bool, gate: Gate | None = None) -> None:
         self._readers = readers
         self.peek = peek
+        self.gate = gate
         self.completion: Completion[Received] = Completion()
         self.timer: int | None = None
         self.timer_id = 0
@@ -43,6 +55,10 @@ class ReadRequest:
         self._readers.forget(self)
         return self.completion.fail(error or OperationCancelled())
 
+    def admitted(self) -> bool:
+        """Whether a message may be taken for it now."""
+        return self.gate is None or self.gate.enter(self._readers)
+
     def serve(self, core: QueueCore, pending: bool) -> None:
         """Take the first message, which is there."""
         self._readers.forget(self)
@@ -54,6 +70,8 @@ class ReadRequest:
             self.completion.fail(storage_error(status))
         elif not self.completion.resolve(messages[0]):
             self._readers.core.give_back(messages)
+        if self.gate is not None:
+            self.gate.leave(len(messages[0].packet) if messages else 0)
 
     def peeked(self, message: Received | None, status: int) -> None:
         """The first message was read for a peek."""
@@ -61,6 +79,8 @@ class ReadRequest:
             self.completion.fail(storage_error(status))
         else:
             self.completion.resolve(message)
+        if self.gate is not None:
+            self.gate.leave(0 if message is None else len(message.packet))
 
 
 class Subscription:
@@ -273,13 +293,17 @@ class Readers:
         if key is None:
             return
         for request in list(self._peekers):
+            if not request.admitted():
+                continue
             self.forget(request)
             self.core.peek(key, request.peeked)
 
     def _serve_takers(self, pending: bool) -> None:
         core = self.core
         while self._takers and core.head_in_memory(pending):
-            reader = next(iter(self._takers))
+            reader = next((r for r in self._takers if isinstance(r, Subscription) or r.admitted()), None)
+            if reader is None:
+                return
             if isinstance(reader, ReadRequest):
                 reader.serve(core, pending)
                 continue
