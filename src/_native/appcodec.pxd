@@ -1,7 +1,9 @@
 # Messages of application frames (msgpack arrays) to UserMessage packets, and back to frames.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport CommitListener
 from msmq_fast._native.framing cimport UserMessage
+from msmq_fast._native.queue cimport Ledger, QueueCore
 
 
 cdef struct Cursor:
@@ -40,3 +42,35 @@ cdef class PacketBuilder:
     cdef readonly uint32_t refusal
     cdef tuple _name(self, const uint8_t* text, uint32_t size)
     cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s)
+
+
+cdef class LaneTarget:
+    """A queue that a connection has open for sending."""
+    cdef PacketBuilder _builder
+    cdef QueueCore _core
+    cdef object _take_ordinals      # count -> the first of as many consecutive ordinals
+
+
+cdef struct Send:
+    # A frame whose messages wait for the disk, or a free entry.
+    uint32_t request_id, count, first, next_free
+    bint ids
+
+
+cdef class SendLane(CommitListener):
+    """The plain path of the SEND frames of one connection."""
+    cdef Ledger _ledger
+    cdef set _pending
+    cdef dict _reads, _deliveries, _targets
+    cdef object _answered, _failed
+    cdef list _failures
+    cdef Buffer _answers
+    cdef uint64_t _messages, _frames
+    cdef uint32_t _max_frame, _max_batch, _max_pending
+    cdef Send* _sends
+    cdef uint32_t _capacity, _free
+    cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint32_t flags) except -1
+    cdef uint32_t _place(self) except? 0xFFFFFFFF
+    cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1
+    cdef int _flush(self) except -1

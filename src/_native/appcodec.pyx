@@ -5,13 +5,20 @@ Every size in a frame is checked before it is used, in 64 bits. A frame that bre
 FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem, PyDict_Size
+from cpython.list cimport PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
+from cpython.set cimport PySet_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset, strlen
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
-    MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message,
+    MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
 )
+from msmq_fast._native.queue cimport ENQUEUED_PENDING, Ledger, QueueCore
 
 cdef enum:
     OUT_FIELDS = 15
@@ -21,7 +28,11 @@ cdef enum:
     FRAME_DELIVERY = 0x85
     FRAME_MESSAGE = 0x84
     FRAME_SENT = 0x82
+    FRAME_SEND = 0x22
     HEADER_SIZE = 9
+    FLAG_IDS = 1
+    IDENTIFIER_OFFSET = 56          # UserHeader.MessageID in a packet
+    NO_PLACE = 0xFFFFFFFF
 
 cdef uint32_t MAX_PACKET = 0x00400000
 cdef uint32_t INFINITE = 0xFFFFFFFF
@@ -199,3 +210,4 @@ def send_head(payload not None):
 
 
 include "appcodec_encode.pxi"
+include "appcodec_lane.pxi"

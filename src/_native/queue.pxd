@@ -89,6 +89,8 @@ cdef class QueueCore(CommitListener):
     # remember=1 also writes the message id to the duplicate history in the same commit.
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
                      bint remember) except -1
+    # Whether `count` messages of `size` bytes together would all be taken now.
+    cdef bint has_room(self, uint64_t count, uint64_t size) noexcept
     # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
     cdef int mark(self) except -1

@@ -350,6 +350,14 @@ cdef class QueueCore(CommitListener):
             ledger.writer.end_unit()
         return ENQUEUED_PENDING
 
+    cdef bint has_room(self, uint64_t count, uint64_t size) noexcept:
+        cdef Ledger ledger = self.ledger
+        if self.gone or ledger.throttled or ledger.sequence + count > ledger.sequence_limit:
+            return False
+        if size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+            return False
+        return size <= self.quota_bytes and self.used_bytes <= self.quota_bytes - size
+
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
         """A slot for a packet, within the quotas' accounts: pending if it has to be stored."""
         cdef bint transactional = m.transaction_offset != 0

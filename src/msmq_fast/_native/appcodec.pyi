@@ -1,5 +1,8 @@
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+from msmq_fast._native.batch import CommitListener
+from msmq_fast._native.queue import Ledger, QueueCore
 
 class FrameFault(ValueError): ...
 
@@ -36,3 +39,28 @@ class Encoder:
     def delivery(
         self, subscription: int, first_tag: int, messages: Sequence[Stored], target: int
     ) -> list[bytes | memoryview]: ...
+
+class LaneTarget:
+    def __init__(
+        self, builder: PacketBuilder, core: QueueCore, take_ordinals: Callable[[int], int]
+    ) -> None: ...
+
+class SendLane(CommitListener):
+    def __init__(
+        self,
+        ledger: Ledger,
+        pending: set[int],
+        reads: dict[int, Any],
+        deliveries: dict[int, Any],
+        answered: Callable[[bytes, int], None],
+        failed: Callable[[int, int, int], None],
+        *,
+        max_frame: int,
+        max_batch: int,
+        max_pending: int,
+    ) -> None: ...
+    def open(self, handle: int, target: LaneTarget) -> None: ...
+    def close(self, handle: int) -> None: ...
+    @property
+    def frames(self) -> int: ...
+    def run(self, buffer: bytearray, start: int, end: int) -> int: ...

@@ -166,7 +166,8 @@ class AppEngine:
         self._busy = True
         try:
             while not self.closing and not self._blocked():
-                frame = self._intake.take()
+                self._run_lane()
+                frame = None if self._blocked() else self._intake.take()
                 if frame is None:
                     break
                 self._frame(*frame)
@@ -176,6 +177,13 @@ class AppEngine:
             self._busy = False
         if self._output or self.closing:
             self._wake()
+
+    def _run_lane(self) -> None:
+        session = self._session
+        if session is not None and len(self._intake):
+            before = session.lane.frames
+            self._intake.run(session.lane)
+            self.service.counters.frames += session.lane.frames - before
 
     def _frame(self, kind: int, request_id: int, payload: memoryview) -> None:
         self.service.counters.frames += 1

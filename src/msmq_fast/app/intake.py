@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msmq_fast._native.appcodec import SendLane
 from msmq_fast.app.wire import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, WireError
 
 IDLE = 65_536  # bytes of an idle buffer
@@ -39,6 +40,13 @@ class Intake:
     def advance(self, count: int) -> None:
         """`count` bytes were written into the view that `room` gave."""
         self._end += count
+
+    def run(self, lane: SendLane) -> None:
+        """Let `lane` take the whole frames that it can, up to the first that is not for it.
+
+        What it raises ends the connection: nobody knows which frames were taken.
+        """
+        self._start = lane.run(self._buffer, self._start, self._end)
 
     def take(self) -> tuple[int, int, memoryview] | None:
         """The next whole frame as (type, request id, payload), or None.

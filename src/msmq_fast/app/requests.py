@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msmq_fast._native.appcodec import Encoder, FrameFault, send_head
+from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
 from msmq_fast.app import administration
 from msmq_fast.app.arguments import Field, arguments
@@ -27,6 +27,7 @@ from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.handle import Lookup as QmLookup
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.reading import ReadRequest
+from msmq_fast.qm.records import storage_error
 
 if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine
@@ -102,6 +103,18 @@ class Session:
         self._gate = ReadGate(lambda: engine.congested, engine.unblocked)
         self._encoder = Encoder()
         self._closed = False
+        limits = engine.service.limits
+        self.lane = SendLane(
+            self.manager.ledger,
+            self._pending,
+            self._reads,
+            self._deliveries,
+            self._lane_answered,
+            self._lane_failed,
+            max_frame=limits.max_frame,
+            max_batch=limits.max_batch,
+            max_pending=limits.max_pending,
+        )
 
     @property
     def full(self) -> bool:
@@ -191,6 +204,9 @@ class Session:
             raise
         self._last_handle += 1
         self._handles[handle.number] = handle
+        lane_target = handle.sending.lane() if handle.sending is not None else None
+        if lane_target is not None:
+            self.lane.open(handle.number, lane_target)
         self.reply(request_id, [handle.number])
 
     def close_queue(self, request_id: int, payload: memoryview) -> None:
@@ -199,6 +215,7 @@ class Session:
         for delivery in [d for d in self._deliveries.values() if d.handle == number]:
             self._end(delivery)
         del self._handles[number]
+        self.lane.close(number)
         handle.close()
         self.reply(request_id)
 
@@ -224,6 +241,19 @@ class Session:
 
     def _sent(self, request_id: int, flags: int, result: SendResult) -> None:
         self._pending.discard(request_id)
+        self._answer(request_id, flags, result)
+
+    def _lane_answered(self, frames: bytes, messages: int) -> None:
+        if self._closed:
+            return
+        self.engine.service.counters.sent += messages
+        self.engine.write([frames])
+        self.engine.unblocked()
+
+    def _lane_failed(self, request_id: int, count: int, status: int) -> None:
+        self._answer(request_id, 0, SendResult.lost(count, storage_error(status)))
+
+    def _answer(self, request_id: int, flags: int, result: SendResult) -> None:
         if self._closed:
             return
         counters = self.engine.service.counters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast._native.appcodec import LaneTarget, PacketBuilder
 from msmq_fast.app.names import ReplyNames
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
@@ -40,6 +40,11 @@ class SendResult:
         self.ordinals = ordinals
         self.refusals = refusals
         self.count = len(ordinals) - len(refusals)
+
+    @classmethod
+    def lost(cls, count: int, error: MSMQError) -> SendResult:
+        """None of `count` messages was kept."""
+        return cls([0] * count, dict.fromkeys(range(count), error.code))
 
     def frames(self, request_id: int, flags: int) -> list[bytes | memoryview]:
         """The SENT frame, with the SENT_ONE frames before it that the flags ask for."""
@@ -76,6 +81,13 @@ class SendTarget:
             field.wire,
             ReplyNames(manager.name, manager.guid, address),
         )
+
+    def lane(self) -> LaneTarget | None:
+        """What the plain path of SEND frames needs; None where every frame is refused."""
+        queue = self._opened.queue
+        if queue.transactional and queue.kind is not QueueKind.OUTGOING:
+            return None
+        return LaneTarget(self._builder, queue.core, self._manager.message_ordinals.take)
 
     def close(self) -> None:
         """Close the queue; what was sent is answered all the same."""

@@ -1,0 +1,215 @@
+# The plain path of SEND frames: scan, check, build, enqueue, answer. Part of appcodec.pyx.
+
+cdef class LaneTarget:
+    """A queue that a connection has open for sending."""
+
+    def __init__(self, PacketBuilder builder not None, QueueCore core not None, take_ordinals):
+        self._builder = builder
+        self._core = core
+        self._take_ordinals = take_ordinals
+
+
+cdef class SendLane(CommitListener):
+    """Takes the SEND frames of one connection that have no special case, from the frame to the SENT frame.
+
+    A frame is plain if it asks for no SENT_ONE frames, its handle is in `targets`, and every message in it can be built and has room.
+    The first frame that is not plain ends a run and is for Python. `pending` (ids of requests without a reply), `reads` and `deliveries`
+    (dicts whose keys are request ids) are shared with the session. When messages are kept, `answered(frames, messages)` gets
+    the SENT frames of a batch; `failed(request_id, messages, status)` tells of a frame that could not be stored.
+    """
+
+    def __init__(
+        self, Ledger ledger not None, set pending not None, dict reads not None, dict deliveries not None,
+        answered, failed, *, uint32_t max_frame, uint32_t max_batch, uint32_t max_pending,
+    ):
+        self._ledger = ledger
+        self._pending = pending
+        self._reads = reads
+        self._deliveries = deliveries
+        self._answered = answered
+        self._failed = failed
+        self._max_frame = max_frame
+        self._max_batch = max_batch
+        self._max_pending = max_pending
+        self._targets = {}
+        self._failures = []
+        self._answers = Buffer()
+        self._free = NO_PLACE
+
+    def __dealloc__(self):
+        PyMem_Free(self._sends)
+
+    def open(self, uint32_t handle, LaneTarget target not None) -> None:
+        """SEND frames for `handle` go to this target."""
+        self._targets[handle] = target
+
+    def close(self, uint32_t handle) -> None:
+        """SEND frames for `handle` are for Python; what was sent is answered all the same."""
+        self._targets.pop(handle, None)
+
+    @property
+    def frames(self) -> int:
+        """Frames taken since it was made."""
+        return self._frames
+
+    def run(self, bytearray buffer not None, Py_ssize_t start, Py_ssize_t end) -> int:
+        """Take plain frames between `start` and `end`; returns where the first frame stands that was not taken."""
+        cdef const uint8_t* data = <const uint8_t*>PyByteArray_AS_STRING(buffer)
+        cdef uint64_t length
+        cdef uint32_t request_id
+        if end > PyByteArray_GET_SIZE(buffer):
+            raise ValueError("the frames end behind the buffer")
+        while end - start >= HEADER_SIZE and data[start + 4] == FRAME_SEND:
+            length = _be(data + start, 4)
+            if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):
+                break
+            if PySet_GET_SIZE(self._pending) - PyDict_Size(self._reads) >= self._max_pending:
+                break
+            request_id = <uint32_t>_be(data + start + 5, 4)
+            if not self._send(request_id, data + start + HEADER_SIZE, <size_t>length - 5):
+                break
+            start += <Py_ssize_t>length + 4
+            self._frames += 1
+        if self._answers.size:
+            self._flush()
+        return start
+
+    cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1:
+        """One frame; False, with nothing done, if it is not plain."""
+        cdef Cursor cursor
+        cdef uint32_t handle, flags, count, i
+        cdef uint64_t total = 0
+        cdef LaneTarget target
+        cdef PyObject* found
+        cdef bytes packet
+        cdef list packets
+        cursor.at = payload
+        cursor.end = payload + size
+        if read_send(&cursor, &handle, &flags, &count) or flags & ~FLAG_IDS or not 0 < count <= self._max_batch:
+            return False
+        number = request_id
+        if request_id == 0 or number in self._pending or number in self._deliveries:
+            return False
+        found = PyDict_GetItem(self._targets, handle)
+        if found == NULL:
+            return False
+        target = <LaneTarget>found
+        packets = []
+        for i in range(count):
+            packet = target._builder.build(&cursor, 0, self._ledger.now_s)
+            if packet is None:
+                return False
+            total += PyBytes_GET_SIZE(packet)
+            packets.append(packet)
+        if self._ledger.writer.failed or not target._core.has_room(count, total):
+            return False
+        self._enqueue(target, request_id, number, packets, flags)
+        return True
+
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint32_t flags) except -1:
+        cdef UserMessage m
+        cdef Send* send
+        cdef bytes packet
+        cdef uint32_t count = <uint32_t>PyList_GET_SIZE(packets)
+        cdef uint32_t first = target._take_ordinals(count), ordinal = first
+        cdef Writer writer = self._ledger.writer
+        cdef bint stored = False
+        cdef uint32_t place
+        writer.begin_unit()
+        try:
+            for packet in packets:
+                # Nobody else has seen the packet yet.
+                put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + IDENTIFIER_OFFSET, ordinal)
+                ordinal += 1
+                if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
+                    raise ValueError("a packet was built that is none")
+                if target._core.enqueue(packet, &m, None, 0, False) == ENQUEUED_PENDING:
+                    stored = True
+            if stored:
+                place = self._place()
+                send = &self._sends[place]
+                send.request_id = request_id
+                send.count = count
+                send.first = first
+                send.ids = flags & FLAG_IDS
+                writer.notify(self, place)
+                self._pending.add(number)
+        finally:
+            writer.end_unit()
+        if not stored:
+            self._answer(request_id, count, first, flags & FLAG_IDS)
+        return 0
+
+    cdef uint32_t _place(self) except? 0xFFFFFFFF:
+        """A free entry of the table of frames that wait for the disk."""
+        cdef uint32_t i, place, capacity = self._capacity
+        cdef Send* grown
+        if self._free == NO_PLACE:
+            self._capacity = capacity * 2 if capacity else 64
+            grown = <Send*>PyMem_Realloc(self._sends, self._capacity * sizeof(Send))
+            if grown == NULL:
+                self._capacity = capacity
+                raise MemoryError
+            self._sends = grown
+            for i in range(capacity, self._capacity):
+                grown[i].next_free = i + 1 if i + 1 < self._capacity else NO_PLACE
+            self._free = capacity
+        place = self._free
+        self._free = self._sends[place].next_free
+        return place
+
+    cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1:
+        """One SENT frame behind the others."""
+        cdef Buffer out = self._answers
+        cdef uint8_t* start
+        cdef uint8_t* p
+        cdef uint32_t i
+        out.reserve(HEADER_SIZE + 16 + (5 * <size_t>count if ids else 0))
+        start = out.data + out.size
+        start[4] = FRAME_SENT
+        p = put_be(start + 5, request_id, 4)
+        p[0] = 0x93 if ids else 0x92
+        p = put_uint(p + 1, count)
+        p[0] = 0x90
+        p += 1
+        if ids:
+            if count < 16:
+                p[0] = 0x90 | count
+                p += 1
+            else:
+                p[0] = 0xDC
+                p = put_be(p + 1, count, 2)
+            for i in range(count):
+                p = put_uint(p, <uint32_t>(first + i))
+        put_be(start, p - start - 4, 4)
+        out.size += p - start
+        self._messages += count
+        return 0
+
+    cdef int _flush(self) except -1:
+        cdef bytes frames = PyBytes_FromStringAndSize(<const char*>self._answers.data, self._answers.size)
+        cdef uint64_t messages = self._messages
+        self._answers.size = 0
+        self._messages = 0
+        self._answered(frames, messages)
+        return 0
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Send send = self._sends[token]
+        self._sends[token].next_free = self._free
+        self._free = <uint32_t>token
+        self._pending.discard(send.request_id)
+        if status == STATUS_OK:
+            self._answer(send.request_id, send.count, send.first, send.ids)
+        else:
+            self._failures.append((send.request_id, send.count, status))
+        return 0
+
+    cdef int settled(self) except -1:
+        if self._failures:
+            failures, self._failures = self._failures, []
+            for request_id, count, status in failures:
+                self._failed(request_id, count, status)
+        if self._answers.size:
+            self._flush()
+        return 0
