@@ -15,7 +15,7 @@ cdef class SendLane(CommitListener):
     A frame is plain if it asks for no SENT_ONE frames, its handle is in `targets`, and every message in it can be built and has room.
     The first frame that is not plain ends a run and is for Python. `pending` (ids of requests without a reply), `reads` and `deliveries`
     (dicts whose keys are request ids) are shared with the session. When messages are kept, `answered(frames, messages)` gets
-    the SENT frames of a batch; `failed(request_id, messages, status)` tells of a frame that could not be stored.
+    the SENT frames of a batch; `failed(request_id, flags, messages, status)` tells of a frame that could not be stored.
     """
 
     def __init__(
@@ -202,14 +202,14 @@ cdef class SendLane(CommitListener):
         if status == STATUS_OK:
             self._answer(send.request_id, send.count, send.first, send.ids)
         else:
-            self._failures.append((send.request_id, send.count, status))
+            self._failures.append((send.request_id, FLAG_IDS if send.ids else 0, send.count, status))
         return 0
 
     cdef int settled(self) except -1:
         if self._failures:
             failures, self._failures = self._failures, []
-            for request_id, count, status in failures:
-                self._failed(request_id, count, status)
+            for request_id, flags, count, status in failures:
+                self._failed(request_id, flags, count, status)
         if self._answers.size:
             self._flush()
         return 0

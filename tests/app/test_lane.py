@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.app.wire import Frame, pack_frame
+from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from tests.app.harness import Client, World
 
 ENOSPC = 28
@@ -110,3 +111,14 @@ def test_deleted_queue_is_for_the_general_path() -> None:
     side = _Side(lane=True)
     side.client.ok(Frame.DELETE_QUEUE, ["second"])
     assert side.client.refused(Frame.SEND, [2, 0, [[b"body", "", 1]]])
+
+
+@pytest.mark.parametrize("flags", [0, SendFlag.IDS])
+def test_what_could_not_be_stored_is_answered_as_it_was_asked(flags: int) -> None:
+    """The ordinals, all 0, are in the answer if they were asked for."""
+    side = _Side(lane=True)
+    side.step([(100, [2, flags, [[b"body", "", 1]]])], "fail")
+    ((kind, _, answer),) = side.client.read()
+    assert kind == Frame.SENT
+    assert (answer[0], answer[1][0][:2]) == (0, [0, 0xC00E002A])
+    assert answer[2:] == ([[0]] if flags else [])

@@ -53,7 +53,7 @@ class SendLane(CommitListener):
         reads: dict[int, Any],
         deliveries: dict[int, Any],
         answered: Callable[[bytes, int], None],
-        failed: Callable[[int, int, int], None],
+        failed: Callable[[int, int, int, int], None],
         *,
         max_frame: int,
         max_batch: int,

@@ -250,8 +250,8 @@ class Session:
         self.engine.write([frames])
         self.engine.unblocked()
 
-    def _lane_failed(self, request_id: int, count: int, status: int) -> None:
-        self._answer(request_id, 0, SendResult.lost(count, storage_error(status)))
+    def _lane_failed(self, request_id: int, flags: int, count: int, status: int) -> None:
+        self._answer(request_id, flags, SendResult.lost(count, storage_error(status)))
 
     def _answer(self, request_id: int, flags: int, result: SendResult) -> None:
         if self._closed:
