@@ -1,4 +1,5 @@
-/* Preloaded: once the file named by FAILING_SYNC exists, every sync reports an I/O error. */
+/* Preloaded: while the file named by HANGING_SYNC exists, a sync does not end; once the file named by FAILING_SYNC
+   exists, every sync reports an I/O error. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -6,6 +7,9 @@
 #include <unistd.h>
 
 static int fails(void) {
+    const char *hanging = getenv("HANGING_SYNC");
+    while (hanging != NULL && access(hanging, F_OK) == 0)
+        usleep(5000);
     const char *trigger = getenv("FAILING_SYNC");
     if (trigger == NULL || access(trigger, F_OK) != 0)
         return 0;

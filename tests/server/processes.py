@@ -133,6 +133,13 @@ def data_directory() -> Iterator[Path]:
         yield Path(directory) / "data"
 
 
+def sync_shim(directory: Path) -> str:
+    """Compile failing_sync.c; the value for LD_PRELOAD."""
+    shim, source = directory / "failing_sync.so", Path(__file__).parent / "failing_sync.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
+    return str(shim)
+
+
 def until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> Any:
     """Wait until `condition()` is true, and return it."""
     deadline = time.monotonic() + timeout

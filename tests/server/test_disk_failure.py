@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.server.processes import Server, data_directory, sync_shim, until
 
 LIMIT = 1 << 20  # bytes that a file may have; a write beyond it fails
 
@@ -33,10 +32,8 @@ def data() -> Iterator[Path]:
 
 @pytest.mark.needs("cc")
 def test_a_sync_that_fails_stops_the_server_with_one_line(data: Path, tmp_path: Path) -> None:
-    shim, trigger = tmp_path / "failing_sync.so", tmp_path / "fail"
-    source = Path(__file__).parent / "failing_sync.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
-    server = Server(data, environment={"LD_PRELOAD": str(shim), "FAILING_SYNC": str(trigger)})
+    trigger = tmp_path / "fail"
+    server = Server(data, environment={"LD_PRELOAD": sync_shim(tmp_path), "FAILING_SYNC": str(trigger)})
     try:
         server.start()
         server.ok("queue", "create", "orders")

@@ -238,7 +238,7 @@ class Assembly:
         if self._pacemaker is not None:
             self._pacemaker.stop()
         store = self._store_of()
-        store.close()
+        store.close(self._manager.counters())
         path = self._config.app_socket
         if path is not None:
             path.unlink(missing_ok=True)
