@@ -109,8 +109,11 @@ cdef class Writer:
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units
     cdef list _settling
+    cdef list _waiting              # (pending bytes, function)
     cdef GatherStats _stats
 
+    # To be called before a unit of about `size` bytes: one that would make the batch too large gets its own.
+    cdef int make_room(self, size_t size) except -1
     # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
     cpdef int begin_unit(self) except -1
     cpdef int end_unit(self) except -1
@@ -139,6 +142,7 @@ cdef class Writer:
     # for subclasses
     cdef int _check(self) except -1
     cdef int _room(self) except -1
+    cdef int _tell_room(self) except -1
     cdef int _seal(self) except -1
     cdef int _start(self, Batch* batch) except -1
     cdef Batch* _take(self)         # the next batch that has ended, or NULL

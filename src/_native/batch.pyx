@@ -11,6 +11,8 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+cimport cython
+
 import os
 import select
 from bisect import bisect_left

@@ -31,6 +31,7 @@ cdef class Reader:
         self.fetch(content_id, size, BodyCallback(function), 0)
 
 
+@cython.no_gc_clear  # the environment must outlive the thread
 cdef class LmdbReader(Reader):
     """The native reader thread. The loop watches `fileno()` and calls `complete()`."""
 

@@ -8,6 +8,11 @@ cdef class PositionVisitor:
         raise NotImplementedError
 
 
+    def damage(self, bytes key, str problem):
+        """A record that cannot be a position; a visitor that knows better passes it over."""
+        raise StoreError(f"damaged position record, key {key.hex()}: {problem}", MDB_CORRUPTED)
+
+
 cdef class _Packer(PositionVisitor):
     """Collects the positions of each queue as rows of LookupIdentifier (u64, little-endian) and record."""
     cdef dict queues
@@ -31,7 +36,8 @@ cdef int _visit(PositionVisitor visitor, MDB_val* key, MDB_val* value, int64_t* 
     cdef uint32_t ordinal
     if key.mv_size != POSITION_KEY_SIZE or value.mv_size < sizeof(PositionRecord) or \
             (<const uint8_t*>value.mv_data)[0] != POSITION_VERSION:
-        raise StoreError(f"damaged position record, key {(<char*>key.mv_data)[:key.mv_size].hex()}", MDB_CORRUPTED)
+        visitor.damage((<char*>key.mv_data)[:key.mv_size], "no position record of a known version")
+        return 0
     ordinal = load_be32(name)
     if ordinal != queue[0]:
         queue[0] = ordinal

@@ -27,6 +27,7 @@ cdef class Writer:
         self._max_bytes = max_bytes
         self._max_units = max_units
         self._settling = []
+        self._waiting = []
         self._next_number[0] = self._next_number[1] = 1
         memset(&self._stats, 0, sizeof(self._stats))
         self._current = <Batch*>calloc(1, sizeof(Batch))
@@ -201,6 +202,17 @@ cdef class Writer:
         """Calls function(status) on the loop when the current batch has ended."""
         self.notify(Callback(function), 0)
 
+    def when_room(self, size_t pending_bytes, function):
+        """Calls function() on the loop, as part of a complete(), when no more than `pending_bytes` are pending."""
+        self._waiting.append((pending_bytes, function))
+
+    cdef int make_room(self, size_t size) except -1:
+        # Something large stands apart: it holds up nothing that was gathered before it.
+        cdef BatchFields* batch = <BatchFields*>self._current
+        if self._depth == 0 and batch.units and batch.bytes + size > self._max_bytes:
+            self._seal()
+        return 0
+
     # -- to the disk and back
 
     cdef int _seal(self) except -1:
@@ -241,9 +253,24 @@ cdef class Writer:
             self._tell(batch)
             batch = self._take()
         # The next batch goes out before Python code runs for this one.
-        if self._depth == 0:
-            self.submit()
-        self._settle()
+        try:
+            if self._depth == 0:
+                self.submit()
+        finally:
+            if self._waiting:
+                self._tell_room()
+            self._settle()
+        return 0
+
+    cdef int _tell_room(self) except -1:
+        cdef list waiting = self._waiting
+        cdef size_t pending = self._flying_bytes + (<BatchFields*>self._current).bytes
+        self._waiting = []
+        for entry in waiting:
+            if pending <= <size_t>entry[0]:
+                entry[1]()
+            else:
+                self._waiting.append(entry)
         return 0
 
     cdef int _tell(self, Batch* batch) except -1:
@@ -257,7 +284,10 @@ cdef class Writer:
         if status and not status_is_space(status) and not self.failed:
             self.failed = True
             if self.on_failure is not None:
-                self.on_failure(status)
+                try:
+                    self.on_failure(status)
+                except Exception as error:
+                    self._fault = self._fault or error
         for i in range(fields.notice_count):
             listener = <CommitListener>fields.notices[i].listener
             try:
@@ -356,6 +386,7 @@ cdef class Writer:
         }
 
 
+@cython.no_gc_clear  # the environment must outlive the thread
 cdef class LmdbWriter(Writer):
     """Commits on a native thread. The loop watches `fileno()` and calls `complete()`."""
 
@@ -410,6 +441,8 @@ cdef class LmdbWriter(Writer):
         if self._depth:
             self.abandon_unit()
         for _ in range(_CLOSING_ROUNDS):
+            if not self._busy():
+                self.complete()     # what has ended is told while listeners may still add to it
             if not self._busy():
                 if self.failed or batch_empty(self._current):
                     break

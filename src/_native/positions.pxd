@@ -35,9 +35,10 @@ cdef struct Slot:
     uint32_t deadline           # Unix seconds, or NO_DEADLINE
     uint32_t timer              # handle in a TimerWheel, or NO_TIMER
     uint32_t owner              # who locked it
-    uint32_t abort_count
-    uint32_t move_count
+    uint32_t source             # whose message identifier it is: number in a SourceTable
     uint32_t ordinal            # of the message identifier
+    uint16_t abort_count        # 0xFFFF: that many or more
+    uint16_t move_count
     uint16_t message_class
     uint8_t state
     uint8_t flags
@@ -70,5 +71,7 @@ cdef class PositionList:
     cdef void set_state(self, Slot* slot, int state) noexcept nogil
     cdef void set_body(self, Slot* slot, object body)
     cdef void remove(self, Slot* slot)
+    # Moves a live slot of `other` into this list, with its state and its body.
+    cdef Slot* adopt(self, PositionList other, Slot* slot) except NULL
     cdef int _grow(self, Band* band) except -1
     cdef void _compact(self, Band* band) noexcept nogil

@@ -187,7 +187,11 @@ cdef class PositionList:
             band = &self._bands[number]
             if band.live == 0 or (states == 1 << STATE_AVAILABLE and band.available == 0):
                 continue
+            if states == 1 << STATE_PENDING and band.pending == 0:
+                continue
             index = lower_bound(band, key + 1)
+            if states == 1 << STATE_PENDING and index < band.pending_hint:
+                index = band.pending_hint
             if states == 1 << STATE_AVAILABLE and index < band.available_hint:
                 index = band.available_hint
             while index < band.tail:
@@ -273,6 +277,14 @@ cdef class PositionList:
                 self._compact(band)
         Py_XDECREF(body)
 
+    cdef Slot* adopt(self, PositionList other, Slot* slot) except NULL:
+        """Moves a live slot of `other` into this list. ValueError if the key is taken."""
+        cdef Slot* mine = self.insert(slot.key, slot.state)
+        mine[0] = slot[0]
+        slot.body = NULL
+        other.remove(slot)
+        return mine
+
     cdef void _compact(self, Band* band) noexcept nogil:
         cdef uint64_t source, target = band.head
         for source in range(band.head, band.tail):
@@ -338,6 +350,13 @@ cdef class PositionList:
         self.remove(slot)
         return True
 
+    def move(self, uint64_t key, PositionList other not None) -> None:
+        """Move a key to another list. KeyError if it is not in this one."""
+        cdef Slot* slot = self.find(key)
+        if slot == NULL:
+            raise KeyError(key)
+        other.adopt(self, slot)
+
     def first(self, bint pending=False) -> int | None:
         """Key of the first available (or pending) position."""
         cdef Slot* slot = self.first_takeable(pending)
@@ -348,9 +367,9 @@ cdef class PositionList:
         cdef Slot* slot = self.last_available()
         return slot.key if slot != NULL else None
 
-    def after(self, uint64_t key) -> int | None:
-        """Key of the first available position behind `key`."""
-        cdef Slot* slot = self.following(key, 1 << STATE_AVAILABLE)
+    def after(self, uint64_t key, int state=STATE_AVAILABLE) -> int | None:
+        """Key of the first available position, or of the first one in `state`, behind `key`."""
+        cdef Slot* slot = self.following(key, 1 << state)
         return slot.key if slot != NULL else None
 
     def before(self, uint64_t key) -> int | None:

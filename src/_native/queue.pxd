@@ -5,6 +5,7 @@ from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, Re
 from msmq_fast._native.framing cimport UserMessage
 from msmq_fast._native.positions cimport PositionList, Slot
 from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.sources cimport SourceTable
 from msmq_fast._native.wheel cimport TimerWheel
 
 
@@ -21,13 +22,35 @@ cdef enum Owner:
     # Owners of locks; sessions and subscriptions take numbers from OWNER_FIRST on (Ledger.new_owner).
     OWNER_NONE = 0
     OWNER_STORE = 1             # a plain receive whose removal is not durable yet
-    OWNER_DAMAGED = 2           # its body could not be read from the store
+    OWNER_DAMAGED = 2           # its body could not be read from the store, or was not kept by it
     OWNER_FIRST = 16
 
 
 cdef struct Doomed:
+    # A stored message that is out of every list and has to leave the store.
     uint64_t key, content_id
-    uint32_t queue, size
+    uint32_t queue, size, source, ordinal
+    uint16_t message_class
+    uint8_t event               # that the feed gets in the commit of the removal
+
+
+cdef class Removals(CommitListener):
+    """What has left the lists and is leaving the store: doomed anew when the commit of the removal fails."""
+    cdef Ledger _ledger
+    cdef Doomed* _entries       # ring of `_capacity` (a power of two)
+    cdef uint64_t _capacity, _head, _tail, _told
+    cdef readonly uint64_t failed
+    cdef int add(self, const Doomed* entry) except -1
+    # Has the next commit tell of everything that was added.
+    cdef int watch(self) except -1
+
+
+cdef class Drain:
+    """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
+    cdef Ledger _ledger
+    cdef uint32_t _queue
+    cdef PositionList _positions
+    cdef size_t run(self, size_t limit) except? 0
 
 
 cdef class Received:
@@ -55,6 +78,9 @@ cdef class Ledger:
     cdef public object wake                 # called when a queue with waiting readers got something, once until serve()
     cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
     cdef readonly TimerWheel wheel
+    cdef readonly SourceTable sources
+    cdef readonly Removals removals
+    cdef readonly bint reaping              # a reap is not durable yet
     cdef bint _reserving
     cdef dict _cores
     cdef list _dirty
@@ -62,8 +88,12 @@ cdef class Ledger:
     cdef uint32_t _last_owner
     cdef Doomed* _doomed
     cdef size_t _doomed_count, _doomed_capacity
+    cdef size_t _reaped                     # by the reap that is not durable yet
+    cdef uint32_t _own_source
+    cdef list _drains
     cdef uint64_t next_sequence(self) except 0
-    cdef int doom(self, uint32_t queue, uint64_t key, uint64_t content_id, uint32_t size) except -1
+    cdef int doom(self, const Doomed* entry) except -1
+    cdef int _condemn(self, uint32_t queue, const Slot* slot, int event) except -1
     cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1
 
 
@@ -78,6 +108,7 @@ cdef class QueueCore(CommitListener):
     cdef readonly uint64_t messages         # number of messages that are not pending
     cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
     cdef readonly bint gone                 # deleted
+    cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
     cdef public bint interested             # somebody waits: call `ready` when something becomes available
     cdef public object ready                # called without arguments, at most once per batch and tick
     cdef bint _dirty
@@ -98,14 +129,17 @@ cdef class QueueCore(CommitListener):
     cdef int _count(self, Slot* slot) except -1
     cdef int _drop(self, Slot* slot) except -1
     cdef int _erase(self, Slot* slot, int event) except -1
+    cdef int _take_out(self, Slot* slot, int event) except -1
+    cdef int _return(self, Slot* slot) except -1
+    cdef uint64_t _set_aside(self, bint everything) except? 0
     cdef int _available(self, Slot* slot) except -1
     cdef int _arm(self, Slot* slot) except -1
     cdef int _expire(self, Slot* slot) except -1
     cdef int _fetched(self, uint64_t key, object body, int status) except -1
     cdef int _read_ahead(self) except -1
     cdef int _receive_one(self, Slot* slot, Received received, sink) except -1
-    cdef int _doom(self, Slot* slot) except -1
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
+    cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
     cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1
 
 
@@ -129,4 +163,7 @@ cdef class Loader(PositionVisitor):
     cdef uint32_t _queue
     cdef uint64_t _purged
     cdef dict _purges
+    cdef object _deleting
     cdef readonly uint64_t positions, bytes, highest_sequence, doomed
+    cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
+    cdef readonly list damaged              # keys of records that cannot be what they should be

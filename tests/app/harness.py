@@ -35,7 +35,12 @@ class World:
         self.clock = clock or FakeClock()
         self.writer = MemoryWriter(tables or MemoryTables())
         self.reader = MemoryReader(self.writer.tables)
-        store = SimpleNamespace(writer=self.writer, reader=self.reader, tables=self.writer.tables)
+        store = SimpleNamespace(
+            writer=self.writer,
+            reader=self.reader,
+            tables=self.writer.tables,
+            commit=self.writer.complete_all,
+        )
         self.manager = QueueManager(store, QueueManagerSettings(computer_name="here"), self.clock, Random(7))
         self.writer.before_seal = self.manager.before_submit
         self.manager.start()

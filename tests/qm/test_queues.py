@@ -311,13 +311,13 @@ def test_a_crash_while_a_deleted_queue_is_cleared_goes_on_clearing(world: World)
     done = world.manager.delete_queue("orders")
     world.writer.complete_all()
     assert done.done
-    world.manager.reap()
+    world.manager.expire()
     world.writer.complete_all()
     assert len(world.store.tables.tables[1]) == 40
     world.crash()
     world.run()
     assert not world.store.tables.tables[1]
-    assert not [1 for ordinal, _ in world.manager.records.queues() if ordinal > 15]
+    assert not [1 for ordinal, _ in world.manager.records.queues(pytest.fail) if ordinal > 15]
     world.create()
     assert world.bodies() == []
 

@@ -1,9 +1,10 @@
 import builtins
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msmq_fast._native.batch import CommitListener, PositionVisitor, Reader, Tables, Writer
 from msmq_fast._native.positions import PositionList
+from msmq_fast._native.sources import SourceTable
 from msmq_fast._native.wheel import TimerWheel
 
 SEQUENCE_BLOCK: int
@@ -38,18 +39,24 @@ class Ledger:
     wake: Callable[[], None] | None
     on_read_error: Callable[[int, int, int], None] | None
     wheel: TimerWheel
-    def __init__(self, guid: builtins.bytes, writer: Writer, reader: Reader) -> None: ...
+    sources: SourceTable
+    removals: Removals
+    reaping: bool
+    def __init__(self, guid: builtins.bytes, writer: Writer, reader: Reader, seed: int = 0) -> None: ...
     def tick(self, now_us: int) -> None: ...
     def new_owner(self) -> int: ...
     def reserved(self, limit: int) -> None: ...
     @property
     def doomed(self) -> int: ...
-    def reap(self, limit: int = 1000) -> int: ...
+    def reap(self, limit: int = 1000, sink: Callable[[int], None] | None = None) -> int: ...
     def serve(self) -> None: ...
     def expire(self, limit: int = 1000) -> int: ...
     def next_deadline(self) -> int | None: ...
     def core(self, ordinal: int) -> QueueCore | None: ...
     def totals(self) -> tuple[int, int]: ...
+
+class Removals(CommitListener):
+    failed: int
 
 class QueueCore(CommitListener):
     ordinal: int
@@ -64,6 +71,7 @@ class QueueCore(CommitListener):
     removed_total: int
     expired_total: int
     gone: bool
+    purged_to: int
     interested: bool
     ready: Callable[[], None] | None
     def __init__(
@@ -101,5 +109,7 @@ class Loader(PositionVisitor):
     bytes: int
     highest_sequence: int
     doomed: int
-    def __init__(self, ledger: Ledger, purges: dict[int, int]) -> None: ...
+    orphans: dict[int, int]
+    damaged: list[builtins.bytes]
+    def __init__(self, ledger: Ledger, purges: dict[int, int], deleting: Iterable[int] = ()) -> None: ...
     def run(self, tables: Tables) -> int: ...

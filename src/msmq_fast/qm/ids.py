@@ -4,20 +4,23 @@
 
 from __future__ import annotations
 
+from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.qm.records import Records
 
-BLOCK = 1 << 16
+MESSAGE_BLOCK = 1 << 20
+QUEUE_BLOCK = 1 << 12
 
 
 class Ordinals:
     """A counter whose blocks are reserved in the store ahead of their use.
 
-    The rest of a block is lost at a restart. The counter is incremented before it is used (AMB-43), so that 0
-    is never given out. `wraps` is for the 32-bit ordinals of message identifiers, which start over at 1.
+    A number is given out only when the reservation of its block is durable; the rest of a block is lost at a
+    restart. The counter is incremented before it is used (AMB-43), so that 0 is never given out. `wraps` is
+    for the 32-bit ordinals of message identifiers, which start over at 1.
     """
 
     def __init__(
-        self, records: Records, name: bytes, *, first: int = 0, block: int = BLOCK, wraps: bool = False
+        self, records: Records, name: bytes, *, first: int = 0, block: int, wraps: bool = False
     ) -> None:
         self._records = records
         self._name = name
@@ -25,22 +28,33 @@ class Ordinals:
         self._wraps = wraps
         stored = records.meta(name)
         self.last = first if stored is None else max(first, int(stored))
-        self._limit = self.last
+        self.limit = self.last  # reserved durably up to here
+        self._under_way = False
 
-    def reserve(self) -> None:
-        """Put the reservation of the next block into the current batch.
+    def reserve(self, ahead: int = 0) -> None:
+        """Put the reservation of the next block, behind `ahead` numbers, into the current batch."""
+        limit = max(self.limit, self.last + ahead) + self._block
+        self._under_way = True
+        done = self._records.unit(lambda: self._records.set_meta(self._name, limit))
 
-        Recoverable use of it may follow at once.
-        """
-        self._limit = self._limit + self._block
-        self._records.set_meta(self._name, self._limit)
+        def durable(failed: bool) -> None:
+            self._under_way = False
+            if not failed:
+                self.limit = limit
+
+        done.add_done_callback(lambda done: durable(done.exception() is not None))
 
     def take(self, count: int = 1) -> int:
-        """Give out `count` consecutive numbers; returns the first."""
-        if self._wraps and (self.last & 0xFFFFFFFF) + count > 0xFFFFFFFF:
-            self.last = (self.last | 0xFFFFFFFF) + 1
-        first = self.last + 1
-        self.last += count
-        while self.last + self._block // 2 > self._limit:
-            self.reserve()
-        return first & 0xFFFFFFFF if self._wraps else first
+        """Give out `count` consecutive numbers; returns the first.
+
+        INSUFFICIENT_RESOURCES: so many are not reserved, since the store does not keep up.
+        """
+        last = self.last
+        if self._wraps and (last & 0xFFFFFFFF) + count > 0xFFFFFFFF:
+            last = (last | 0xFFFFFFFF) + 1
+        if last + count + self._block // 2 > self.limit and not self._under_way:
+            self.reserve(count)
+        if last + count > self.limit:
+            raise InsufficientResources("no numbers are reserved: the store does not keep up")
+        self.last = last + count
+        return (last + 1) & 0xFFFFFFFF if self._wraps else last + 1

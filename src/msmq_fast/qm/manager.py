@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from random import Random
@@ -24,7 +26,8 @@ from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.expiry import Expiry
 from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.ids import Ordinals
+from msmq_fast.qm.housekeeping import Housekeeping
+from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.lookup import Directory, Target
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
@@ -34,6 +37,8 @@ from msmq_fast.qm.recovery import recover
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
 from msmq_fast.store.schema import MetaName
+
+_log = logging.getLogger(__name__)
 
 
 class State(IntEnum):
@@ -62,11 +67,13 @@ class QueueManager:
         self._random = random
         self.guid = self._identity()
         self.name = settings.computer_name
-        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader)
+        seed = int.from_bytes(self.random_bytes(8))
+        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed)
         self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
         self.ledger.cache_limit = settings.cache_bytes
         self.ledger.feed = settings.feed
         self.ledger.reserve = self._reserve_sequence
+        self.ledger.on_read_error = self._read_error
         self.directory = Directory(self.guid, settings)
         self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
         self._outgoing: dict[str, OutgoingQueue] = {}
@@ -75,7 +82,9 @@ class QueueManager:
         self._handles = 0
         self.waited: set[Readers] = set()  # with takers that wait
         self.purging: set[Queue] = set()
-        self.reaping: list[int] = []  # ordinals of deleted queues whose messages are still in the store
+        self.reaping: set[int] = set()  # ordinals of deleted queues whose messages are still in the store
+        self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
+        self._housekeeping = Housekeeping(self)
 
     def _identity(self) -> UUID:
         stored = self.records.meta(MetaName.GUID)
@@ -90,31 +99,33 @@ class QueueManager:
     # ---- lifecycle
 
     def start(self) -> Completion[None]:
-        """Recover (REC-02 … REC-10) and be ready. Resolved when what the start wrote is durable.
+        """Recover (REC-02 … REC-10) and be ready.
 
-        Recoverable work may follow at once; express messages should not leave the computer before it is
-        resolved.
+        What the start writes is durable on return: in particular the first block of every counter (DU-18).
+        Raises StoreError.
         """
         self.state = State.INITIALIZING
         self.tick()
+        self.message_ordinals = Ordinals(
+            self.records, MetaName.MESSAGE_ID_HW, block=MESSAGE_BLOCK, wraps=True
+        )
+        self._ordinals = Ordinals(
+            self.records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=QUEUE_BLOCK
+        )
+        self._numbers = Ordinals(
+            self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=QUEUE_BLOCK
+        )
 
         def fill() -> None:
-            self.message_ordinals = Ordinals(self.records, MetaName.MESSAGE_ID_HW, wraps=True)
-            self._ordinals = Ordinals(
-                self.records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=64
-            )
-            self._numbers = Ordinals(
-                self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=64
-            )
             if self.records.meta(MetaName.GUID) is None:
                 self.records.set_meta(MetaName.GUID, self.guid.bytes_le)
             recover(self)
-            self.message_ordinals.reserve()
-            limit = self.ledger.sequence_limit + SEQUENCE_BLOCK
-            self.records.set_meta(MetaName.SEQUENCE_HW, limit)
-            self.ledger.reserved(limit)
+            for counter in (self.message_ordinals, self._ordinals, self._numbers):
+                counter.reserve()
+            self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
 
         done = self.records.unit(fill)
+        self.store.commit()
         self.state = State.READY
         return done
 
@@ -139,6 +150,10 @@ class QueueManager:
             MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
         }
 
+    def monotonic(self) -> float:
+        """Seconds of the injected clock."""
+        return self._clock.monotonic()
+
     def tick(self) -> None:
         """Take over the time."""
         self.ledger.tick(self._clock.wall_us())
@@ -147,6 +162,7 @@ class QueueManager:
         """Serve readers: from what is available, then from what the coming commit makes durable (fused
         receive).
         """
+        self._housekeeping.before_submit()
         self.ledger.serve()
         for readers in list(self.waited):
             if readers.core.positions.pending:
@@ -156,17 +172,15 @@ class QueueManager:
         """Run due deadlines and a batch of deferred removals."""
         self.tick()
         self.expiry.run()
-        self.reap()
+        self._housekeeping.run()
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
-        if (
-            self.ledger.doomed
-            or self.reaping
-            or any(not queue.core.positions.purge_pending for queue in self.purging)
-        ):
-            return self._clock.monotonic()
-        return self.expiry.next_deadline()
+        due = self._housekeeping.next_deadline()
+        expiry = self.expiry.next_deadline()
+        if due is None or expiry is None:
+            return expiry if due is None else due
+        return min(due, expiry)
 
     # ---- queues
 
@@ -214,7 +228,13 @@ class QueueManager:
         done = self.records.unit(fill)
         assert queue is not None  # noqa: S101 - set by fill
         self.add(queue)
+        done.add_done_callback(lambda done: self._created(queue, done.exception() is None))
         return _with(done, queue)
+
+    def _created(self, queue: Queue, kept: bool) -> None:
+        """A queue whose record was not kept does not exist."""
+        if not kept and queue.state is QueueState.EXISTING:
+            self._remove(queue)
 
     def add(self, queue: Queue) -> None:
         """A queue of this computer exists."""
@@ -242,16 +262,18 @@ class QueueManager:
         queue = self.find(path)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
             raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
+        self._remove(queue)
+        return self._write(queue)
+
+    def _remove(self, queue: Queue) -> None:
         queue.state = QueueState.DELETING
         self.directory.remove(queue)
         for handle in list(queue.descriptors):
             handle.orphan()
         queue.descriptors.clear()
-        done = self._write(queue)
         queue.core.abandon()
         self.purging.discard(queue)
-        self.reaping.append(queue.ordinal)
-        return done
+        self.reaping.add(queue.ordinal)
 
     def find(self, name: str) -> Queue:
         """The queue of a path or format name, local or outgoing.
@@ -369,25 +391,21 @@ class QueueManager:
         The store gives the space back in small batches.
         """
         self._serving()
-        queue.purged_to = self.ledger.sequence
-        done = self._write(queue)
         removed = queue.core.purge()
+        queue.purged_to = queue.core.purged_to
+        done = self._write(queue)
         self.purging.add(queue)
         return _with(done, removed)
 
-    def reap(self) -> None:
-        """Delete a batch of what was purged; clear the markers when nothing is left."""
-        if self.ledger.doomed:
-            self.ledger.reap(self.settings.purge_batch)
-        if self.ledger.doomed:
-            return
-        for queue in [queue for queue in self.purging if not queue.core.positions.purge_pending]:
-            self.purging.discard(queue)
-            queue.purged_to = 0
-            self._write(queue)
-        for ordinal in self.reaping:
-            self.records.delete_queue(ordinal)
-        self.reaping.clear()
+    def set_aside(self, kind: str, text: str, count: int = 1) -> None:
+        """Something in the store cannot be used: it stays where it is, is counted and told."""
+        self.damage[kind] += count
+        _log.error("set aside: %s", text)
+
+    def _read_error(self, ordinal: int, lookup_id: int, status: int) -> None:
+        self.set_aside(
+            "packet", f"the packet of message {lookup_id} of queue {ordinal} cannot be read (status {status})"
+        )
 
     # ---- numbers
 
@@ -396,7 +414,7 @@ class QueueManager:
         done.add_done_callback(lambda done: self.ledger.reserved(0 if done.exception() else limit))
 
     def _write(self, queue: Queue) -> Completion[None]:
-        return self.records.unit(lambda: self.records.set_queue(queue.ordinal, queue.record()))
+        return self._housekeeping.write(queue)
 
     def _serving(self) -> None:
         if self.state is not State.READY:

@@ -28,6 +28,9 @@ class Store(Protocol):
     def tables(self) -> Tables:
         """What is durable."""
 
+    def commit(self) -> None:
+        """Wait until everything gathered is durable. Raises StoreError."""
+
 
 class Records:
     """Reads and writes cold records; writes join the current unit of the writer."""
@@ -44,15 +47,17 @@ class Records:
         """Write a value of META."""
         self._store.writer.put_record(Table.META, name, cold(value))
 
-    def queues(self) -> list[tuple[int, dict[str, Any]]]:
-        """All queue records, by ordinal."""
+    def queues(self, set_aside: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
+        """All queue records, by ordinal; `set_aside(kind, text)` is told of those that are damaged."""
         result: list[tuple[int, dict[str, Any]]] = []
         lower = b""
         while True:
             rows = self._store.tables.scan(Table.QUEUE, lower, None, 1000)
             for key, value in rows:
-                (ordinal,) = ORDINAL_KEY.unpack(key)
-                result.append((ordinal, decode.queue(value)))
+                try:
+                    result.append((decode.queue_key(key), decode.queue(value)))
+                except decode.DecodeError as error:
+                    set_aside("queue", f"the queue record with the key {key.hex()} is damaged: {error}")
             if len(rows) < 1000:
                 return result
             lower = rows[-1][0] + b"\0"

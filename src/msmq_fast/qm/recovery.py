@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmq_fast._native.queue import Loader
+from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, stored_part
 from msmq_fast.qm.settings import UNLIMITED
@@ -22,24 +23,34 @@ def recover(manager: QueueManager) -> None:
     Running it again after a crash at any point gives the same result: it only reserves numbers and adds
     what is missing.
     """
-    _load_queues(manager)
-    _load_positions(manager)
+    deleting = _load_queues(manager)
+    _load_positions(manager, deleting)
     _system_queues(manager)
 
 
-def _load_queues(manager: QueueManager) -> None:
-    """REC-03; queues that were being deleted are not loaded, so that their positions are doomed (DU-09)."""
+def _load_queues(manager: QueueManager) -> set[int]:
+    """REC-03; queues that were being deleted are not loaded, so that their positions are doomed (DU-09).
+
+    Returns their ordinals.
+    """
     system = {queue.ordinal for queue in SYSTEM_QUEUES}
-    for ordinal, record in manager.records.queues():
-        if record["state"] == QueueState.DELETING:
-            manager.reaping.append(ordinal)
-        elif record["kind"] == QueueKind.OUTGOING:
-            queue = OutgoingQueue.load_outgoing(
-                manager.ledger, ordinal, record, manager.settings.history_length
-            )
-            manager.add_outgoing(queue)
-        elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
-            manager.add(load_local(manager, ordinal, record))
+    deleting: set[int] = set()
+    for ordinal, record in manager.records.queues(manager.set_aside):
+        try:
+            if record["state"] == QueueState.DELETING:
+                deleting.add(ordinal)
+            elif record["kind"] == QueueKind.OUTGOING:
+                manager.add_outgoing(_load_outgoing(manager, ordinal, record))
+            elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
+                manager.add(load_local(manager, ordinal, record))
+        except (KeyError, TypeError, ValueError, AttributeError, MSMQError) as error:
+            manager.set_aside("queue", f"the record of queue {ordinal} is damaged: {error!r}")
+    manager.reaping.update(deleting)
+    return deleting
+
+
+def _load_outgoing(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> OutgoingQueue:
+    return OutgoingQueue.load_outgoing(manager.ledger, ordinal, record, manager.settings.history_length)
 
 
 def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Queue:
@@ -48,11 +59,20 @@ def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Q
     return Queue.load(manager.ledger, ordinal, record, manager.settings.computer_name)
 
 
-def _load_positions(manager: QueueManager) -> None:
-    """REC-04, REC-07, REC-08: everything that is stored is available, purged ones go on disappearing."""
+def _load_positions(manager: QueueManager, deleting: set[int]) -> None:
+    """REC-04, REC-07, REC-08: everything that is stored is available, purged ones go on disappearing.
+
+    What cannot be placed stays in the store and is reported.
+    """
     purges = {queue.ordinal: queue.purged_to for queue in manager.queues() if queue.purged_to}
-    loader = Loader(manager.ledger, purges)
+    loader = Loader(manager.ledger, purges, deleting)
     loader.run(manager.store.tables)
+    for key in loader.damaged:
+        manager.set_aside("position", f"the position record with the key {key.hex()} is damaged")
+    for ordinal, count in loader.orphans.items():
+        manager.set_aside(
+            "orphan", f"{count} messages are of queue {ordinal}, of which there is no record", count
+        )
     stored = int(manager.records.meta(MetaName.SEQUENCE_HW, 0))
     manager.ledger.sequence = manager.ledger.sequence_limit = max(stored, loader.highest_sequence)
     manager.purging.update(queue for queue in manager.queues() if queue.purged_to)

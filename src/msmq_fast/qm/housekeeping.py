@@ -1,0 +1,105 @@
+"""What the queue manager does between the wishes of others: letting go of purged messages in small batches,
+and repeating what the store did not keep for lack of space.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast.qm.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queue import Queue
+
+RETRY = 1.0  # seconds after which something is tried again that the store did not keep
+AT_ONCE = 0.0
+
+
+class Housekeeping:
+    """Purge markers, records of deleted queues, and queue records that could not be written (DU-08, DU-09).
+
+    A marker is cleared, and the record of a deleted queue goes, only when every removal before is durable.
+    """
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._unwritten: dict[int, Queue] = {}
+        self._due = AT_ONCE
+        self._barrier = False  # a commit is under way behind which everything removed before is gone
+        self._failed = 0  # failed removals seen
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `run` is due, None without work or during a commit of it."""
+        ledger = self._manager.ledger
+        if ledger.reaping or self._barrier:
+            return None
+        if ledger.doomed or self._unwritten or self._manager.reaping or self._purged():
+            return self._due
+        return None
+
+    def _purged(self) -> list[Queue]:
+        """Queues with a marker from which nothing waits to be released any more."""
+        return [queue for queue in self._manager.purging if not queue.core.positions.purge_pending]
+
+    def run(self) -> None:
+        """One batch of what is due."""
+        manager = self._manager
+        ledger = manager.ledger
+        if ledger.reaping or self._barrier or manager.monotonic() < self._due:
+            return
+        self._write_again()
+        if ledger.doomed:
+            ledger.reap(manager.settings.purge_batch, self._ended)
+        elif manager.reaping or self._purged():
+            self._barrier = True
+            self._failed = ledger.removals.failed
+            manager.records.unit(lambda: None).add_done_callback(self._everything_is_gone)
+
+    def _ended(self, status: int) -> None:
+        self._due = self._manager.monotonic() + RETRY if status else AT_ONCE
+
+    def _everything_is_gone(self, done: Completion[None]) -> None:
+        manager = self._manager
+        self._barrier = False
+        if done.exception() is not None:
+            self._ended(1)
+            return
+        if manager.ledger.doomed or manager.ledger.removals.failed != self._failed:
+            return
+        for queue in self._purged():
+            manager.purging.discard(queue)
+            queue.purged_to = 0
+            self.write(queue)
+        deleted, manager.reaping = manager.reaping, set()
+        for ordinal in deleted:
+            manager.records.delete_queue(ordinal)
+
+    # ---- queue records
+
+    def write(self, queue: Queue) -> Completion[None]:
+        """Write the record of a queue, now and, if the store does not keep it, again."""
+        records = self._manager.records
+        self._unwritten.pop(queue.ordinal, None)
+        done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
+
+        def written(done: Completion[None]) -> None:
+            if done.exception() is not None:
+                self._unwritten[queue.ordinal] = queue
+                self._ended(1)
+
+        done.add_done_callback(written)
+        return done
+
+    def before_submit(self) -> None:
+        """A batch is about to leave: records that could not be written go along.
+
+        So no message of an outgoing queue is kept before the record of its queue (DU-02).
+        """
+        if self._unwritten and self._manager.store.writer.pressing:
+            self._write_again()
+
+    def _write_again(self) -> None:
+        unwritten, self._unwritten = self._unwritten, {}
+        for queue in unwritten.values():
+            self.write(queue)

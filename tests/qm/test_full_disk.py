@@ -1,0 +1,187 @@
+"""A store that is full for a while: what was to go goes later, what was reported stays true."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from msmq_fast._native.queue import Received
+from msmq_fast.packet import Message, errors
+from msmq_fast.store import decode
+
+from .world import World, body
+
+POSITION, CONTENT, FEED = 1, 2, 3
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.create()
+    return world
+
+
+def full(world: World) -> None:
+    """The next commit finds no room."""
+    world.writer.submit()
+    world.writer.complete_one(errno.ENOSPC)
+
+
+def settle(world: World) -> None:
+    """Room again, and time for another attempt."""
+    world.advance(2)
+    world.run()
+
+
+def events(world: World) -> list[decode.FeedEvent]:
+    found = world.store.tables.tables[FEED]
+    return [event for key in sorted(found) for event in decode.feed(key, found[key])]
+
+
+@pytest.mark.rule("DU-03", "DU-14")
+def test_an_acknowledged_removal_is_repeated(world: World) -> None:
+    keys = [world.send(b"1"), world.send(b"2")]
+    got: list[Received] = []
+    subscription = world.reader().subscribe(got.extend, 2, acknowledge=True)
+    removed = subscription.ack(keys)
+    full(world)
+    with pytest.raises(errors.MessageStorageFailed):
+        removed.result()
+    assert world.bodies() == []
+    assert len(world.store.tables.tables[POSITION]) == 2
+    assert world.manager.ledger.removals.failed == 2
+    settle(world)
+    assert not world.store.tables.tables[POSITION]
+    assert not world.store.tables.tables[CONTENT]
+    assert [event.kind for event in events(world)][-2:] == [3, 3]
+    world.crash()
+    assert world.bodies() == []
+
+
+@pytest.mark.rule("DU-16")
+def test_an_expired_message_goes_later(world: World) -> None:
+    world.send(b"x", time_to_be_received=5)
+    world.clock.advance(6)
+    world.manager.expire()
+    full(world)
+    assert world.bodies() == []
+    settle(world)
+    assert not world.store.tables.tables[POSITION]
+    assert events(world)[-1].kind == 5
+    assert world.manager.ledger.sources.live == 1
+
+
+@pytest.mark.rule("DU-08")
+def test_a_purge_whose_batches_find_no_room_ends_before_its_marker_does(world: World) -> None:
+    world = World(purge_batch=4)
+    world.create()
+    for number in range(10):
+        world.send(b"%d" % number)
+    done = world.reader().purge()
+    world.writer.complete_all()
+    assert done.result() == 10
+    for _ in range(3):
+        world.clock.advance(2)
+        world.manager.expire()
+        full(world)
+        assert len(world.store.tables.tables[POSITION]) == 10
+        assert world.manager.ledger.doomed == 10
+        assert world.manager.find("orders").purged_to > 0
+    assert world.manager.next_deadline() > world.clock.seconds, "no attempts without pause"
+    world.manager.expire()
+    assert not world.writer.pressing
+    settle(world)
+    assert not world.store.tables.tables[POSITION]
+    assert [event.kind for event in events(world)].count(7) == 10
+    assert world.manager.find("orders").purged_to == 0
+
+
+@pytest.mark.rule("DU-08")
+def test_a_released_message_of_a_purged_queue_does_not_outlive_the_marker(world: World) -> None:
+    keys = [world.send(b"held")]
+    subscription = world.reader().subscribe(lambda _: None, 1, acknowledge=True)
+    world.finish(world.reader().purge())
+    subscription.release(keys)
+    world.manager.expire()
+    full(world)
+    world.manager.expire()
+    world.writer.complete_all()
+    world.crash()
+    assert world.bodies() == []
+
+
+def test_a_queue_whose_record_was_not_kept_does_not_exist(world: World) -> None:
+    created = world.manager.create_queue("other")
+    full(world)
+    with pytest.raises(errors.MessageStorageFailed):
+        created.result()
+    with pytest.raises(errors.QueueNotFound):
+        world.manager.find("other")
+    world.create("other")
+    world.send(b"x", "other")
+    world.crash()
+    assert world.bodies("other") == [b"x"]
+
+
+@pytest.mark.rule("DU-02")
+def test_no_message_is_kept_before_the_record_of_its_outgoing_queue(world: World) -> None:
+    name = r"DIRECT=OS:there\private$\q"
+    sender = world.sender(name)
+    first = sender.send(Message(body=b"lost", delivery=1))
+    full(world)
+    with pytest.raises(errors.MessageStorageFailed):
+        first.result()
+    second = sender.send(Message(body=b"kept", delivery=1))
+    world.writer.submit()
+    world.writer.complete_one()
+    assert second.done
+    world.crash()
+    assert world.bodies(name) == [b"kept"]
+
+
+@pytest.mark.rule("DU-09")
+def test_a_deletion_is_repeated(world: World) -> None:
+    world.send(b"x")
+    deleted = world.manager.delete_queue("orders")
+    full(world)
+    with pytest.raises(errors.MessageStorageFailed):
+        deleted.result()
+    settle(world)
+    assert not world.store.tables.tables[POSITION]
+    world.crash()
+    with pytest.raises(errors.QueueNotFound):
+        world.manager.find("orders")
+
+
+@pytest.mark.rule("DU-17")
+def test_a_property_that_was_not_kept_is_written_again(world: World) -> None:
+    queue = world.manager.find("orders")
+    changed = world.manager.set_properties(queue, label="new")
+    full(world)
+    assert changed.exception() is not None
+    settle(world)
+    world.crash()
+    assert world.manager.find("orders").label == "new"
+
+
+def test_a_receive_that_was_not_kept_gives_nothing_back_to_a_purged_queue(world: World) -> None:
+    world.send(b"x")
+    request = world.reader().receive(0)
+    purged = world.reader().purge()
+    full(world)
+    assert request.completion.exception() is not None
+    assert purged.exception() is not None
+    assert world.bodies() == []
+    settle(world)
+    assert not world.store.tables.tables[POSITION]
+    assert world.manager.ledger.bytes == 0
+
+
+def test_nothing_is_lost_when_room_comes_back(world: World) -> None:
+    world.send(b"kept")
+    request = world.reader().receive(0)
+    full(world)
+    assert request.completion.exception() is not None
+    assert world.bodies() == [b"kept"]
+    assert body(world.finish(world.reader().receive(0).completion)) == b"kept"

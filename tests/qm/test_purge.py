@@ -1,0 +1,192 @@
+"""Purging and deleting: out of sight at once, out of the store bit by bit, and who is told what."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from msmq_fast._native.batch import MemoryReader, MemoryWriter
+from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast.packet import Message
+from msmq_fast.store import decode
+
+from .world import World
+
+POSITION, CONTENT, FEED = 1, 2, 3
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.create()
+    return world
+
+
+def events(world: World) -> list[decode.FeedEvent]:
+    found = world.store.tables.tables[FEED]
+    return [event for key in sorted(found) for event in decode.feed(key, found[key])]
+
+
+@pytest.mark.rule("DM-093")
+def test_a_message_that_was_out_during_a_purge_does_not_come_back(world: World) -> None:
+    """It counts as locked then: nothing up to the marker's sequence returns, with or without a crash."""
+    world.send(b"x", delivery=1)
+    world.send(b"y", delivery=0)
+    reader = world.reader()
+    requests = [reader.receive(0), reader.receive(0)]
+    got = [world.finish(request.completion) for request in requests]
+    world.finish(reader.purge())
+    queue = world.manager.find("orders")
+    queue.core.give_back(got)
+    world.send(b"later")
+    assert world.bodies() == [b"later"]
+    assert Counter(event.kind for event in events(world))[7] == 2
+    assert world.manager.ledger.bytes == queue.bytes
+    world.crash()
+    assert world.bodies() == [b"later"]
+
+
+def test_a_message_given_back_after_a_purge_that_it_came_after_survives(world: World) -> None:
+    world = World(purge_batch=1)
+    world.create()
+    for _ in range(5):
+        world.send(b"old")
+    world.reader().purge()
+    sent = world.sender().send(Message(body=b"new", delivery=1))
+    world.writer.complete_all()
+    assert sent.done
+    request = world.reader().receive(0)
+    world.writer.complete_all()
+    queue = world.manager.find("orders")
+    assert queue.purged_to > 0, "the marker still stands"
+    queue.core.give_back([request.completion.result()])
+    world.writer.complete_all()
+    assert queue.purged_to > 0
+    world.crash()
+    assert world.bodies() == [b"new"]
+
+
+@pytest.mark.rule("DM-094", "DU-08")
+def test_events_of_purged_messages_name_them(world: World) -> None:
+    world = World(cache_bytes=0)
+    world.create()
+    identifiers = set()
+    for number in range(6):
+        handle = world.sender()
+        message = handle.stamp(Message(body=b"x", delivery=number % 2, message_id=number))
+        message.source_machine = type(message.source_machine)(int=number // 2 + 1)
+        identifiers.add((message.source_machine.bytes_le, message.message_id))
+        world.finish(handle.send_packets([message.to_packet()]))
+    world.crash()
+    world.finish(world.reader().purge())
+    purged = {(event.source, event.ordinal) for event in events(world) if event.kind == 7}
+    assert len(purged) == 3, "the recoverable ones"
+    assert purged < identifiers
+    assert {event.flags for event in events(world) if event.kind == 7} == {1}
+    assert world.manager.ledger.sources.live == 1
+
+
+def test_every_event_of_a_message_that_is_on_disk_only_names_it(world: World) -> None:
+    world = World(cache_bytes=0)
+    world.create()
+    world.send(b"expired", time_to_be_received=5)
+    world.send(b"removed")
+    removed = world.manager.find("orders").core.positions.last()
+    world.crash()
+    world.advance(6)
+    assert world.manager.find("orders").core.remove(removed)
+    world.run()
+    last = events(world)[-2:]
+    assert [event.kind for event in last] == [5, 4]
+    assert {event.source for event in last} == {world.manager.guid.bytes_le}
+    assert len({event.ordinal for event in last}) == 2
+
+
+@pytest.mark.rule("DM-093")
+def test_a_purge_with_everything_under_way(world: World) -> None:
+    """Available, locked, on its way out, not durable yet, expiring: each goes when it can."""
+    for number in range(20):
+        world.send(b"%d" % number, priority=number % 8, delivery=number % 3 > 0, time_to_be_received=50)
+    got: list[Received] = []
+    subscription = world.reader().subscribe(got.extend, 4, acknowledge=True)
+    request = world.reader().receive(0)
+    world.sender().send(Message(body=b"pending", delivery=1))
+    queue = world.manager.find("orders")
+    done = world.reader().purge()
+    assert queue.core.positions.available == 0
+    world.clock.advance(60)
+    world.finish(done)
+    subscription.release([message.lookup_id for message in got])
+    world.run()
+    assert request.completion.done
+    assert world.bodies() == []
+    ledger = world.manager.ledger
+    assert (queue.bytes, queue.messages, queue.core.used_bytes, ledger.bytes, ledger.cached_bytes) == (0,) * 5
+    assert not world.store.tables.tables[POSITION]
+    assert not world.store.tables.tables[CONTENT]
+    assert queue.purged_to == 0
+    assert ledger.sources.live == 1
+
+
+def test_one_batch_of_deletions_is_under_way_at_a_time(world: World) -> None:
+    world = World(purge_batch=10)
+    world.create()
+    for number in range(45):
+        world.send(b"%d" % number)
+    world.reader().purge()
+    world.writer.complete_all()
+    for left in (35, 25, 15, 5, 0):
+        for _ in range(5):
+            world.manager.expire()
+        assert world.manager.next_deadline() is None, "the commit wakes the loop"
+        world.writer.complete_all()
+        assert len(world.store.tables.tables[POSITION]) == left
+
+
+def test_deadlines_of_purged_messages_are_harmless(world: World) -> None:
+    world = World(purge_batch=2)
+    world.create()
+    for number in range(30):
+        world.send(b"%d" % number, time_to_be_received=10, delivery=number % 2)
+    world.reader().purge()
+    world.clock.advance(20)
+    world.manager.tick()
+    world.manager.expiry.run()
+    for number in range(30):
+        world.send(b"%d" % number, time_to_be_received=10)
+    world.run()
+    assert len(world.bodies()) == 30
+    world.advance(11)
+    assert world.bodies() == []
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_million_messages_do_not_stall_the_loop(delete: bool) -> None:
+    """TOY-19: neither the call nor any of the turns behind it takes long."""
+    count = 1_000_000
+    writer = MemoryWriter()
+    ledger = Ledger(bytes(16), writer, MemoryReader(writer.tables))
+    ledger.feed = False
+    ledger.tick(1_700_000_000_000_000)
+    ledger.reserved(1 << 30)
+    core = QueueCore(ledger, 100)
+    packet = Message(body=b"x", sent_time=1_700_000_000).to_packet()
+    for _ in range(count // 1000):
+        core.enqueue_packets([packet] * 1000)
+    assert core.messages == count
+    core.take(100, 1 << 30, ledger.new_owner())
+    began = time.thread_time()
+    removed = core.abandon() if delete else core.purge()
+    slowest = time.thread_time() - began
+    assert removed == count - (0 if delete else 100)
+    assert core.messages == count - removed
+    left = ledger.doomed
+    assert left == removed
+    while left:
+        began = time.thread_time()
+        left = ledger.reap(1000)
+        slowest = max(slowest, time.thread_time() - began)
+    assert slowest < 0.05
+    assert ledger.bytes == core.used_bytes
