@@ -1,0 +1,114 @@
+"""Records of refused access: every one is counted, and written unless the same was written just before."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Audit", "AuditRecord", "log_record"]
+
+_log = logging.getLogger("msmq_fast.audit")
+MAX_KEYS: Final = 1024
+"""Distinct refusals that are told apart; beyond, the one that is quiet longest is forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One refusal. `detail` belongs to this occurrence only, such as the id of a message."""
+
+    caller: str
+    caller_sid: str
+    target: str
+    operation: str
+    rights: tuple[str, ...]
+    reason: str
+    entry: str = ""
+    detail: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two refusals the same."""
+        return (self.caller_sid, self.target, self.operation, self.rights)
+
+    def fields(self) -> dict[str, Any]:
+        """For structured logs."""
+        return {
+            "caller": self.caller,
+            "sid": self.caller_sid,
+            "object": self.target,
+            "operation": self.operation,
+            "rights": list(self.rights),
+            "reason": self.reason,
+            "entry": self.entry,
+            "detail": self.detail,
+        }
+
+
+def log_record(record: AuditRecord, repeated: int) -> None:
+    """Write a record to the audit log; `repeated` more of its kind went unwritten since the last one."""
+    rights = ", ".join(record.rights)
+    text = f"denied {record.operation} on {record.target} to {record.caller}: {rights}; {record.reason}"
+    for part in (record.entry, record.detail, f"{repeated} more like it" if repeated else ""):
+        text += f" ({part})" if part else ""
+    _log.warning("%s", text, extra={"fields": record.fields() | {"repeated": repeated}})
+
+
+@dataclass(slots=True)
+class _Seen:
+    record: AuditRecord
+    written: float
+    unwritten: int = 0
+
+
+class Audit:
+    """Takes refusals. `write` gets a record and the number of equal ones that were left out before it;
+    equal ones are written at most every `interval` seconds. Times are monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        write: Callable[[AuditRecord, int], None] = log_record,
+        interval: float = 10.0,
+    ) -> None:
+        self._monotonic = monotonic
+        self._write = write
+        self._interval = interval
+        self._seen: OrderedDict[tuple[object, ...], _Seen] = OrderedDict()
+        self.counts: Counter[str] = Counter()  # by operation
+
+    @property
+    def total(self) -> int:
+        """All refusals."""
+        return self.counts.total()
+
+    def refused(self, record: AuditRecord) -> None:
+        """Count a refusal, and write it or what has piled up."""
+        self.counts[record.operation] += 1
+        now = self._monotonic()
+        seen = self._seen.get(record.key)
+        if seen is not None and now - seen.written < self._interval:
+            seen.unwritten += 1
+            seen.record = record
+            return
+        repeated = seen.unwritten if seen is not None else 0
+        self._seen[record.key] = _Seen(record, now)
+        self._seen.move_to_end(record.key)
+        self._write(record, repeated)
+        while len(self._seen) > MAX_KEYS:
+            self._tell(self._seen.popitem(last=False)[1])
+
+    def flush(self, *, everything: bool = False) -> None:
+        """Write the last of what piled up: what is older than the interval, or everything."""
+        now = self._monotonic()
+        for key, seen in list(self._seen.items()):
+            if everything or now - seen.written >= self._interval:
+                del self._seen[key]
+                self._tell(seen)
+
+    def _tell(self, seen: _Seen) -> None:
+        if seen.unwritten:
+            self._write(seen.record, seen.unwritten - 1)

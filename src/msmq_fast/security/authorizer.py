@@ -1,0 +1,107 @@
+"""The object that the queue manager asks before it does something for somebody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.security.acl import Ace, Acl
+from msmq_fast.security.audit import Audit, AuditRecord
+from msmq_fast.security.check import Decision, access_check, grants_everybody
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.masks import (
+    MACHINE_MAPPING,
+    QUEUE_MAPPING,
+    GenericMapping,
+    MachineRight,
+    QueueRight,
+    right_names,
+)
+from msmq_fast.security.sddl import to_sddl
+from msmq_fast.security.token import Token
+
+__all__ = ["MACHINE", "QUEUE", "Authorizer", "ObjectKind", "entry_text"]
+
+MAX_CACHED: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKind:
+    """What differs between kinds of objects."""
+
+    mapping: GenericMapping
+    rights: type[QueueRight] | type[MachineRight]
+
+
+QUEUE: Final = ObjectKind(QUEUE_MAPPING, QueueRight)
+MACHINE: Final = ObjectKind(MACHINE_MAPPING, MachineRight)
+
+
+def entry_text(ace: Ace | None) -> str:
+    """One entry in the descriptor language, empty for none."""
+    if ace is None:
+        return ""
+    return to_sddl(SecurityDescriptor.build(None, None, Acl((ace,)))).removeprefix("D:")
+
+
+class Authorizer:
+    """Decides, remembers decisions, and has refusals recorded."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+        self._decisions: dict[tuple[bytes, Token, int, int], Decision] = {}
+
+    def decide(
+        self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind
+    ) -> Decision:
+        """The decision and what it rests on; nothing is recorded."""
+        key = (descriptor.encoded, token, desired, kind.mapping.all)
+        decision = self._decisions.get(key)
+        if decision is None:
+            if len(self._decisions) >= MAX_CACHED:
+                self._decisions.clear()
+            decision = access_check(token, descriptor, desired, kind.mapping)
+            self._decisions[key] = decision
+        return decision
+
+    def everybody(self, descriptor: SecurityDescriptor, right: int, kind: ObjectKind) -> bool:
+        """Whether nobody needs to be asked for (see check.grants_everybody)."""
+        return grants_everybody(descriptor, right, kind.mapping)
+
+    def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:
+        """Whether access would be granted; nothing is recorded."""
+        return self.decide(token, descriptor, desired, kind).granted
+
+    def check(
+        self,
+        token: Token,
+        descriptor: SecurityDescriptor,
+        desired: int,
+        kind: ObjectKind,
+        name: str,
+        operation: str,
+        detail: str = "",
+    ) -> None:
+        """Raise AccessDenied, and record it, unless everything asked for is granted.
+
+        `name` is what people call the object, `operation` what was to be done with it.
+        """
+        decision = self.decide(token, descriptor, desired, kind)
+        if decision.granted:
+            return
+        rights = right_names(decision.missing, kind.rights)
+        entry = "" if decision.index is None else f"entry {decision.index}: {entry_text(decision.entry)}"
+        self.audit.refused(
+            AuditRecord(
+                str(token),
+                str(token.user),
+                name,
+                operation,
+                rights,
+                decision.reason.value,
+                entry,
+                detail,
+            )
+        )
+        raise AccessDenied(f"{operation} on {name} needs {', '.join(rights)}")

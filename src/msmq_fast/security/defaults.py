@@ -1,0 +1,118 @@
+"""The descriptors that objects get when nobody gives one (MS-MQDMPR 3.1.7.1.3.1; 3.1.1.1 leaves it open)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from msmq_fast.security.acl import Ace, AceType, Acl
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.masks import MachineRight, QueueRight
+from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, GUEST_RID, LOCAL_SYSTEM, Sid
+from msmq_fast.security.token import Token
+
+__all__ = ["DefaultAcl", "DefaultPolicy", "machine_descriptor", "queue_descriptor"]
+
+_LOOK: Final = QueueRight.GET_QUEUE_PROPERTIES | QueueRight.GET_QUEUE_PERMISSIONS
+
+
+class DefaultAcl(StrEnum):
+    """What a queue of an owner who is no domain user grants to Everyone."""
+
+    SPEC = "spec"
+    """Everything, as MS-MQDMPR has it: in a workgroup every local program may do what it likes."""
+    RESTRICTIVE = "restrictive"
+    """To look and to send; the owner and the administrators may do everything."""
+
+
+def _nobody(_: Sid) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPolicy:
+    """What the default descriptors depend on.
+
+    `reachable_by_srmp`: messages may come from senders that do not say who they are; Everyone and ANONYMOUS
+    LOGON may then send. `machine`: the SID of the computer in its domain, None in a workgroup (DM-045).
+    `is_domain_user` tells domain accounts from local ones (X-44).
+    """
+
+    acl: DefaultAcl = DefaultAcl.SPEC
+    reachable_by_srmp: bool = True
+    machine: Sid | None = None
+    everyone_creates_queues: bool = False
+    is_domain_user: Callable[[Sid], bool] = field(default=_nobody)
+
+
+def _allow(mask: int, who: Sid) -> Ace:
+    return Ace.build(AceType.ACCESS_ALLOWED, mask, who)
+
+
+def queue_descriptor(
+    policy: DefaultPolicy, caller: Token | None, supplied: SecurityDescriptor | None = None
+) -> SecurityDescriptor:
+    """Create Default Queue Security Descriptor (DM-045 … DM-049).
+
+    What `supplied` has is kept byte for byte. The owner is the caller (the Administrators, where the queue
+    manager itself creates a queue) unless one is supplied; the group is the owner's primary group, else the
+    owner. An owner who is no domain user counts as S-1-5-7 where rights are given out (DM-047), but S-1-5-7
+    is not written as the owner: every anonymous caller could then change the descriptor.
+    """
+    owner = caller.user if caller is not None else ADMINISTRATORS
+    group = caller.primary_group if caller is not None else None
+    if supplied is None:
+        supplied = SecurityDescriptor()
+    if supplied.owner is not None:
+        owner, group = supplied.owner, None
+    group = supplied.group or group or owner
+    dacl = supplied.dacl if supplied.dacl is not None else _default_dacl(policy, owner)
+    return SecurityDescriptor(
+        owner,
+        group,
+        dacl,
+        supplied.sacl,
+        supplied.control,
+        dacl_present=True,
+        sacl_present=supplied.sacl_present,
+        resource=supplied.resource,
+    )
+
+
+def _default_dacl(policy: DefaultPolicy, owner: Sid) -> Acl:
+    everything = int(QueueRight.QUEUE_GENERIC_ALL)
+    restrictive = policy.acl is DefaultAcl.RESTRICTIVE
+    world, owner_access = int(_LOOK), everything
+    if not restrictive and (owner.rid == GUEST_RID or not policy.is_domain_user(owner)):
+        world, owner_access = everything, 0
+    machine = int(_LOOK) if policy.machine is not None else 0
+    anonymous = 0
+    if policy.reachable_by_srmp:
+        world |= QueueRight.WRITE_MESSAGE
+        anonymous = int(QueueRight.WRITE_MESSAGE)
+    granted = (
+        (world, EVERYONE),
+        (anonymous, ANONYMOUS),
+        (machine, policy.machine or EVERYONE),
+        (owner_access, owner),
+        (everything if restrictive and owner != ADMINISTRATORS else 0, ADMINISTRATORS),
+    )
+    return Acl(tuple(_allow(mask, who) for mask, who in granted if mask))
+
+
+def machine_descriptor(policy: DefaultPolicy) -> SecurityDescriptor:
+    """The descriptor of the queue manager (QM-23, X-40): everything for administrators and the owner, which
+    is the system; for the world what MQSEC_MACHINE_WORLD_RIGHTS says, and to create queues if that is set.
+    """
+    everything = int(MachineRight.MACHINE_GENERIC_ALL)
+    world = int(MachineRight.MACHINE_WORLD_RIGHTS)
+    if policy.everyone_creates_queues:
+        world |= MachineRight.CREATE_QUEUE
+    aces = (
+        _allow(everything, ADMINISTRATORS),
+        _allow(everything, LOCAL_SYSTEM),
+        _allow(world, EVERYONE),
+    )
+    return SecurityDescriptor.build(LOCAL_SYSTEM, LOCAL_SYSTEM, Acl(aces))

@@ -1,0 +1,140 @@
+"""From what authenticates a caller to its token: Unix users, users of the users file, senders of messages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import struct
+from collections.abc import Callable, Iterable
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid
+from msmq_fast.security.token import ANONYMOUS_TOKEN, EVERYONE_TOKEN, Privilege, Token
+from msmq_fast.security.users import User, Users
+
+__all__ = ["Principals", "SenderType", "UnsignedSid", "unix_groups"]
+
+# As Samba numbers them: 1 users, 2 groups. 3 is ours, for programs that are known by a token only.
+_UNIX_AUTHORITY: Final = 22
+_UNIX_USER, _UNIX_GROUP, _PROGRAM = 1, 2, 3
+
+
+class SenderType(IntEnum):
+    """SecurityHeader.Flags.ST (MS-MQMQ 2.2.20.6)."""
+
+    NONE = 0
+    SID = 1
+    QUEUE_MANAGER = 2
+
+
+class UnsignedSid(StrEnum):
+    """AMB-23: what the SID of a message counts for that carries no signature."""
+
+    USE = "use"
+    ANONYMOUS = "anonymous"
+
+
+def unix_groups(uid: int) -> list[int]:
+    """The groups of a Unix user; none if the system does not know the user."""
+    try:
+        entry = pwd.getpwuid(uid)
+        return os.getgrouplist(entry.pw_name, entry.pw_gid)
+    except (KeyError, OSError):
+        return []
+
+
+class Principals:
+    """Makes tokens. `users` gives the users as they are now, `own_uid` is the server's own Unix user."""
+
+    def __init__(
+        self,
+        users: Callable[[], Users],
+        own_uid: int,
+        groups_of: Callable[[int], Iterable[int]] = unix_groups,
+    ) -> None:
+        self._users = users
+        self._own_uid = own_uid
+        self._groups_of = groups_of
+
+    @property
+    def users(self) -> Users:
+        """The accounts that there are now."""
+        return self._users()
+
+    def of_unix(self, uid: int, name: str = "") -> Token:
+        """Who the kernel says is at the other end of a Unix socket.
+
+        root and the server's own user are administrators.
+        """
+        user = self.users.by_uid(uid)
+        extra = [ADMINISTRATORS] if uid in (0, self._own_uid) else []
+        if user is not None:
+            return self._known(user, extra)
+        groups = [Sid.build(_UNIX_AUTHORITY, _UNIX_GROUP, gid) for gid in self._groups_of(uid)]
+        account = Sid.build(_UNIX_AUTHORITY, _UNIX_USER, uid)
+        return _token(account, name or f"uid {uid}", groups + extra, groups[0] if groups else None)
+
+    def of_name(self, name: str, groups: Iterable[str] = ()) -> Token:
+        """A program that proved to be `name`: an account of the users file, else one of its own that hangs on
+        the name. `groups` come on top. Raises UsersFileError for a group that does not exist.
+        """
+        users = self.users
+        extra = [users.group_sid(group) for group in groups]
+        user = users.find(name)
+        if user is not None:
+            return self._known(user, extra)
+        digest = hashlib.blake2s(name.casefold().encode(), digest_size=16).digest()
+        account = Sid.build(_UNIX_AUTHORITY, _PROGRAM, *struct.unpack("<4I", digest))
+        return _token(account, name, extra)
+
+    def of_account(self, name: str) -> Token:
+        """The token that somebody would have: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
+
+        Raises UsersFileError.
+        """
+        key = name.casefold()
+        if key == "anonymous":
+            return ANONYMOUS_TOKEN
+        if key == "everyone":
+            return EVERYONE_TOKEN
+        if key.startswith("uid:") and key[4:].isdecimal() and int(key[4:]) < 1 << 32:
+            return self.of_unix(int(key[4:]))
+        user = self.users.find(name)
+        return self._known(user, []) if user is not None else self.of_sid(self.users.sid_of(name))
+
+    def of_sid(self, account: Sid) -> Token:
+        """Who is known by a SID only; the groups are those of the account that has it.
+
+        Nothing is proven here, so there are no privileges.
+        """
+        if account == ANONYMOUS:
+            return ANONYMOUS_TOKEN
+        users = self.users
+        user = users.by_sid(account)
+        groups = users.group_sids(user) if user is not None else frozenset()
+        return Token(account, frozenset((account, EVERYONE)) | groups, user.name if user is not None else "")
+
+    def of_sender(self, kind: int, identifier: bytes, unsigned: UnsignedSid) -> Token | None:
+        """The sender of an unsigned message (AMB-22, AMB-23); None if its SID is malformed."""
+        if kind == SenderType.QUEUE_MANAGER:
+            return EVERYONE_TOKEN
+        if kind != SenderType.SID or unsigned is UnsignedSid.ANONYMOUS:
+            return ANONYMOUS_TOKEN
+        try:
+            return self.of_sid(Sid.from_bytes(identifier))
+        except SecurityDataError:
+            return None
+
+    def _known(self, user: User, extra: list[Sid]) -> Token:
+        return _token(user.sid, user.name, [*self.users.group_sids(user), *extra])
+
+
+def _token(account: Sid, name: str, groups: list[Sid], primary: Sid | None = None) -> Token:
+    sids = frozenset((account, EVERYONE, AUTHENTICATED_USERS, USERS, *groups))
+    privileges = Privilege.NONE
+    if ADMINISTRATORS in sids:
+        privileges = Privilege.SECURITY | Privilege.TAKE_OWNERSHIP
+    return Token(account, sids, name, primary, privileges)

@@ -1,0 +1,45 @@
+"""Tokens: what is known of a caller when access is decided (MS-DTYP 2.5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Final
+
+from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+
+__all__ = ["ANONYMOUS_TOKEN", "EVERYONE_TOKEN", "Privilege", "Token"]
+
+
+class Privilege(Flag):
+    """The two privileges that the access check looks at."""
+
+    NONE = 0
+    SECURITY = auto()
+    TAKE_OWNERSHIP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`user` is the account itself and one of `sids`; `name` is for people."""
+
+    user: Sid
+    sids: frozenset[Sid]
+    name: str = ""
+    primary_group: Sid | None = None
+    privileges: Privilege = Privilege.NONE
+
+    @property
+    def administrator(self) -> bool:
+        """Whether the caller is in the Administrators group."""
+        return ADMINISTRATORS in self.sids
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.user})" if self.name else str(self.user)
+
+
+ANONYMOUS_TOKEN: Final = Token(ANONYMOUS, frozenset((ANONYMOUS,)), "anonymous")
+"""Who does not say who it is; not a member of Everyone."""
+
+EVERYONE_TOKEN: Final = Token(EVERYONE, frozenset((EVERYONE,)), "everyone")
+"""Who is known to be somebody, such as a queue manager that signs with its GUID."""

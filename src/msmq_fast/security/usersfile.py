@@ -1,0 +1,180 @@
+"""The users file: who may log on, with which SID, groups and secrets. TOML, readable by its owner only.
+
+domain = "S-1-5-21-1-2-3"        # SIDs of new users and groups belong to it
+next_rid = 1002
+
+[[groups]]
+name = "operators"
+sid = "S-1-5-21-1-2-3-1001"
+
+[[users]]
+name = "alice"
+sid = "S-1-5-21-1-2-3-1000"
+uid = 1000                       # the Unix user that she is
+groups = ["operators", "administrators"]
+password = "scrypt$…"
+nt_hash = "…"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.sid import sid
+from msmq_fast.security.users import FIRST_RID, User, Users, UsersFileError
+
+__all__ = ["UsersSource", "load_users", "save_users"]
+
+
+def load_users(path: Path) -> Users:
+    """Read the file. Raises UsersFileError, FileNotFoundError and other OSErrors."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return _from_toml(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, UsersFileError, SecurityDataError, UnicodeDecodeError) as error:
+        raise UsersFileError(f"{path}: {error}") from None
+
+
+def _from_toml(content: dict[str, Any]) -> Users:
+    _only(content, {"domain", "next_rid", "groups", "users"}, "the file")
+    users = Users(sid(_text(content, "domain")), _number(content, "next_rid", FIRST_RID))
+    for entry in _tables(content, "groups"):
+        _only(entry, {"name", "sid"}, "a group")
+        name = _text(entry, "name")
+        if name.casefold() in users.groups:
+            raise UsersFileError(f"group {name!r} stands twice")
+        users.groups[name.casefold()] = (name, sid(_text(entry, "sid")))
+    for entry in _tables(content, "users"):
+        _only(entry, {"name", "sid", "uid", "groups", "password", "nt_hash"}, "a user")
+        user = _user(entry)
+        if users.find(user.name) is not None or users.by_sid(user.sid) is not None:
+            raise UsersFileError(f"user {user.name!r} or its SID stands twice")
+        if user.uid is not None and users.by_uid(user.uid) is not None:
+            raise UsersFileError(f"uid {user.uid} belongs to two users")
+        users.users[user.name.casefold()] = user
+        users.group_sids(user)
+    return users
+
+
+def _user(entry: dict[str, Any]) -> User:
+    groups = entry.get("groups", [])
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        raise UsersFileError("groups is a list of names")
+    try:
+        hashed = bytes.fromhex(_text(entry, "nt_hash", ""))
+    except ValueError:
+        raise UsersFileError("nt_hash is not hexadecimal") from None
+    if len(hashed) not in (0, 16):
+        raise UsersFileError("nt_hash has 32 hexadecimal digits")
+    uid = _number(entry, "uid", 0) if "uid" in entry else None
+    return User(
+        _text(entry, "name"),
+        sid(_text(entry, "sid")),
+        uid,
+        tuple(groups),
+        _text(entry, "password", ""),
+        hashed,
+    )
+
+
+def _only(entry: dict[str, Any], known: set[str], what: str) -> None:
+    unknown = sorted(set(entry) - known)
+    if unknown:
+        raise UsersFileError(f"{what} has no key {unknown[0]!r}")
+
+
+def _tables(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    entries = content.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UsersFileError(f"{key} is a list of tables, [[{key}]]")
+    return entries
+
+
+def _text(entry: dict[str, Any], key: str, default: str | None = None) -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str) or (default is None and not value):
+        raise UsersFileError(f"{key} is a text")
+    return value
+
+
+def _number(entry: dict[str, Any], key: str, default: int) -> int:
+    value = entry.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
+        raise UsersFileError(f"{key} is a number from 0 to 4294967295")
+    return value
+
+
+def save_users(path: Path, users: Users) -> None:
+    """Write the file anew, mode 0600, all or nothing. Raises OSError."""
+    text = _to_toml(users)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _to_toml(users: Users) -> str:
+    lines = [f'domain = "{users.domain}"', f"next_rid = {users.next_rid}"]
+    for name, group in users.groups.values():
+        lines += ["", "[[groups]]", f"name = {_quoted(name)}", f'sid = "{group}"']
+    for user in users.users.values():
+        lines += ["", "[[users]]", f"name = {_quoted(user.name)}", f'sid = "{user.sid}"']
+        if user.uid is not None:
+            lines.append(f"uid = {user.uid}")
+        if user.groups:
+            lines.append(f"groups = [{', '.join(map(_quoted, user.groups))}]")
+        if user.password:
+            lines.append(f"password = {_quoted(user.password)}")
+        if user.nt_hash:
+            lines.append(f'nt_hash = "{user.nt_hash.hex()}"')
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; its escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+class UsersSource:
+    """The users file as it is now: read again when it has changed.
+
+    A missing file is one without users. A file that is wrong leaves what was read before in force, and
+    `on_error` hears of it once per change.
+    """
+
+    def __init__(self, path: Path, empty: Users, on_error: Callable[[str], None]) -> None:
+        self.path = path
+        self._empty = self._users = empty
+        self._on_error = on_error
+        self._seen: tuple[int, int, int] | None = None
+
+    def __call__(self) -> Users:
+        try:
+            status = self.path.stat()
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+        except FileNotFoundError:
+            self._users, self._seen = self._empty, None
+            return self._users
+        except OSError as error:
+            self._on_error(f"{self.path}: {error.strerror}")
+            return self._users
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self._users = load_users(self.path)
+            except (UsersFileError, OSError) as error:
+                self._on_error(str(error))
+        return self._users
