@@ -17,14 +17,14 @@ def test_check_and_add(benchmark: Any) -> None:
     history = DuplicateHistory()
     source, numbers = bytes(range(16)), count()
     for _ in range(10_000):
-        history.add(source + next(numbers).to_bytes(4, "little"), 1_000, False)
+        history.add(source + next(numbers).to_bytes(4, "little"), 1_000)
 
     def check_and_add() -> int:
         new = 0
         for _ in range(MESSAGES):
             identifier = source + next(numbers).to_bytes(4, "little")
             new += history.check(identifier, 1_000) == NEW
-            history.add(identifier, 1_000, False)
+            history.add(identifier, 1_000)
         return new
 
     assert benchmark(check_and_add) == MESSAGES

@@ -173,9 +173,10 @@ cdef class Encoder:
         head = data + m.properties_offset
         split = may_split and m.body_length >= LARGE_BODY
         # Text grows to at most 3 bytes a UTF-16 unit; 512 covers the fixed fields and the heads of the others.
+        # The admin queue counts twice: it may be the response queue too.
         self._buffer.reserve(512 + (0 if split else m.body_length) + <size_t>m.extension_length
                              + 3 * <size_t>m.label_chars + m.sender_id_length
-                             + 2 * (<size_t>m.dest_length + m.response_length + m.admin_length) + 3 * 64)
+                             + 2 * (<size_t>m.dest_length + m.response_length + 2 * <size_t>m.admin_length) + 3 * 64)
         p = self._buffer.data + self._buffer.size
         p[0] = 0xDC
         p = put_be(p + 1, IN_FIELDS, 2)

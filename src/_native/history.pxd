@@ -1,7 +1,7 @@
 # Message identifiers that arrived before (MS-MQQB 3.1.5.8.1): a bounded table in the order of the last sighting.
 
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.batch cimport Batch, CommitListener, Writer
 
 
 cdef enum:
@@ -26,15 +26,16 @@ cdef class DuplicateHistory(CommitListener):
     cdef int32_t* _slots        # hash table: index of an entry, -1 for none
     cdef uint64_t _mask
     cdef int32_t _capacity, _count, _free, _oldest, _newest
-    cdef uint64_t _generation   # of the entries that are added now and wait for a commit
+    cdef uint64_t _generation   # of the newest batch that holds pending entries
+    cdef Batch* _batch          # that batch, unless it has ended
     cdef uint64_t _settled      # every generation up to this one is durable
-    cdef bint _open             # entries of _generation exist
     cdef public uint32_t lifetime
     # What is known of an identifier; a hit is refreshed. Nothing is inserted.
     cdef Sighting sight(self, const uint8_t* identifier, uint32_t now) noexcept
-    cdef int remember(self, const uint8_t* identifier, uint32_t now, bint pending) except -1
-    # To be called after the last message of a run: entries that wait for a commit wait for the batch that is current now.
-    cdef int seal(self, Writer writer) except -1
+    # With a writer the entry shares the fate of its current batch: to be called inside the unit that stores the message.
+    cdef int remember(self, const uint8_t* identifier, uint32_t now, Writer writer) except -1
+    cdef int _attach(self, Writer writer) except -1
+    cdef bint knows(self, const uint8_t* identifier) noexcept
     cdef int32_t _find(self, const uint8_t* identifier) noexcept
     cdef void _unlink(self, int32_t index) noexcept
     cdef void _link_newest(self, int32_t index) noexcept

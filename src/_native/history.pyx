@@ -51,7 +51,6 @@ cdef class DuplicateHistory(CommitListener):
             self._entries[index].newer = index + 1 if index + 1 < capacity else -1
         self._free = 0
         self._oldest = self._newest = -1
-        self._generation = 1
 
     def __dealloc__(self):
         free(self._entries)
@@ -129,10 +128,16 @@ cdef class DuplicateHistory(CommitListener):
             self._link_newest(index)
         return SIGHTING_PENDING if entry.generation > self._settled else SIGHTING_DURABLE
 
-    cdef int remember(self, const uint8_t* identifier, uint32_t now, bint pending) except -1:
-        cdef int32_t index = self._find(identifier)
+    cdef bint knows(self, const uint8_t* identifier) noexcept:
+        return self._find(identifier) >= 0
+
+    cdef int remember(self, const uint8_t* identifier, uint32_t now, Writer writer) except -1:
+        cdef int32_t index
         cdef uint64_t slot
         cdef HistoryEntry* entry
+        if writer is not None:
+            self._attach(writer)
+        index = self._find(identifier)
         if index >= 0:
             self._unlink(index)
         else:
@@ -148,22 +153,17 @@ cdef class DuplicateHistory(CommitListener):
             self._count += 1
         entry = &self._entries[index]
         entry.seen = now
-        entry.generation = self._generation if pending else 0
-        if pending:
-            self._open = True
+        entry.generation = 0 if writer is None else self._generation
         self._link_newest(index)
         return 0
 
-    cdef int seal(self, Writer writer) except -1:
-        if not self._open:
+    cdef int _attach(self, Writer writer) except -1:
+        # A batch that was told of once is not used for anything else before it has ended.
+        if self._batch == writer._current and self._generation > self._settled:
             return 0
-        writer.begin_unit()
-        try:
-            writer.notify(self, self._generation)
-        finally:
-            writer.end_unit()
+        writer.notify(self, self._generation + 1)
         self._generation += 1
-        self._open = False
+        self._batch = writer._current
         return 0
 
     cdef int committed(self, uint64_t token, int status) except -1:
@@ -188,22 +188,14 @@ cdef class DuplicateHistory(CommitListener):
             raise ValueError("a message identifier has 20 bytes")
         return self.sight(<const uint8_t*>PyBytes_AS_STRING(identifier), now)
 
-    def add(self, bytes identifier not None, uint32_t now, bint pending) -> None:
+    def add(self, bytes identifier not None, uint32_t now, Writer writer=None) -> None:
         """Remember an accepted message; the entry with the earliest time makes room for it.
 
-        A pending one counts as durable when the batch that is current at the next `close_run` is.
+        With a `writer` it is pending until the batch that this is gathering has ended.
         """
         if PyBytes_GET_SIZE(identifier) != IDENTIFIER_SIZE:
             raise ValueError("a message identifier has 20 bytes")
-        self.remember(<const uint8_t*>PyBytes_AS_STRING(identifier), now, pending)
-
-    def close_run(self, Writer writer not None) -> None:
-        """Tie the pending entries added since the last call to the current batch of `writer`."""
-        self.seal(writer)
-
-    def settle(self, uint64_t generation, int status) -> None:
-        """What a writer says when the batch of `generation` (1, 2, …, one for each run that added pending ones) ends."""
-        self.committed(generation, status)
+        self.remember(<const uint8_t*>PyBytes_AS_STRING(identifier), now, writer)
 
     def expire(self, uint32_t now) -> int:
         """Forget what was seen more than `lifetime` seconds before `now`; returns how many that were."""

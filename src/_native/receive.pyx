@@ -9,7 +9,9 @@ message `run` returns MESSAGE and mqqb/receive.py decides; both ways share the p
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
+from libc.errno cimport ENOSPC
 from libc.string cimport memcmp, memcpy
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
     PACKET_BAD,
@@ -92,6 +94,21 @@ cdef class Routes:
         self.generation += 1
 
 
+cdef class Repetition(CommitListener):
+    """A copy of a message whose first copy is not durable yet: it shares its fate, whichever batch tells of it."""
+    cdef DuplicateHistory _history
+    cdef ReceiveWindow _window
+    cdef uint8_t _identifier[IDENTIFIER_SIZE]
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        if status == STATUS_OK and not self._history.knows(self._identifier):
+            status = ENOSPC     # what else fails ends the store
+        return self._window.committed(token, status)
+
+    cdef int settled(self) except -1:
+        return self._window.settled()
+
+
 cdef class Receiver:
     """Bytes go in by `buffer` and `commit`; `run` handles what is complete until Python has to decide something.
 
@@ -163,10 +180,6 @@ cdef class Receiver:
                 return EVENT_PARAMETERS
             else:
                 return EVENT_MALFORMED
-
-    def close_run(self) -> None:
-        """To be called when a run has ended: what it stored becomes a known duplicate with the batch that stores it."""
-        self._history.seal(self._ledger.writer)
 
     cdef int _user_message(self) except -1:
         cdef const UserMessage* m = &self._scanner.message
@@ -241,14 +254,23 @@ cdef class Receiver:
         cdef const UserMessage* m = &self._scanner.message
         cdef uint8_t identifier[IDENTIFIER_SIZE]
         cdef bytes packet = kept_packet(self._scanner.packet, m)
+        cdef Writer writer = None
         cdef int result
         if m.security_offset:
             # AS says how a receiver authenticated the message: nobody may claim that for us.
             (<uint8_t*>PyBytes_AS_STRING(packet))[m.security_offset + 1] &= 0xF0
-        result = core.enqueue(packet, m, self._window, self._number, self._number != 0)
+        if self._number:
+            writer = self._ledger.writer
+            writer.begin_unit()
+        try:
+            result = core.enqueue(packet, m, self._window, self._number, self._number != 0)
+            if result == ENQUEUED or result == ENQUEUED_PENDING:
+                _identify(self._scanner.packet, m, identifier)
+                self._history.remember(identifier, self._ledger.now_s, writer)
+        finally:
+            if writer is not None:
+                writer.end_unit()
         if result == ENQUEUED or result == ENQUEUED_PENDING:
-            _identify(self._scanner.packet, m, identifier)
-            self._history.remember(identifier, self._ledger.now_s, result == ENQUEUED_PENDING)
             self.delivered += 1
             return DELIVERY_STORED
         if result == QUEUE_SAYS_QUOTA:
@@ -261,6 +283,7 @@ cdef class Receiver:
 
     cdef int _drop(self) except -1:
         cdef uint8_t identifier[IDENTIFIER_SIZE]
+        cdef Repetition repetition
         if self._number == 0:
             return 0
         _identify(self._scanner.packet, &self._scanner.message, identifier)
@@ -269,7 +292,11 @@ cdef class Receiver:
         # The first copy is not durable yet, perhaps on another session: say nothing of this one before it is.
         self._ledger.writer.begin_unit()
         try:
-            self._ledger.writer.notify(self._window, self._number)
+            repetition = Repetition.__new__(Repetition)
+            repetition._history = self._history
+            repetition._window = self._window
+            memcpy(repetition._identifier, identifier, IDENTIFIER_SIZE)
+            self._ledger.writer.notify(repetition, self._number)
         finally:
             self._ledger.writer.end_unit()
         return 0

@@ -4,6 +4,9 @@ delivered.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -263,3 +266,28 @@ def test_mutated_frames(change: bytes, place: int) -> None:
         return
     for item in builder().packets(bytes(whole), 1, 0):
         assert isinstance(item, int) or Message.from_packet(item)
+
+
+LONG_ADMIN = """
+from types import SimpleNamespace
+from msmq_fast._native.appcodec import Encoder
+from msmq_fast._native.framing import build_user_message
+
+def field(text):
+    raw = (text + chr(0)).encode("utf-16-le")
+    raw = len(raw).to_bytes(2, "little") + raw
+    return raw + bytes(-len(raw) % 4)
+
+admin = field(chr(0x6F22) * 30000)
+packet = build_user_message(field("OS:a"), body=b"x", admin=admin, admin_type=7, response_type=1)
+fields = dict.fromkeys(("lookup_id", "arrival_seq", "arrived_time", "abort_count", "move_count"), 1)
+message = SimpleNamespace(packet=packet, **fields)
+assert len(b"".join(map(bytes, Encoder().message(1, message)))) > 180_000
+"""
+
+
+def test_an_admin_queue_that_is_the_response_queue_too_has_room_twice() -> None:
+    """Python's debug allocator notices a byte written behind the buffer."""
+    environment = os.environ | {"PYTHONMALLOC": "debug"}
+    run = subprocess.run([sys.executable, "-c", LONG_ADMIN], env=environment, capture_output=True, timeout=60)
+    assert run.returncode == 0, run.stderr.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
+from errno import ENOSPC
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ def identifier(number: int) -> bytes:
 
 operations = st.lists(
     st.tuples(
-        st.sampled_from(["check", "add", "add pending", "close", "commit", "fail", "expire", "wait"]),
+        st.sampled_from(["check", "add", "add pending", "submit", "commit", "fail", "expire", "wait"]),
         st.integers(0, 30),
     ),
     max_size=200,
@@ -31,9 +32,17 @@ operations = st.lists(
 @settings(max_examples=250, deadline=None)
 def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
     history = DuplicateHistory(capacity, 100)
-    writer = MemoryWriter(MemoryTables())
-    model: OrderedDict[bytes, list[int]] = OrderedDict()  # identifier -> [seen, generation or 0]
-    generation, settled, used, now = 1, 0, False, 1_000
+    writer = MemoryWriter(MemoryTables(), max_units=2)
+    model: OrderedDict[bytes, list[int]] = OrderedDict()  # identifier -> [seen, batch or 0]
+    gathering, units, now = 1, 0, 1_000
+    under_way: list[int] = []
+    settled = 0
+
+    def leave() -> None:
+        nonlocal gathering, units
+        under_way.append(gathering)
+        gathering, units = gathering + 1, 0
+
     for step, value in steps:
         key = identifier(value)
         if step == "check":
@@ -45,19 +54,28 @@ def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
             assert history.check(key, now) == expected
         elif step.startswith("add"):
             pending = step == "add pending"
-            used |= pending
+            if pending and units == 2:  # a full batch leaves, though others are under way
+                leave()
+            units += pending
             if key not in model and len(model) == capacity:
                 model.popitem(last=False)
-            model[key] = [now, generation if pending else 0]
+            model[key] = [now, gathering if pending else 0]
             model.move_to_end(key)
-            history.add(key, now, pending)
-        elif step == "close":
-            history.close_run(writer)
-            generation += used
-            used = False
-        elif step in ("commit", "fail") and settled + 1 < generation:
-            settled += 1
-            history.settle(settled, 5 if step == "fail" else 0)
+            if pending:
+                writer.begin_unit()
+                history.add(key, now, writer)
+                writer.end_unit()
+            else:
+                history.add(key, now)
+        elif step == "submit":
+            writer.submit()
+            if units and not under_way:
+                leave()
+        elif step in ("commit", "fail") and under_way:
+            settled = under_way.pop(0)
+            writer.complete_one(ENOSPC if step == "fail" else 0)
+            if units and not under_way:
+                leave()
             if step == "fail":
                 model = OrderedDict((k, v) for k, v in model.items() if v[1] != settled)
         elif step == "expire":
@@ -75,9 +93,9 @@ def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
 def test_the_10001st_identifier_evicts_the_earliest() -> None:
     history = DuplicateHistory()
     for number in range(10_000):
-        history.add(identifier(number), 1, False)
+        history.add(identifier(number), 1)
     assert history.check(identifier(0), 2) == DURABLE  # refreshed: now 1 is the earliest
-    history.add(identifier(10_000), 3, False)
+    history.add(identifier(10_000), 3)
     assert history.check(identifier(1), 3) == NEW
     assert history.check(identifier(0), 3) == DURABLE
     assert len(history) == 10_000
@@ -87,8 +105,7 @@ def test_the_10001st_identifier_evicts_the_earliest() -> None:
 def test_a_failed_commit_makes_no_false_duplicate() -> None:
     history = DuplicateHistory()
     writer = MemoryWriter(MemoryTables())
-    history.add(identifier(1), 1, True)
-    history.close_run(writer)
+    history.add(identifier(1), 1, writer)
     assert history.check(identifier(1), 1) == PENDING
     writer.submit()
     writer.complete_all(5)
@@ -101,4 +118,4 @@ def test_an_identifier_has_twenty_bytes(size: int) -> None:
     with pytest.raises(ValueError):
         history.check(bytes(size), 1)
     with pytest.raises(ValueError):
-        history.add(bytes(size), 1, False)
+        history.add(bytes(size), 1)

@@ -4,6 +4,7 @@ general path alike."""
 from __future__ import annotations
 
 import struct
+from errno import ENOSPC
 from uuid import UUID
 
 import pytest
@@ -113,6 +114,26 @@ def test_a_repetition_is_not_acknowledged_before_the_first_copy_is_durable() -> 
     second.pump(102.0)
     assert sent(second) == [wire.session_ack(ack=1, base_ack=1, flags=1)]
     assert host.messages() == [7]
+
+
+@pytest.mark.rule("QB-224")
+def test_what_a_full_disk_did_not_keep_is_accepted_again() -> None:
+    """A large message fills its batch; the next batch, which has hardly anything to write, succeeds."""
+    host = Host()
+    first, second = host.opened(), host.opened()
+    host.writer.fail_commit(1, ENOSPC)
+    first.receive(wire.message(7, recoverable=True, body=bytes(2 << 20)), 101.0)
+    second.receive(wire.message(7, recoverable=True, body=bytes(2 << 20)), 101.5)
+    second.receive(wire.message(8, recoverable=True), 101.5)
+    host.commit()
+    for session in (first, second):
+        session.pump(102.0)
+        assert session.state is State.CLOSED
+        assert not [packet for packet in sent(session) if packet[2] & 0x10]
+    third = host.opened()
+    third.receive(wire.message(7, recoverable=True, body=bytes(2 << 20)), 103.0)
+    host.commit()
+    assert sorted(host.messages()) == [7, 8]
 
 
 @pytest.mark.rule("QB-228")

@@ -310,6 +310,31 @@ def test_a_fused_receive_whose_commit_fails_gives_nothing(world: World) -> None:
     assert world.manager.ledger.bytes == 0
 
 
+def test_a_fused_receive_in_the_batch_behind_a_failed_one_gives_nothing(world: World) -> None:
+    """A full batch of sends leaves and is not kept; the removals, in the next one, succeed."""
+    request = world.reader().receive(None)
+    sent = world.sender().send(Message(body=bytes(2 << 20), delivery=1))
+    world.writer.fail_commit(1, 28)
+    world.writer.complete_all()
+    for completion in (request.completion, sent):
+        with pytest.raises(errors.MessageStorageFailed):
+            completion.result()
+    assert world.manager.ledger.bytes == 0
+    world.send(b"2")
+    assert world.receive() == b"2"
+
+
+def test_express_messages_of_a_delivery_whose_commit_fails_go_back(world: World) -> None:
+    world.send(b"1", delivery=0)
+    world.send(b"2", delivery=1)
+    got: list[list[Received]] = []
+    world.reader().subscribe(got.append, 2, acknowledge=False)
+    world.writer.submit()
+    world.writer.complete_one(28)
+    assert got == []
+    assert world.bodies() == [b"1", b"2"]
+
+
 def test_a_receive_whose_commit_fails_leaves_the_message(world: World) -> None:
     world.send(b"1")
     request = world.reader().receive(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import select
 import tempfile
 import weakref
 from pathlib import Path
@@ -429,6 +430,48 @@ def test_closing_commits_what_listeners_add_and_drops_an_open_unit(tables: LmdbT
     writer.close()
     assert told == [0]
     assert [key for key, _ in tables.scan(Table.META)] == [b"first", b"second"]
+
+
+def test_closing_tells_of_a_batch_that_has_just_ended_while_listeners_may_add(tables: LmdbTables) -> None:
+    writer = LmdbWriter(tables)
+    told: list[int] = []
+    writer.put_record(Table.META, b"first", b"")
+    writer.when_durable(lambda _status: writer.when_durable(told.append))
+    writer.submit()
+    select.select([writer.fileno()], [], [])
+    while writer.busy:
+        pass
+    writer.close()
+    assert told == [0]
+
+
+def test_a_writer_in_a_cycle_is_collected_before_its_environment(tables: LmdbTables) -> None:
+    writer = LmdbWriter(tables)
+    reader = LmdbReader(tables)
+    second: dict[str, object] = {}
+    first = {"second": second, "writer": writer, "reader": reader}
+    second["first"] = first
+    writer.on_failure = first
+    writer.put_record(Table.META, b"key", b"value")
+    writer.submit()
+    del writer, reader, first, second
+    gc.collect()
+    tables.close()  # refused as long as a writer or reader holds it
+
+
+def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:
+    writer = MemoryWriter()
+    told: list[int] = []
+
+    def bad(_status: int) -> None:
+        raise ZeroDivisionError
+
+    writer.on_failure = bad
+    writer.when_durable(told.append)
+    writer.submit()
+    with pytest.raises(ZeroDivisionError):
+        writer.complete_one(errno.EIO)
+    assert told == [errno.EIO]
 
 
 def test_a_writer_that_is_thrown_away_drops_its_listeners(tables: LmdbTables) -> None:

@@ -139,7 +139,6 @@ class Session:
                 self._header_fault(now)
             if not self.alive:
                 break
-        self.receiver.close_run()
         self._heard = True
         self._watch_writer(packets, now)
         if self.state is not State.OPEN:

@@ -201,7 +201,7 @@ def _history(store: Store) -> DuplicateHistory:
     """The identifiers of messages that were taken in before the last stop."""
     history = DuplicateHistory()
     for item in store.load_history():
-        history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s, False)
+        history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s)
     return history
 
 
