@@ -10,6 +10,8 @@ from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 
+_NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a session ended; nobody reads it
+
 
 class SessionProtocol(asyncio.BufferedProtocol):
     """`open_session` is called with the peer's address when the connection stands; None: the
@@ -35,7 +37,6 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._touch = touch
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
-        self._nowhere = memoryview(bytearray(1 << 16))  # for bytes that arrive after the session ended
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._flush_due = False
@@ -58,7 +59,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room in the receive buffer of the session."""
         if self._session is None or not self._session.alive:
-            return self._nowhere
+            return _NOWHERE
         return self._session.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -83,6 +84,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._timer = None
         if self._session is not None:
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
+            # Each knows the other: the receive buffer would stay until the next garbage collection.
+            self._session.on_wake = None
+            self._session = None
             self._touch()
 
     def pause_writing(self) -> None:
