@@ -95,7 +95,7 @@ class Peer(asyncio.Protocol):
         """The last SessionAck covers the hostile messages and the probe behind them."""
         if self.received < HANDSHAKE_SIZE + PROBE_SIZE or self.last[:4] != b"\x10\0\x1b\0":
             return False
-        return wire.read_header(self.last)[0] == self.case.expected.received + 1
+        return wire.read_header(self.last)[0] == (self.case.expected.received + 1) & 0xFFFF
 
     def complaint(self) -> str | None:
         """What is not as expected."""

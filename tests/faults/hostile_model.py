@@ -47,8 +47,10 @@ class Model:
 
     def feed(self, stream: bytes) -> Expected:
         """What has become of the session when it has read the whole of `stream`."""
-        while stream and self.result.reason is None and not self.result.waits:
-            stream = stream[self._packet(stream) :]
+        at = 0
+        while at < len(stream) and self.result.reason is None and not self.result.waits:
+            size = int.from_bytes(stream[at + 8 : at + 12], "little")
+            at += self._packet(stream[at : at + max(size, 20) + 16])  # no more can belong to this packet
         self.result.open = self.position is Position.OPEN and self.result.reason is None
         return self.result
 

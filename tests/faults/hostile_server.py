@@ -57,6 +57,10 @@ class Target:
         """Wait until only the witness has a session."""
         until(lambda: self.stats()["sessions"] == sessions, timeout=30, what="the end of hostile sessions")
 
+    def witness_sent(self) -> int:
+        """Messages that the program of the witness has sent."""
+        return int(self.stats()["app_messages_in"])
+
     def resident(self) -> int:
         """Anonymous memory of the server, in bytes."""
         assert self.server.process is not None
@@ -65,6 +69,7 @@ class Target:
 
     def testify(self) -> dict[str, Any]:
         """End the witness; it must have lost nothing and noticed nothing."""
+        until(lambda: self.witness_sent() > 5, what="the work of the witness")
         out, _ = self.witness.communicate("", timeout=60)
         seen: dict[str, Any] = json.loads(out)
         assert seen["trouble"] == []
