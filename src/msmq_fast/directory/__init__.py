@@ -1,0 +1,1 @@
+"""The directory: public queues, queue managers, sites, links, users, behind one provider interface."""

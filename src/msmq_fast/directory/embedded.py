@@ -1,0 +1,315 @@
+"""The directory in the queue manager's own store: always connected, durable with what causes a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from msmq_fast._native.batch import Tables, Writer
+from msmq_fast.directory import paths
+from msmq_fast.directory.enumerations import MAX_HANDLES, Enumerations, failed
+from msmq_fast.directory.filters import Filter, Sort, arrange, equals
+from msmq_fast.directory.index import ObjectIndex
+from msmq_fast.directory.objects import (
+    ATTRIBUTES,
+    IDENTIFIER,
+    RULES,
+    DirectoryObject,
+    ObjectType,
+    attribute_kind,
+)
+from msmq_fast.directory.provider import Join
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.packet.errors import IllegalQueuePathName, MessageStorageFailed
+from msmq_fast.packet.names import Scope, parse_path
+from msmq_fast.store import decode
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.records import cold
+from msmq_fast.store.schema import Table
+
+_PAGE = 1000  # records read at a time
+
+
+class DirectoryStore(Protocol):
+    """What the directory needs of the store."""
+
+    @property
+    def writer(self) -> Writer:
+        """Where mutations go."""
+
+    @property
+    def tables(self) -> Tables:
+        """What is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the directory cannot know by itself."""
+
+    now_s: Callable[[], int]  # wall clock, Unix seconds
+    random_bytes: Callable[[int], bytes]
+    domain: str = ""  # DNS domain below which distinguished names lie; "": a workgroup
+    server: str = "localhost"  # computer name of this queue manager
+
+
+class EmbeddedDirectory:
+    """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
+
+    An operation is not called inside a unit of work of somebody else: who has something to add to its unit
+    passes `join`. A change is seen by reads at once, and taken back if its commit fails.
+    """
+
+    integrated = True
+
+    def __init__(
+        self, store: DirectoryStore, surroundings: Surroundings, *, max_handles: int = MAX_HANDLES
+    ) -> None:
+        self._store = store
+        self._around = surroundings
+        self._root = paths.root_of(surroundings.domain)
+        self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
+        self._enumerations = Enumerations(max_handles)
+        self._suspect: set[bytes] = set()  # keys of objects whose last commit failed
+        self._load()
+
+    @property
+    def server(self) -> str:
+        return self._around.server
+
+    # ---- operations
+
+    def create(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[UUID]:
+        try:
+            made = self._made(item, attributes)
+        except (DirectoryError, ValueError) as error:
+            return failed(_as_directory_error(error, item.kind))
+        identifier: UUID = made[IDENTIFIER]
+        done = self._keep(made.kind, identifier, made, join)
+        return done.then(lambda _: Completion.of(identifier))
+
+    def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
+        found = self._locate(item)
+        if found is None:
+            return failed(not_found(item.kind, f"there is no {item.kind.title} {item.describe()}"))
+        return self._keep(found.kind, found[IDENTIFIER], None, join)
+
+    def write(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[None]:
+        found = self._locate(item)
+        if found is None:
+            return failed(not_found(item.kind, f"there is no {item.kind.title} {item.describe()}"))
+        rules = RULES[item.kind]
+        kept = {IDENTIFIER, *rules.fixed, *rules.computed}
+        try:
+            changes: dict[str, Any] = {
+                name: value for name, value in self._limited(item, attributes).items() if name not in kept
+            }
+        except ValueError as error:
+            return failed(_as_directory_error(error, item.kind))
+        if "ModifyTime" in ATTRIBUTES[item.kind]:
+            changes["ModifyTime"] = max(self._around.now_s(), found.get("ModifyTime") or 0)
+        return self._keep(item.kind, found[IDENTIFIER], found.changed(changes), join)
+
+    def read(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Completion[DirectoryObject]:
+        try:
+            found = next(self._objects[kind].search(conditions), None)
+            if found is None:
+                raise not_found(kind, f"no {kind.title} meets the conditions")
+            for name in attributes or ():
+                attribute_kind(kind, name)
+                found[name]
+        except (DirectoryError, ValueError) as error:
+            return failed(_as_directory_error(error, kind))
+        return Completion.of(found.only(attributes))
+
+    def begin(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        order: Sequence[Sort] = (),
+        *,
+        owner: object = None,
+    ) -> Completion[int]:
+        try:
+            for name in attributes or ():
+                attribute_kind(kind, name)
+            found = arrange(kind, self._objects[kind].search(conditions), order)
+        except ValueError as error:
+            return failed(_as_directory_error(error, kind))
+        return self._enumerations.begin((item.only(attributes) for item in found), owner)
+
+    def next(self, handle: int) -> Completion[DirectoryObject]:
+        return self._enumerations.next(handle)
+
+    def end(self, handle: int) -> Completion[None]:
+        return self._enumerations.end(handle)
+
+    def release(self, owner: object) -> None:
+        self._enumerations.release(owner)
+
+    def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
+        found = self._objects[ObjectType.DISTRIBUTION_LIST].get(identifier)
+        if found is None:
+            return failed(
+                not_found(ObjectType.DISTRIBUTION_LIST, f"there is no distribution list {identifier}")
+            )
+        return Completion.of(found.get("Members") or ())
+
+    def machine_sid(self, computer: str) -> Completion[str]:
+        found = self.read(ObjectType.QUEUE_MANAGER, (equals("ComputerName", computer),), ("MachineSid",))
+        return found.then(lambda item: Completion.of(item["MachineSid"]))
+
+    # ---- making objects
+
+    def _limited(self, item: DirectoryObject, attributes: Collection[str] | None) -> dict[str, Any]:
+        for name in attributes or ():
+            attribute_kind(item.kind, name)
+        return {
+            name: value for name, value in item.values.items() if attributes is None or name in attributes
+        }
+
+    def _made(self, item: DirectoryObject, attributes: Collection[str] | None) -> DirectoryObject:
+        kind, rules = item.kind, RULES[item.kind]
+        values = self._limited(item, attributes)
+        for name in rules.required:
+            if name not in values:
+                raise generic(f"a {kind.title} is created with a {name}", kind)
+        if kind is ObjectType.QUEUE:
+            _check_public(values["Pathname"])
+        identifier = item.identifier
+        if identifier is None:
+            identifier = UUID(bytes=self._around.random_bytes(16), version=4)
+        elif any(identifier in objects for objects in self._objects.values()):
+            raise _exists(kind, f"there is an object {identifier}")
+        values[IDENTIFIER] = identifier
+        made = DirectoryObject.trusted(kind, values).changed(self._computed(kind, values))
+        held = self._objects[kind].holder(made)
+        if held is not None:
+            name, other = held
+            raise _exists(kind, f"the {kind.title} {other.identifier} has the {name} {other[name]}")
+        return made
+
+    def _computed(self, kind: ObjectType, values: dict[str, Any]) -> dict[str, Any]:
+        known = ATTRIBUTES[kind]
+        found: dict[str, Any] = {}
+        path = paths.full_path(DirectoryObject.trusted(kind, values), self._root)
+        if path:
+            found["FullPath"] = path
+        if "DirectoryPath" in known:
+            found["DirectoryPath"] = f"LDAP://{path}"
+        if "CreateTime" in known:
+            found["CreateTime"] = found["ModifyTime"] = self._around.now_s()
+        return found
+
+    def _locate(self, item: DirectoryObject) -> DirectoryObject | None:
+        """By identifier, else by path, else by unique key."""
+        objects = self._objects[item.kind]
+        if item.identifier is not None:
+            return objects.get(item.identifier)
+        path = item.get("FullPath") or str(item.get("DirectoryPath") or "").removeprefix("LDAP://")
+        if path and "FullPath" in ATTRIBUTES[item.kind]:
+            found = next(objects.search((equals("FullPath", path),)), None)
+            if found is not None:
+                return found
+        held = objects.holder(item)
+        return None if held is None else held[1]
+
+    # ---- the store
+
+    def _keep(
+        self, kind: ObjectType, identifier: UUID, item: DirectoryObject | None, join: Join | None
+    ) -> Completion[None]:
+        """Put an object, or None in its place, into memory and store, with what joins it in one unit."""
+        done: Completion[None] = Completion()
+        key = _key(kind, identifier)
+        before = self._objects[kind].get(identifier)
+        writer = self._store.writer
+        writer.begin_unit()
+        try:
+            if item is None:
+                writer.delete_record(Table.DIRECTORY, key)
+            else:
+                writer.put_record(Table.DIRECTORY, key, cold(item.to_store()))
+            self._place(kind, identifier, item)
+            if join is not None:
+                join(identifier)
+            writer.when_durable(lambda status: self._kept(done, kind, identifier, status))
+        except Exception as error:
+            writer.abandon_unit()
+            self._place(kind, identifier, before)
+            return failed(error)
+        writer.end_unit()
+        return done
+
+    def _kept(self, done: Completion[None], kind: ObjectType, identifier: UUID, status: int) -> None:
+        key = _key(kind, identifier)
+        if status:
+            self._suspect.add(key)
+        if key in self._suspect:  # what is in memory was built on a commit that failed
+            record = self._store.tables.get(Table.DIRECTORY, key)
+            self._place(kind, identifier, None if record is None else _object(kind, record))
+        if status:
+            done.fail(MessageStorageFailed(f"the store did not keep it (status {status})"))
+        else:
+            done.resolve(None)
+
+    def _place(self, kind: ObjectType, identifier: UUID, item: DirectoryObject | None) -> None:
+        if item is None:
+            self._objects[kind].discard(identifier)
+        else:
+            self._objects[kind].put(item)
+
+    def _load(self) -> None:
+        """Everything that is durable; records of types that this version does not know are left alone."""
+        known = {int(kind): kind for kind in ObjectType}
+        lower = b""
+        while True:
+            rows = self._store.tables.scan(Table.DIRECTORY, lower, None, _PAGE)
+            for key, record in rows:
+                kind = known.get(key[0])
+                if kind is not None and len(key) == 17:
+                    self._objects[kind].put(_object(kind, record))
+            if len(rows) < _PAGE:
+                return
+            lower = rows[-1][0] + b"\0"
+
+
+def _key(kind: ObjectType, identifier: UUID) -> bytes:
+    return bytes((kind,)) + identifier.bytes
+
+
+def _object(kind: ObjectType, record: bytes) -> DirectoryObject:
+    values = decode.cold(record)
+    if not isinstance(values, dict):
+        raise decode.DecodeError("a directory record must be a map")
+    return DirectoryObject.from_store(kind, values)
+
+
+def _check_public(path: str) -> None:
+    try:
+        part = parse_path(path, "").part
+    except IllegalQueuePathName as error:
+        raise ValueError(error.detail) from None
+    if "\\" not in path or part.scope is not Scope.PUBLIC or part.subqueue or part.journal:
+        raise ValueError(f"Pathname: {path!r} is not the path of a public queue (computer\\queue)")
+
+
+def _exists(kind: ObjectType, detail: str) -> DirectoryError:
+    return DirectoryError(DirectoryOperationResult.OBJECT_ALREADY_EXISTS, detail, kind=kind)
+
+
+def _as_directory_error(error: DirectoryError | ValueError, kind: ObjectType) -> DirectoryError:
+    return error if isinstance(error, DirectoryError) else generic(str(error), kind)

@@ -1,0 +1,59 @@
+"""Enumerations under way: what Read Directory Begin, Next and End work on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
+from msmq_fast.store.completion import Completion
+
+MAX_HANDLES = 1024
+
+
+class Enumerations:
+    """Each holds the objects that it has still to give; objects never change, so that this is a snapshot."""
+
+    def __init__(self, limit: int = MAX_HANDLES) -> None:
+        self._limit = limit
+        self._last = 0
+        self._open: dict[int, tuple[object, deque[DirectoryObject]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, items: Iterable[DirectoryObject], owner: object) -> Completion[int]:
+        """A handle; GenericError: as many as there may be are open."""
+        if len(self._open) >= self._limit:
+            return failed(generic(f"{self._limit} enumerations of the directory are open"))
+        self._last += 1
+        self._open[self._last] = (owner, deque(items))
+        return Completion.of(self._last)
+
+    def next(self, handle: int) -> Completion[DirectoryObject]:
+        """The next object; EndOfData; GenericError: no such handle."""
+        if handle not in self._open:
+            return failed(generic(f"there is no enumeration {handle}"))
+        _owner, left = self._open[handle]
+        if not left:
+            return failed(DirectoryError(DirectoryOperationResult.END_OF_DATA, "nothing is left"))
+        return Completion.of(left.popleft())
+
+    def end(self, handle: int) -> Completion[None]:
+        """The handle dies; GenericError: it was none."""
+        if self._open.pop(handle, None) is None:
+            return failed(generic(f"there is no enumeration {handle}"))
+        return Completion.of(None)
+
+    def release(self, owner: object) -> None:
+        """The handles of an owner die."""
+        for handle in [handle for handle, (holder, _) in self._open.items() if holder is owner]:
+            del self._open[handle]
+
+
+def failed(error: Exception) -> Completion:  # type: ignore[type-arg]
+    """A completion that ended with an error."""
+    done: Completion = Completion()  # type: ignore[type-arg]
+    done.fail(error)
+    return done

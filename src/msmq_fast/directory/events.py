@@ -1,0 +1,259 @@
+"""The directory events of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.25, as queue manager and protocols raise them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from msmq_fast.directory.enumerations import failed
+from msmq_fast.directory.filters import Filter, Sort, equals, predicate
+from msmq_fast.directory.local import LocalObjects
+from msmq_fast.directory.notices import Change, Notice
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.online import OnlineState
+from msmq_fast.directory.provider import DirectoryProvider, Join
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.store.completion import Completion
+
+T = TypeVar("T")
+
+Announce = Callable[[UUID, Notice], None]
+"""Sends a change notification to PRIVATE=<owner>\\3; the owner's queue-manager GUID is the first argument."""
+
+
+class DirectoryEvents:
+    """Delegates to the provider, answers what can be answered while it is not connected, tells owners.
+
+    `monotonic` gives seconds. `announce` is told of changes to objects of other queue managers, when they
+    have succeeded.
+    """
+
+    def __init__(
+        self,
+        provider: DirectoryProvider,
+        local: LocalObjects,
+        monotonic: Callable[[], float],
+        announce: Announce,
+    ) -> None:
+        self.provider = provider
+        self.online = OnlineState()
+        self._local = local
+        self._monotonic = monotonic
+        self._announce = announce
+
+    @property
+    def integrated(self) -> bool:
+        """DirectoryIntegrated."""
+        return self.provider.integrated
+
+    @property
+    def offline(self) -> bool:
+        """DirectoryOffline; never in a workgroup."""
+        return self.online.offline
+
+    # ---- changes
+
+    def create(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[UUID]:
+        """Create Directory Object (3.1.7.1.18)."""
+        done = self._watched(self.provider.create(item, attributes, join=join))
+        if item.kind is ObjectType.QUEUE:
+            done.add_done_callback(lambda done: self._created(done, item))
+        return done
+
+    def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
+        """Delete Directory Object (3.1.7.1.19)."""
+        if item.kind is not ObjectType.QUEUE:
+            return self._watched(self.provider.delete(item, join=join))
+        return self._known(item).then(lambda item: self._delete_queue(item, join))
+
+    def _delete_queue(self, item: DirectoryObject, join: Join | None) -> Completion[None]:
+        done = self._watched(self.provider.delete(item, join=join))
+        done.add_done_callback(lambda done: self._tell(done, Change.QUEUE_DELETION, item))
+        return done
+
+    def write(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[None]:
+        """Write Directory (3.1.7.1.24)."""
+        changes = {
+            ObjectType.QUEUE: Change.QUEUE_UPDATE,
+            ObjectType.QUEUE_MANAGER: Change.QUEUE_MANAGER_UPDATE,
+        }
+        change = changes.get(item.kind)
+        if change is None:
+            return self._watched(self.provider.write(item, attributes, join=join))
+        return self._known(item).then(lambda known: self._write(item, attributes, join, change, known))
+
+    def _write(
+        self,
+        item: DirectoryObject,
+        attributes: Collection[str] | None,
+        join: Join | None,
+        change: Change,
+        known: DirectoryObject,
+    ) -> Completion[None]:
+        done = self._watched(self.provider.write(item, attributes, join=join))
+        done.add_done_callback(lambda done: self._tell(done, change, known))
+        return done
+
+    def _known(self, item: DirectoryObject) -> Completion[DirectoryObject]:
+        """Enough of an object to tell whose it is; read if the caller named it by GUID or path only."""
+        if item.identifier is not None and (item.kind is not ObjectType.QUEUE or item.get("Pathname")):
+            return Completion.of(item)
+        for name in (IDENTIFIER, "FullPath", "Pathname", "ComputerName"):
+            if item.get(name) is not None:
+                return self.read(item.kind, (equals(name, item[name]),))
+        return failed(generic(f"nothing says which {item.kind.title} is meant", item.kind))
+
+    # ---- reading
+
+    def read(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Completion[DirectoryObject]:
+        """Read Directory (3.1.7.1.20)."""
+        if self.offline and not force:
+            return self._local_answer(kind, conditions)
+        done = self.provider.read(kind, conditions, attributes, force=force)
+        return done if force else self._watched(done)
+
+    def _local_answer(self, kind: ObjectType, conditions: Filter) -> Completion[DirectoryObject]:
+        try:
+            holds = predicate(kind, conditions)
+        except ValueError as error:
+            return failed(generic(str(error), kind))
+        if kind is ObjectType.QUEUE:
+            for item in self._local.queues():
+                if holds(item):
+                    return Completion.of(item)
+            return failed(not_found(kind, "the directory is not connected, and no own queue meets this"))
+        own = self._local.queue_manager()
+        if kind is ObjectType.QUEUE_MANAGER and holds(own):
+            return Completion.of(own)
+        return failed(not_connected(kind))
+
+    def begin(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        order: Sequence[Sort] = (),
+        *,
+        owner: object = None,
+    ) -> Completion[int]:
+        """Read Directory Begin (3.1.7.1.21)."""
+        return self.provider.begin(kind, conditions, attributes, order, owner=owner)
+
+    def next(self, handle: int) -> Completion[DirectoryObject]:
+        """Read Directory Next (3.1.7.1.22)."""
+        return self.provider.next(handle)
+
+    def end(self, handle: int) -> Completion[None]:
+        """Read Directory End (3.1.7.1.23)."""
+        return self.provider.end(handle)
+
+    def all(self, kind: ObjectType, conditions: Filter = ()) -> Completion[list[DirectoryObject]]:
+        """All objects that meet the conditions: a whole enumeration, its handle given back at the end."""
+        return self.begin(kind, conditions).then(lambda handle: self._rest(handle, []))
+
+    def _rest(self, handle: int, found: list[DirectoryObject]) -> Completion[list[DirectoryObject]]:
+        while True:
+            step = self.next(handle)
+            if not step.done:
+                return step.then(lambda item: self._rest(handle, [*found, item]))
+            error = step.exception()
+            if error is not None:
+                ended = self.end(handle)
+                if isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.END_OF_DATA:
+                    return ended.then(lambda _: Completion.of(found))
+                return failed(error)
+            found.append(step.result())
+
+    # ---- connected or not
+
+    def check_online(self) -> Completion[None]:
+        """Check Directory Online (3.1.7.1.25); resolved when it is known, whatever the answer is."""
+        done: Completion[None] = Completion()
+        conditions = (equals(IDENTIFIER, self._local.guid),)
+
+        def answered(answer: Completion[DirectoryObject]) -> None:
+            if answer.exception() is not None:
+                self.online.lost(self._monotonic())
+                done.resolve(None)
+                return
+            self._local.refresh_queue_manager(answer.result())
+            self.online.restored()
+            self._refresh_queues()
+            done.resolve(None)
+
+        self.read(ObjectType.QUEUE_MANAGER, conditions, force=True).add_done_callback(answered)
+        return done
+
+    def _refresh_queues(self) -> None:
+        for queue in list(self._local.queues()):
+            path = queue.get("Pathname") or ""
+            if "\\private$\\" in path.casefold() or queue.identifier is None:
+                continue
+            self.read(ObjectType.QUEUE, (equals(IDENTIFIER, queue.identifier),)).add_done_callback(
+                self._refresh_queue
+            )
+
+    def _refresh_queue(self, answer: Completion[DirectoryObject]) -> None:
+        if answer.exception() is None:
+            self._local.refresh_queue(answer.result())
+
+    def expire(self) -> None:
+        """The Directory Online Timer, if it is due."""
+        if self.online.take_due(self._monotonic()):
+            self.check_online()
+
+    def _watched(self, done: Completion[T]) -> Completion[T]:
+        """Go offline when the operation finds that the directory is not connected."""
+
+        def look(done: Completion[T]) -> None:
+            error = done.exception()
+            if isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.NOT_CONNECTED:
+                self.online.lost(self._monotonic())
+
+        done.add_done_callback(look)
+        return done
+
+    # ---- change notifications
+
+    def _created(self, done: Completion[UUID], item: DirectoryObject) -> None:
+        if done.exception() is None:
+            self._notify(Change.QUEUE_CREATION, item.changed({IDENTIFIER: done.result()}))
+
+    def _tell(self, done: Completion[None], change: Change, item: DirectoryObject) -> None:
+        if done.exception() is None:
+            self._notify(change, item)
+
+    def _notify(self, change: Change, item: DirectoryObject) -> None:
+        """Tell the owner, if that is another queue manager and known to the directory."""
+        notice = Notice(change, item[IDENTIFIER], self.provider.server)
+        if item.kind is ObjectType.QUEUE_MANAGER:
+            if item.identifier != self._local.guid:
+                self._announce(item[IDENTIFIER], notice)
+            return
+        computer = str(item.get("Pathname") or "").partition("\\")[0]
+        if self._local.is_local(computer):
+            return
+
+        def found(owner: Completion[DirectoryObject]) -> None:
+            if owner.exception() is None:
+                self._announce(owner.result()[IDENTIFIER], notice)
+
+        conditions = (equals("ComputerName", computer),)
+        self.read(ObjectType.QUEUE_MANAGER, conditions, (IDENTIFIER,)).add_done_callback(found)
+
+
+def not_connected(kind: ObjectType | None = None) -> DirectoryError:
+    """DirectoryNotConnected."""
+    return DirectoryError(DirectoryOperationResult.NOT_CONNECTED, "the directory is not connected", kind=kind)

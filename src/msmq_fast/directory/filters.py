@@ -1,0 +1,116 @@
+"""Which objects a read means, and in which order an enumeration gives them (MS-MQDMPR 3.1.7.1.20, .21).
+
+How values compare depends on the attribute: text without regard to case, GUIDs byte by byte, numbers and
+flags as numbers, blobs byte by byte. A condition on a list holds if it holds for one member, so that EQUALS
+means "contains"; NOT_EQUALS means that no member is equal. A condition on an attribute that is not set does
+not hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from msmq_fast.directory.objects import DirectoryObject, ObjectType, attribute_kind
+from msmq_fast.directory.values import Value
+
+
+class Operator(Enum):
+    """The six operators."""
+
+    EQUALS = "="
+    NOT_EQUALS = "!="
+    LESS_THAN = "<"
+    GREATER_THAN = ">"
+    LESS_THAN_OR_EQUAL = "<="
+    GREATER_THAN_OR_EQUAL = ">="
+
+
+_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+    Operator.EQUALS: operator.eq,
+    Operator.LESS_THAN: operator.lt,
+    Operator.GREATER_THAN: operator.gt,
+    Operator.LESS_THAN_OR_EQUAL: operator.le,
+    Operator.GREATER_THAN_OR_EQUAL: operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One attribute-filter expression. For a list attribute `value` is one member."""
+
+    attribute: str
+    operator: Operator
+    value: Value
+
+
+Filter = Sequence[Condition]  # all must hold; an empty one holds for every object
+
+
+def equals(attribute: str, value: Value) -> Condition:
+    """The condition that is used most."""
+    return Condition(attribute, Operator.EQUALS, value)
+
+
+def wanted_value(kind: ObjectType, condition: Condition) -> Any:
+    """The value of a condition in comparable form; ValueError if it does not fit the attribute."""
+    known = attribute_kind(kind, condition.attribute)
+    if known.many:
+        (member,) = known.check((condition.value,))
+        return known.order(member)
+    return known.order(known.check(condition.value))
+
+
+def predicate(kind: ObjectType, conditions: Filter) -> Callable[[DirectoryObject], bool]:
+    """Whether an object meets all conditions; ValueError for one that makes no sense for the type."""
+    tests = [_test(kind, condition) for condition in conditions]
+    return lambda item: all(test(item) for test in tests)
+
+
+def _test(kind: ObjectType, condition: Condition) -> Callable[[DirectoryObject], bool]:
+    name = condition.attribute
+    known = attribute_kind(kind, name)
+    wanted = wanted_value(kind, condition)
+
+    def holds(item: DirectoryObject) -> bool:
+        value = item.get(name)
+        if value is None:
+            return False
+        members = known.members(value)
+        if condition.operator is Operator.NOT_EQUALS:
+            return all(member != wanted for member in members)
+        compare = _COMPARE[condition.operator]
+        return any(compare(member, wanted) for member in members)
+
+    return holds
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """An attribute-sort-order value: 0 is not sorted by, a higher priority counts more."""
+
+    attribute: str
+    priority: int
+    ascending: bool = True
+
+
+def arrange(
+    kind: ObjectType, items: Iterable[DirectoryObject], order: Sequence[Sort]
+) -> list[DirectoryObject]:
+    """The objects in the order that was asked for; ties keep the order they came in.
+
+    An object without the attribute counts as less than every other. ValueError: no such attribute.
+    """
+    arranged = list(items)
+    for sort in sorted((sort for sort in order if sort.priority), key=lambda sort: sort.priority):
+        known = attribute_kind(kind, sort.attribute)
+
+        def key(item: DirectoryObject, name: str = sort.attribute, known: Any = known) -> tuple[bool, Any]:
+            value = item.get(name)
+            return (False, ()) if value is None else (True, known.sort_key(value))
+
+        arranged.sort(key=key, reverse=not sort.ascending)
+    return arranged

@@ -1,0 +1,67 @@
+"""Distinguished names of directory objects (MS-MQDSSM 2.2.1) and the shortening of long queue names."""
+
+from __future__ import annotations
+
+from msmq_fast.directory.objects import DirectoryObject, ObjectType
+
+_LONGEST_NAME = 63  # characters of a queue name that is not shortened
+_KEPT = 55  # characters of one that is
+_POLYNOMIAL = 0x9B619023  # of the table in 2.2.5
+_SPECIAL = frozenset('",+;<>=#/\\\n')
+_CONFIGURATION = "CN=Configuration"
+
+
+def root_of(domain: str) -> str:
+    """The root of all names: that of the DNS domain, or one that stands for a workgroup."""
+    return ",".join(f"DC={escaped(label)}" for label in (domain or "workgroup").split("."))
+
+
+def escaped(text: str) -> str:
+    """A value inside a distinguished name, its special characters behind backslashes."""
+    return "".join(f"\\{char}" if char in _SPECIAL else char for char in text)
+
+
+def _remainder(byte: int) -> int:
+    for _ in range(8):
+        byte = (byte >> 1) ^ (_POLYNOMIAL if byte & 1 else 0)
+    return byte
+
+
+_TABLE = tuple(_remainder(byte) for byte in range(256))
+
+
+def name_hash(name: str) -> str:
+    """The hash string of a queue name (2.2.5): eight lower-case hexadecimal digits."""
+    value = 0
+    for byte in name.lower().encode("utf-16-be"):
+        value = (value >> 8) ^ _TABLE[byte ^ (value & 0xFF)]
+    return f"{value:08x}"
+
+
+def queue_name(name: str) -> str:
+    """The name of a queue's object: escaped, and cut to 64 characters if it is longer (3.1.6.1.2.5)."""
+    text = escaped(name)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_KEPT]}-{name_hash(text)}"
+
+
+def full_path(item: DirectoryObject, root: str) -> str:
+    """The distinguished name that an object gets below `root`; "" for a type that has none."""
+    match item.kind:
+        case ObjectType.QUEUE:
+            computer, _, name = str(item["Pathname"]).partition("\\")
+            return f"CN={queue_name(name)},{_machine(computer, root)}"
+        case ObjectType.QUEUE_MANAGER:
+            return _machine(item["ComputerName"], root)
+        case ObjectType.SITE:
+            return f"CN={escaped(item['Name'])},CN=Sites,{_CONFIGURATION},{root}"
+        case ObjectType.ENTERPRISE:
+            return f"CN=MsmqServices,CN=Services,{_CONFIGURATION},{root}"
+        case ObjectType.ROUTING_LINK:
+            name = f"{item['Site1Identifier'].hex}{item['Site2Identifier'].hex}"
+            return f"CN={name},CN=MsmqServices,CN=Services,{_CONFIGURATION},{root}"
+        case _:
+            return ""
+
+
+def _machine(computer: str, root: str) -> str:
+    return f"CN=msmq,CN={escaped(computer)},CN=Computers,{root}"

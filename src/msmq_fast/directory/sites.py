@@ -1,0 +1,110 @@
+"""What a queue manager keeps of the directory's topology, and when it reads it again (3.1.6.1, 3.1.6.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmq_fast.directory.events import DirectoryEvents
+from msmq_fast.directory.filters import equals
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.store.completion import Completion
+
+SITES_SECONDS = 12 * 3600.0  # the Directory Sites Update Timer (X-01)
+GATES_SECONDS = 3600.0  # the Directory Site Gates Update Timer (X-02)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Seconds between two readings."""
+
+    sites: float = SITES_SECONDS
+    gates: float = GATES_SECONDS
+
+
+class Topology:
+    """SiteCollection and, of each of its sites, SiteGateCollection.
+
+    The gates of a site are those that the routing links at the site name.
+    """
+
+    def __init__(
+        self, events: DirectoryEvents, monotonic: Callable[[], float], intervals: Intervals | None = None
+    ) -> None:
+        self.sites: dict[UUID, DirectoryObject] = {}
+        self.gates: dict[UUID, dict[UUID, DirectoryObject]] = {}  # by site
+        self._events = events
+        self._monotonic = monotonic
+        self._intervals = intervals or Intervals()
+        self._sites_due: float | None = None
+        self._gates_due: float | None = None
+
+    def start(self, site_identifiers: Iterable[UUID]) -> None:
+        """Read the sites of the queue manager and their gates; both timers run from now on."""
+        for identifier in site_identifiers:
+            self._read_site(identifier)
+        self._find_gates()
+        self._arm()
+
+    def _arm(self) -> None:
+        now = self._monotonic()
+        self._sites_due = now + self._intervals.sites
+        self._gates_due = now + self._intervals.gates
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds of the timer that is due first, None if none runs."""
+        return min((due for due in (self._sites_due, self._gates_due) if due is not None), default=None)
+
+    def expire(self) -> None:
+        """Run the timers that are due, and start them again."""
+        now = self._monotonic()
+        if self._sites_due is not None and now >= self._sites_due:
+            self._sites_due = now + self._intervals.sites
+            self.update_sites()
+        if self._gates_due is not None and now >= self._gates_due:
+            self._gates_due = now + self._intervals.gates
+            self.update_gates()
+
+    def update_sites(self) -> None:
+        """Directory Sites Update: a site that cannot be read stays as it was."""
+        for identifier in list(self.sites):
+            self._read_site(identifier)
+
+    def update_gates(self) -> None:
+        """Directory Site Gates Update: a gate that cannot be read stays as it was."""
+        self._find_gates()
+
+    def _read_site(self, identifier: UUID) -> None:
+        def answered(answer: Completion[DirectoryObject]) -> None:
+            if answer.exception() is None:
+                self.sites[identifier] = answer.result()
+
+        self._events.read(ObjectType.SITE, (equals(IDENTIFIER, identifier),)).add_done_callback(answered)
+
+    def _find_gates(self) -> None:
+        def answered(answer: Completion[list[DirectoryObject]]) -> None:
+            if answer.exception() is None:
+                self._take_links(answer.result())
+
+        self._events.all(ObjectType.ROUTING_LINK).add_done_callback(answered)
+
+    def _take_links(self, links: list[DirectoryObject]) -> None:
+        wanted: dict[UUID, set[UUID]] = {site: set() for site in self.sites}
+        for link in links:
+            for end in ("Site1Identifier", "Site2Identifier"):
+                if link.get(end) in wanted:
+                    wanted[link[end]].update(link.get("SiteGateIdentifierList") or ())
+        for site, identifiers in wanted.items():
+            known = self.gates.get(site, {})
+            self.gates[site] = {gate: item for gate, item in known.items() if gate in identifiers}
+            for identifier in identifiers:
+                self._read_gate(site, identifier)
+
+    def _read_gate(self, site: UUID, identifier: UUID) -> None:
+        def answered(answer: Completion[DirectoryObject]) -> None:
+            if answer.exception() is None and site in self.gates:
+                self.gates[site][identifier] = answer.result()
+
+        conditions = (equals(IDENTIFIER, identifier),)
+        self._events.read(ObjectType.QUEUE_MANAGER, conditions).add_done_callback(answered)

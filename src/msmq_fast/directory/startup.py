@@ -1,0 +1,135 @@
+"""What a queue manager does with its directory when it starts (MS-MQDMPR 3.1.3, directory-integrated)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+from uuid import UUID
+
+from msmq_fast.directory.enumerations import failed
+from msmq_fast.directory.events import DirectoryEvents
+from msmq_fast.directory.filters import equals
+from msmq_fast.directory.local import LocalObjects
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
+from msmq_fast.store.completion import Completion
+
+T = TypeVar("T")
+
+DEFAULT_TIME_TO_LIVE_S = 345_600  # LongLiveTime
+
+_ABSENT = (DirectoryOperationResult.OBJECT_NOT_FOUND,)
+
+
+def default_enterprise(*, notify_others: bool = False) -> DirectoryObject:
+    """The Enterprise where the directory has none to show (ENT-01 … ENT-05)."""
+    return DirectoryObject(
+        ObjectType.ENTERPRISE,
+        {
+            "Name": "msmq_fast",
+            "WeakenedSecurity": False,
+            "NonLDAPCapableQueueManagerNotification": notify_others,
+            "DefaultTimeToLive": DEFAULT_TIME_TO_LIVE_S,
+            "OldDirectory": False,
+        },
+    )
+
+
+def introduce(
+    events: DirectoryEvents, local: LocalObjects, *, provisioning: bool, site: UUID | None = None
+) -> Completion[DirectoryObject]:
+    """Make directory and queue manager known to each other; the Enterprise (EnterpriseReference).
+
+    `provisioning` is True at the first start: then the own object is created if the directory does not have
+    it, in the site `site` if that is given. At any other start its absence is an error. What the queue
+    manager knows better, such as its name, is written back. Ends with DirectoryNotConnected if the directory
+    is not there: the queue manager runs as in a workgroup then.
+    """
+
+    def found(answer: Completion[DirectoryObject]) -> Completion[None]:
+        error = answer.exception()
+        if error is None:
+            local.refresh_queue_manager(answer.result())
+            return keep_current(events, answer.result(), local.queue_manager())
+        if _result(error) not in _ABSENT or not provisioning:
+            return failed(error)
+        own = local.queue_manager()
+        if site is not None:
+            own = own.changed({"SiteIdentifierList": (*(own.get("SiteIdentifierList") or ()), site)})
+            local.refresh_queue_manager(own)
+        return events.create(own).then(lambda _: Completion.of(None))
+
+    own = events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, local.guid),))
+    return _whatever(own, found).then(lambda _: _enterprise(events))
+
+
+def _enterprise(events: DirectoryEvents) -> Completion[DirectoryObject]:
+    def answered(answer: Completion[DirectoryObject]) -> Completion[DirectoryObject]:
+        error = answer.exception()
+        if error is None:
+            return answer
+        match _result(error):
+            case DirectoryOperationResult.ATTRIBUTE_NOT_FOUND:
+                return Completion.of(default_enterprise(notify_others=True))
+            case DirectoryOperationResult.OBJECT_NOT_FOUND:
+                return Completion.of(default_enterprise())
+            case _:
+                return failed(error)
+
+    return _whatever(events.read(ObjectType.ENTERPRISE), answered)
+
+
+def keep_current(
+    events: DirectoryEvents, stored: DirectoryObject, wanted: DirectoryObject
+) -> Completion[None]:
+    """Write the attributes in which the directory differs from `wanted`.
+
+    An object whose fixed attributes differ, as those of a computer that was renamed, is made anew with the
+    same identifier.
+    """
+    rules = RULES[wanted.kind]
+    changes = {
+        name: value
+        for name, value in wanted.values.items()
+        if name not in rules.computed and stored.get(name) != value
+    }
+    if not changes:
+        return Completion.of(None)
+    if any(name in rules.fixed for name in changes):
+        renewed = DirectoryObject(stored.kind, dict(stored.values) | dict(wanted.values))
+        return events.delete(stored).then(
+            lambda _: events.create(renewed).then(lambda _: Completion.of(None))
+        )
+    return events.write(DirectoryObject(wanted.kind, {IDENTIFIER: stored[IDENTIFIER]} | changes))
+
+
+def publish(events: DirectoryEvents, objects: Iterable[DirectoryObject]) -> None:
+    """Create or correct the objects of own public queues, those above all that the directory never had."""
+
+    def settle(answer: Completion[DirectoryObject], wanted: DirectoryObject) -> None:
+        error = answer.exception()
+        if error is None:
+            keep_current(events, answer.result(), wanted)
+        elif _result(error) in _ABSENT:
+            events.create(wanted)
+
+    for wanted in objects:
+        answer = events.read(wanted.kind, (equals(IDENTIFIER, wanted[IDENTIFIER]),))
+        answer.add_done_callback(lambda answer, wanted=wanted: settle(answer, wanted))  # type: ignore[misc]
+
+
+def _whatever(
+    done: Completion[DirectoryObject], step: Callable[[Completion[DirectoryObject]], Completion[T]]
+) -> Completion[T]:
+    """The completion of `step(done)`, which is called whether `done` ended well or not."""
+    ended: Completion[None] = Completion()
+
+    def end(_: Completion[DirectoryObject]) -> None:
+        ended.resolve(None)
+
+    done.add_done_callback(end)
+    return ended.then(lambda _: step(done))
+
+
+def _result(error: Exception) -> DirectoryOperationResult:
+    return error.result if isinstance(error, DirectoryError) else DirectoryOperationResult.GENERIC_ERROR
