@@ -103,6 +103,7 @@ cdef class SendLane(CommitListener):
             packets.append(packet)
         if self._ledger.writer.failed or not target._core.has_room(count, total):
             return False
+        self._ledger.writer.make_room(total)
         self._enqueue(target, request_id, number, packets, flags)
         return True
 

@@ -261,6 +261,7 @@ cdef class Receiver:
             (<uint8_t*>PyBytes_AS_STRING(packet))[m.security_offset + 1] &= 0xF0
         if self._number:
             writer = self._ledger.writer
+            writer.make_room(PyBytes_GET_SIZE(packet))
             writer.begin_unit()
         try:
             result = core.enqueue(packet, m, self._window, self._number, self._number != 0)

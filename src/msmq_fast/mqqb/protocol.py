@@ -10,6 +10,8 @@ from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 
+_FAIR_SHARE = 1 << 18  # bytes that one socket may still bring when too much is on its way to the disk
+
 _NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a session ended; nobody reads it
 
 
@@ -41,6 +43,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._timer_at = 0.0
         self._flush_due = False
         self._reading = True
+        self._share = 0  # bytes taken from this socket while too much was on its way to the disk
 
     # ----------------------------------------------------------------------------------- called by the loop
 
@@ -69,7 +72,10 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._session.commit(nbytes, self._monotonic())
         self._flush()
         self._touch()
-        if self._writer.pending_bytes > self._pending_bytes and self._reading:
+        self._share += nbytes
+        if self._writer.pending_bytes <= self._pending_bytes:
+            self._share = 0
+        elif self._share > _FAIR_SHARE and self._reading:
             self._pause_reading()
 
     def eof_received(self) -> bool:
@@ -132,15 +138,16 @@ class SessionProtocol(asyncio.BufferedProtocol):
             transport.close()
 
     def _pause_reading(self) -> None:
-        """Too much is on its way to the disk: the socket waits until what is gathered now is there."""
+        """Too much is on its way to the disk, and this socket brings it: it waits until there is room."""
         if self._transport is None or self._transport.is_closing():
             return
         self._reading = False
         self._transport.pause_reading()
-        self._writer.when_durable(self._resume_reading)
+        self._writer.when_room(self._pending_bytes, self._resume_reading)
 
-    def _resume_reading(self, _: int) -> None:
+    def _resume_reading(self) -> None:
         self._reading = True
+        self._share = 0
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 

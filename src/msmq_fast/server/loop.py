@@ -8,6 +8,8 @@ from typing import Protocol
 
 __all__ = ["Pacemaker", "Timed"]
 
+_ARM_INTERVAL = 0.001  # seconds between two looks at the deadlines while the loop is busy
+
 
 class Timed(Protocol):
     """Something with deadlines, in monotonic seconds."""
@@ -51,6 +53,8 @@ class Pacemaker:
         self._flush: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
+        self._armed = -_ARM_INTERVAL
+        self._again: asyncio.TimerHandle | None = None
         self._stopped = False
         self.iterations = 0
 
@@ -80,9 +84,17 @@ class Pacemaker:
         self.iterations += 1
         self._tick()
         self._submit()
-        self._arm()
+        # Asking everyone for deadlines costs more than a small turn of the loop: it can wait a little.
+        if self._again is None:
+            wait = self._armed + _ARM_INTERVAL - self._monotonic()
+            if wait <= 0:
+                self._arm()
+            else:
+                self._again = self._loop.call_later(wait, self._arm)
 
     def _arm(self) -> None:
+        self._again = None
+        self._armed = self._monotonic()
         due = None
         for timed in self._timed:
             deadline = timed.next_deadline()
@@ -111,10 +123,10 @@ class Pacemaker:
     def stop(self) -> None:
         """Watch nothing any more."""
         self._stopped = True
-        for handle in (self._flush, self._timer):
+        for handle in (self._flush, self._timer, self._again):
             if handle is not None:
                 handle.cancel()
-        self._flush = self._timer = None
+        self._flush = self._timer = self._again = None
         for committer in self._committers:
             self._loop.remove_reader(committer.fileno())
         self._committers.clear()

@@ -32,7 +32,7 @@ __all__ = ["MqqbListener"]
 _log = logging.getLogger("msmq_fast.mqqb")
 _PORT, _PING_PORT = 1801, 3527
 _FLOOD_MARGIN = 256  # connections above limits.connections that still get an answer
-_PENDING_BYTES = 32 << 20  # on their way to the disk; above that, peers wait
+_PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bring much wait
 
 
 class MqqbListener:
