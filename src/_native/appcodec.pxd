@@ -53,6 +53,7 @@ cdef class LaneTarget:
 
 cdef struct Send:
     # A frame whose messages wait for the disk, or a free entry.
+    uint64_t size
     uint32_t request_id, count, first, next_free
     bint ids
 
@@ -66,11 +67,12 @@ cdef class SendLane(CommitListener):
     cdef list _failures
     cdef Buffer _answers
     cdef uint64_t _messages, _frames
+    cdef uint64_t _bytes, _max_bytes    # of packets that wait for the disk
     cdef uint32_t _max_frame, _max_batch, _max_pending
     cdef Send* _sends
     cdef uint32_t _capacity, _free
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint32_t flags) except -1
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint64_t size, uint32_t flags) except -1
     cdef uint32_t _place(self) except? 0xFFFFFFFF
     cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1
     cdef int _flush(self) except -1

@@ -13,14 +13,15 @@ cdef class SendLane(CommitListener):
     """Takes the SEND frames of one connection that have no special case, from the frame to the SENT frame.
 
     A frame is plain if it asks for no SENT_ONE frames, its handle is in `targets`, and every message in it can be built and has room.
-    The first frame that is not plain ends a run and is for Python. `pending` (ids of requests without a reply), `reads` and `deliveries`
+    The first frame that is not plain ends a run and is for Python. Runs end while frames of
+    `max_bytes` or more wait for the disk. `pending` (ids of requests without a reply), `reads` and `deliveries`
     (dicts whose keys are request ids) are shared with the session. When messages are kept, `answered(frames, messages)` gets
     the SENT frames of a batch; `failed(request_id, flags, messages, status)` tells of a frame that could not be stored.
     """
 
     def __init__(
         self, Ledger ledger not None, set pending not None, dict reads not None, dict deliveries not None,
-        answered, failed, *, uint32_t max_frame, uint32_t max_batch, uint32_t max_pending,
+        answered, failed, *, uint32_t max_frame, uint32_t max_batch, uint32_t max_pending, uint64_t max_bytes,
     ):
         self._ledger = ledger
         self._pending = pending
@@ -31,6 +32,7 @@ cdef class SendLane(CommitListener):
         self._max_frame = max_frame
         self._max_batch = max_batch
         self._max_pending = max_pending
+        self._max_bytes = max_bytes
         self._targets = {}
         self._failures = []
         self._answers = Buffer()
@@ -52,6 +54,11 @@ cdef class SendLane(CommitListener):
         """Frames taken since it was made."""
         return self._frames
 
+    @property
+    def full(self) -> bool:
+        """Whether as many bytes wait for the disk as may."""
+        return self._bytes >= self._max_bytes
+
     def run(self, bytearray buffer not None, Py_ssize_t start, Py_ssize_t end) -> int:
         """Take plain frames between `start` and `end`; returns where the first frame stands that was not taken."""
         cdef const uint8_t* data = <const uint8_t*>PyByteArray_AS_STRING(buffer)
@@ -63,7 +70,7 @@ cdef class SendLane(CommitListener):
             length = _be(data + start, 4)
             if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):
                 break
-            if PySet_GET_SIZE(self._pending) - PyDict_Size(self._reads) >= self._max_pending:
+            if self._bytes >= self._max_bytes or PySet_GET_SIZE(self._pending) - PyDict_Size(self._reads) >= self._max_pending:
                 break
             request_id = <uint32_t>_be(data + start + 5, 4)
             if not self._send(request_id, data + start + HEADER_SIZE, <size_t>length - 5):
@@ -104,10 +111,11 @@ cdef class SendLane(CommitListener):
         if self._ledger.writer.failed or not target._core.has_room(count, total):
             return False
         self._ledger.writer.make_room(total)
-        self._enqueue(target, request_id, number, packets, flags)
+        self._enqueue(target, request_id, number, packets, total, flags)
         return True
 
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint32_t flags) except -1:
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint64_t size,
+                      uint32_t flags) except -1:
         cdef UserMessage m
         cdef Send* send
         cdef bytes packet
@@ -131,10 +139,12 @@ cdef class SendLane(CommitListener):
                 send = &self._sends[place]
                 send.request_id = request_id
                 send.count = count
+                send.size = size
                 send.first = first
                 send.ids = flags & FLAG_IDS
                 writer.notify(self, place)
                 self._pending.add(number)
+                self._bytes += size
         finally:
             writer.end_unit()
         if not stored:
@@ -200,6 +210,7 @@ cdef class SendLane(CommitListener):
         self._sends[token].next_free = self._free
         self._free = <uint32_t>token
         self._pending.discard(send.request_id)
+        self._bytes -= send.size
         if status == STATUS_OK:
             self._answer(send.request_id, send.count, send.first, send.ids)
         else:

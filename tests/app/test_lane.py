@@ -122,3 +122,19 @@ def test_what_could_not_be_stored_is_answered_as_it_was_asked(flags: int) -> Non
     assert kind == Frame.SENT
     assert (answer[0], answer[1][0][:2]) == (0, [0, 0xC00E002A])
     assert answer[2:] == ([[0]] if flags else [])
+
+
+def test_reading_stops_while_many_bytes_wait_for_the_disk() -> None:
+    """A client that sends faster than the disk waits, however many requests it may have under way."""
+    world = World(max_sending=10_000)
+    client = world.client()
+    handle = client.queue()
+    frames = [pack_frame(Frame.SEND, 100 + i, [handle, 0, [[bytes(4_000), "", 1]]]) for i in range(9)]
+    client.write(b"".join(frames))
+    assert not client.engine.reading
+    assert world.manager.find("orders").core.positions.pending == 3
+    world.commit()
+    assert client.engine.reading
+    world.commit()
+    world.commit()
+    assert [number for _, number, _ in client.read()] == [100 + i for i in range(9)]

@@ -114,6 +114,7 @@ class Session:
             max_frame=limits.max_frame,
             max_batch=limits.max_batch,
             max_pending=limits.max_pending,
+            max_bytes=limits.max_sending,
         )
 
     @property
@@ -122,7 +123,7 @@ class Session:
         for ever, do not count.
         """
         pending = len(self._pending) - len(self._reads)
-        return pending >= self.engine.service.limits.max_pending or self._gate.full
+        return pending >= self.engine.service.limits.max_pending or self._gate.full or self.lane.full
 
     def request(self, kind: int, request_id: int, payload: memoryview) -> None:
         """Take up one request.

@@ -22,6 +22,7 @@ class Limits:
     max_credit: int = wire.MAX_CREDIT
     max_pending: int = wire.MAX_PENDING
     max_handles: int = wire.MAX_HANDLES
+    max_sending: int = 4_194_304  # bytes of sent messages that wait for the disk, at which reading stops
     output_high: int = 4_194_304  # bytes waiting for the transport at which deliveries and requests stop
 
 
