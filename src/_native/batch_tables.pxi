@@ -64,9 +64,12 @@ cdef class Tables:
         if last is None:
             return 1
         key, value = last
-        if len(key) != 8 or len(value) < <Py_ssize_t>sizeof(PackHead):
+        size = int.from_bytes(value[2:4], "little")
+        count = int.from_bytes(value[4:8], "little")
+        number = int.from_bytes(key, "big") + count
+        if len(key) != 8 or len(value) != <Py_ssize_t>sizeof(PackHead) + size * count or number >> 63:
             raise StoreError(f"damaged packed record, key {key.hex()}", MDB_CORRUPTED)
-        return int.from_bytes(key, "big") + int.from_bytes(value[4:8], "little")
+        return number
 
     def last_content(self):
         """The greatest content id that is stored, or 0."""
@@ -75,7 +78,7 @@ cdef class Tables:
 
 
 cdef class LmdbTables(Tables):
-    """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed."""
+    """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed and no copy under way."""
 
     def __cinit__(self, path, *, size_t map_size=1 << 40, bint read_only=False, bint read_ahead=True):
         cdef bytes name = os.fsencode(path)
@@ -266,15 +269,17 @@ cdef class LmdbTables(Tables):
         cdef MDB_env* env = (<StoreFields*>&self._store).env
         if env == NULL:
             raise StoreError("the store is closed")
+        self._users += 1
         with nogil:
             status = lmdb_api.env_copyfd2(env, fd, flags)
+        self._users -= 1
         if status:
             raise _error("cannot copy the store", status)
 
     def close(self):
         """Closes the environment; closing twice is fine."""
         if self._users:
-            raise StoreError("the store's writer and reader must be closed first")
+            raise StoreError("the store's writer and reader must be closed first, and a copy must have ended")
         if (<StoreFields*>&self._store).env != NULL:
             lmdb_api.env_close((<StoreFields*>&self._store).env)
             (<StoreFields*>&self._store).env = NULL

@@ -59,6 +59,7 @@ cdef enum:
     AHEAD_BYTES = 8 << 20
     AHEAD_STEP = 1024           # messages consumed between two looks ahead
     EVERY_STATE = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
+    MDB_CORRUPTED = -30796
     EVENT_NONE = 0
     EVENT_SENT = 1              # store/schema.py EventKind
     EVENT_ARRIVED = 2
@@ -409,6 +410,8 @@ cdef class BodyRead(ReadListener):
     cdef object _sink
 
     cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        if status == STATUS_OK and not is_packet(<bytes>body):
+            status = MDB_CORRUPTED
         if status == STATUS_OK:
             self._received.packet = body
             self._sink(self._received, STATUS_OK)
@@ -918,6 +921,8 @@ cdef class QueueCore(CommitListener):
         self._fetching -= 1
         if slot != NULL and slot.flags & FLAG_FETCHING:
             slot.flags &= ~FLAG_FETCHING
+            if status == STATUS_OK and not is_packet(<bytes>body):
+                status = MDB_CORRUPTED
             if status == STATUS_OK:
                 self.positions.set_body(slot, body)
                 slot.flags |= FLAG_CACHED
@@ -1247,6 +1252,12 @@ cdef class Loader(PositionVisitor):
 cdef int effective_priority(const UserMessage* m) noexcept nogil:
     """A transactional message counts as priority 0 (DM-100)."""
     return 0 if m.transaction_offset else m.priority & 7
+
+
+cdef bint is_packet(bytes packet) noexcept:
+    """Whether what the store kept is still a UserMessage packet: nobody is handed anything else."""
+    cdef UserMessage m
+    return parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m) == 0
 
 
 cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil:

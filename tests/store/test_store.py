@@ -126,6 +126,7 @@ def test_a_copied_store_takes_a_new_incarnation_once(tmp_path: Path) -> None:
     assert store.tx_timestamp > first, "also with a clock that went back"
     assert len(warnings) == 1
     assert "new incarnation" in warnings[0]
+    assert store.meta(MetaName.MESSAGE_ID_HW) >= 1 << 30  # far from what the original sends
     store.close()
     for directory, incarnation in (("b", 2), ("a", 1)):
         store = open_store(tmp_path / directory)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import select
 import tempfile
+import threading
 import weakref
 from pathlib import Path
 
@@ -457,6 +459,26 @@ def test_a_writer_in_a_cycle_is_collected_before_its_environment(tables: LmdbTab
     del writer, reader, first, second
     gc.collect()
     tables.close()  # refused as long as a writer or reader holds it
+
+
+def test_an_environment_is_not_closed_while_it_is_copied(tables: LmdbTables) -> None:
+    writer = LmdbWriter(tables)
+    writer.put_record(Table.META, b"key", bytes(1 << 20))
+    writer.close()
+    source, sink = os.pipe()
+    copy = threading.Thread(target=tables.copy, args=(sink,))
+    copy.start()
+    try:
+        os.read(source, 1)  # a full pipe holds it up
+        with pytest.raises(StoreError, match="copy"):
+            tables.close()
+    finally:
+        while select.select([source], [], [], 0.05)[0] or copy.is_alive():
+            os.read(source, 1 << 20)
+        copy.join()
+        os.close(source)
+        os.close(sink)
+    tables.close()
 
 
 def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:

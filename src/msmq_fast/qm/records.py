@@ -9,6 +9,7 @@ from msmq_fast._native.batch import Reader, Tables, Writer
 from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.qm.completion import Completion
 from msmq_fast.store import decode
+from msmq_fast.store.meta import read_meta
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import ORDINAL_KEY, Table
 
@@ -39,9 +40,8 @@ class Records:
         self._store = store
 
     def meta(self, name: bytes, default: Any = None) -> Any:
-        """A value of META."""
-        record = self._store.tables.get(Table.META, name)
-        return default if record is None else decode.cold(record)
+        """A value of META. StoreError: it is damaged."""
+        return read_meta(self._store.tables, name, default)
 
     def set_meta(self, name: bytes, value: Any) -> None:
         """Write a value of META."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msmq_fast._native.batch import LmdbTables
+from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StorePlaceError
 from msmq_fast.store.files import sync_directory
 from msmq_fast.store.identity import DATA_NAME
@@ -37,6 +38,7 @@ def compact(directory: Path) -> Compaction:
     lock = StoreLock(directory)
     draft = directory / "compact.tmp"
     try:
+        check_data_file(directory, used=True)
         before = data.stat().st_size
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import socket
@@ -25,15 +26,21 @@ from msmq_fast._native.batch import (
     Writer,
 )
 from msmq_fast.store import decode, records
+from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StoreError, StorePlaceError, status_text
 from msmq_fast.store.identity import Identity, identity_of, is_copy
 from msmq_fast.store.lock import StoreLock
+from msmq_fast.store.meta import read_meta
 from msmq_fast.store.place import check_place
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.upgrade import upgrade
 
+_log = logging.getLogger(__name__)
+
 DEFAULT_MAP_SIZE: Final = 1 << 40
 _SMALLEST_MAP: Final = 1 << 30
+_ORDINAL_JUMP: Final = 1 << 30  # at least, and at most twice as far, with each new incarnation
+_SPREAD: Final = 0x9E37_79B1  # copies made at different seconds jump far apart
 
 
 class RandomBytes(Protocol):
@@ -74,6 +81,7 @@ class Store:
         self.directory = directory
         self.was_clean = True
         self.is_copy = False
+        self.damaged_history = 0  # records of the duplicate history that were passed over
         self._native = (writer, reader)
         self._lock: StoreLock | None = None
 
@@ -104,6 +112,7 @@ class Store:
         check_place(path, force=options.force_place)
         lock = StoreLock(path)
         try:
+            check_data_file(path, used=bool(lock.read().get("tokens")))
             tables = _open_tables(path, options, warn)
             store = cls(tables, LmdbWriter(tables), LmdbReader(tables), path)
         except BaseException:
@@ -230,9 +239,8 @@ class Store:
             raise StoreError(f"cannot write the store: {status_text(ended[0])}", ended[0])
 
     def meta(self, name: bytes, default: Any = None) -> Any:
-        """A durable value of META."""
-        value = self.tables.get(Table.META, name)
-        return default if value is None else decode.cold(value)
+        """A durable value of META. StoreError: it is damaged."""
+        return read_meta(self.tables, name, default)
 
     def put_meta(self, name: bytes, value: Any) -> None:
         """Writes a value of META in the current batch."""
@@ -273,9 +281,16 @@ class Store:
             yield decode.queue_key(key), decode.queue(value)
 
     def load_history(self) -> Iterator[decode.HistoryItem]:
-        """Every message identifier of the duplicate history, oldest first."""
+        """Every message identifier of the duplicate history, oldest first.
+
+        Damaged records are passed over, counted and told.
+        """
         for key, value in self.scan(Table.HISTORY):
-            yield from decode.history(key, value)
+            try:
+                yield from decode.history(key, value)
+            except decode.DecodeError as error:
+                self.damaged_history += 1
+                _log.error("set aside: the history record with the key %s is damaged: %s", key.hex(), error)
 
     def trim(self, table: Table, before: int, limit: int = 1000) -> int:
         """Drops, in the current batch, packed records that hold only entries before number `before`; returns
@@ -296,13 +311,16 @@ class Store:
 
 
 def renew_incarnation(tables: Tables, writer: Writer, now_s: int) -> None:
-    """Writes a new incarnation, and a greater time stamp for transactional sequences, so that receivers take
-    them as new ones.
+    """Writes a new incarnation, a greater time stamp for transactional sequences, and message ordinals far
+    from those that the original may have used since, so that receivers take nothing for a duplicate.
     """
-    incarnation = decode.cold(tables.get(Table.META, MetaName.INCARNATION) or records.cold(0))
-    stamp = decode.cold(tables.get(Table.META, MetaName.TX_TIMESTAMP) or records.cold(0))
+    incarnation = read_meta(tables, MetaName.INCARNATION, 0)
+    stamp = read_meta(tables, MetaName.TX_TIMESTAMP, 0)
     writer.put_record(Table.META, MetaName.INCARNATION, records.cold(incarnation + 1))
     writer.put_record(Table.META, MetaName.TX_TIMESTAMP, records.cold(max(now_s, stamp + 1)))
+    ordinal = read_meta(tables, MetaName.MESSAGE_ID_HW, 0)
+    jump = _ORDINAL_JUMP + now_s * _SPREAD % _ORDINAL_JUMP
+    writer.put_record(Table.META, MetaName.MESSAGE_ID_HW, records.cold(ordinal + jump))
 
 
 def _open_tables(path: Path, options: StoreOptions, warn: Callable[[str], object]) -> LmdbTables:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from msmq_fast._native.batch import Tables, Writer
-from msmq_fast.store import decode, records
+from msmq_fast.store import records
 from msmq_fast.store.errors import StoreVersionError
+from msmq_fast.store.meta import read_meta
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 
 
@@ -25,8 +26,7 @@ STEPS: Final[dict[int, Callable[[Tables, Writer, int], None]]] = {0: _from_0}
 
 def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], None]) -> int:
     """Runs the missing steps; returns the version found. Raises StoreVersionError for a newer store."""
-    stored = tables.get(Table.META, MetaName.SCHEMA)
-    found = decode.cold(stored) if stored is not None else SCHEMA_VERSION
+    found = read_meta(tables, MetaName.SCHEMA, SCHEMA_VERSION)
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:
         raise StoreVersionError(f"the store has schema version {found}; known are 0 to {SCHEMA_VERSION}")
     for version in range(found, SCHEMA_VERSION):
