@@ -8,9 +8,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from msmq_fast._native.batch import LmdbTables
+from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table
 from msmq_fast.store.store import Store, StoreOptions
@@ -65,16 +70,51 @@ def fill(store: Store) -> None:
         writer.put_record(Table.QUEUE, decode.ORDINAL_KEY.pack(7), records.cold(QUEUE))
 
 
-def main() -> None:
-    (HERE / f"records-{SCHEMA_VERSION}.json").write_text(json.dumps(golden_records(), indent=1) + "\n")
-    directory = HERE / f"store-{SCHEMA_VERSION}"
+class Clock:
+    """Stands still."""
+
+    def monotonic(self) -> float:
+        return 1000.0
+
+    def wall_us(self) -> int:
+        return 1_700_000_000_000_000
+
+
+def fill_managed(store: Store) -> None:
+    """What a queue manager leaves behind: two queues, an outgoing one on hold, messages in each, one removed."""
+    manager = QueueManager(store, QueueManagerSettings(computer_name="GOLDEN"), Clock(), random.Random(3))
+    manager.start()
+    manager.create_queue("orders", label="Aufträge", quota_kb=5000, journaling=True)
+    manager.create_queue("taken", authenticated=True)
+    for number in range(4):
+        for name in ("orders", "taken"):
+            message = Message(body=b"%d" % number * 5_000, label=f"no {number}", priority=number, delivery=1)
+            manager.open(name, Access.SEND).send(message)
+    there = manager.open("DIRECT=OS:there\\private$\\q", Access.SEND)
+    there.send(Message(body=b"out", delivery=1, time_to_be_received=1_000_000_000))
+    manager.pause(next(iter(manager.outgoing())))
+    store.commit()
+    manager.open("taken", Access.RECEIVE).receive(0)
+    store.commit()
+
+
+def begin_version_0(store: Store) -> None:
+    """Takes away what version 0 did not have."""
+    with store.unit() as writer:
+        writer.put_record(Table.META, MetaName.SCHEMA, records.cold(0))
+        for name in (MetaName.INCARNATION, MetaName.TX_TIMESTAMP, MetaName.IDENTITY):
+            writer.delete_record(Table.META, name)
+
+
+def write_store(name: str, *steps: Callable[[Store], object]) -> None:
+    """A compacted copy of a store after these steps."""
+    directory = HERE / name
     shutil.rmtree(directory, ignore_errors=True)
     draft = directory.with_name("draft")
-    store = Store.open(
-        draft, now_s=1_700_000_000, random=random.Random(1), options=StoreOptions(map_size=1 << 24)
-    )
-    fill(store)
-    store.reserve_now(MetaName.SEQUENCE_HW, 1000)
+    options = StoreOptions(map_size=1 << 24, force_place=True)
+    store = Store.open(draft, now_s=1_700_000_000, random=random.Random(1), options=options)
+    for step in steps:
+        step(store)
     store.close()
     directory.mkdir()
     tables = LmdbTables(draft, map_size=1 << 24)
@@ -82,6 +122,14 @@ def main() -> None:
         tables.copy(file.fileno(), compact=True)
     tables.close()
     shutil.rmtree(draft)
+
+
+def main() -> None:
+    (HERE / f"records-{SCHEMA_VERSION}.json").write_text(json.dumps(golden_records(), indent=1) + "\n")
+    write_store(f"store-{SCHEMA_VERSION}", fill, lambda store: store.reserve_now(MetaName.SEQUENCE_HW, 1000))
+    write_store(f"managed-{SCHEMA_VERSION}", fill_managed)
+    if SCHEMA_VERSION == 1:
+        write_store("managed-0", fill_managed, begin_version_0)
 
 
 if __name__ == "__main__":
