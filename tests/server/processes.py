@@ -106,6 +106,13 @@ class Server:
             self.process.stdout.close()
 
     @property
+    def resident(self) -> int:
+        """Anonymous memory of the process in bytes."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+    @property
     def endpoint(self) -> str:
         return f"unix:{self.data / 'app.sock'}"
 
@@ -133,11 +140,16 @@ def data_directory() -> Iterator[Path]:
         yield Path(directory) / "data"
 
 
-def sync_shim(directory: Path) -> str:
-    """Compile failing_sync.c; the value for LD_PRELOAD."""
-    shim, source = directory / "failing_sync.so", Path(__file__).parent / "failing_sync.c"
+def preloaded(source: Path, directory: Path) -> str:
+    """Compile a C file into `directory`; the value for LD_PRELOAD."""
+    shim = directory / f"{source.stem}.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
     return str(shim)
+
+
+def sync_shim(directory: Path) -> str:
+    """The value for LD_PRELOAD that makes syncs fail or hang, as failing_sync.c says."""
+    return preloaded(Path(__file__).with_name("failing_sync.c"), directory)
 
 
 def until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> Any:

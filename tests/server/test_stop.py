@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,8 +65,7 @@ def stuck(server: Server, tmp_path: Path) -> Iterator[Server]:
     server.ok("send", "orders", "--body", "kept", "--recoverable")
     hang.touch()
     waiting = subprocess.Popen(
-        [sys.executable, "-m", "msmq_fast", "send", "orders", "--body", "on its way", "--recoverable"]
-        + ["--endpoint", server.endpoint],
+        [*server.program, "send", "orders", "--body", "x", "--recoverable", "--endpoint", server.endpoint],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -1,0 +1,131 @@
+"""Copies of a store: they take a new incarnation, and where two of them live, a third host notices."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.test_two_queue_managers import drained, free_port
+from tests.server.processes import Server, command, data_directory, until
+
+RETRY = {"MSMQ_FAST_MQQB__RETRY_INTERVAL": "0.3"}
+TARGET = r"DIRECT=TCP:127.0.0.3\private$\inbox"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with data_directory() as data:
+        yield data.parent
+
+
+@pytest.fixture
+def hosts(folder: Path) -> Iterator[tuple[Server, Server, Server]]:
+    """A host, the place of its clone, and a third one; one port number, three addresses."""
+    port = str(free_port())
+    servers = tuple(
+        Server(folder / name, "--port", port, "--name", name.upper(), host=host, environment=RETRY)
+        for name, host in (("first", "127.0.0.2"), ("clone", "127.0.0.4"), ("third", "127.0.0.3"))
+    )
+    try:
+        yield servers  # type: ignore[misc]
+    finally:
+        for server in servers:
+            server.kill()
+
+
+def incarnation(server: Server) -> int:
+    return int(server.ok("stats")[0]["incarnation"])
+
+
+def refusals(server: Server) -> dict[str, int]:
+    return dict(server.ok("stats")[0]["refusals"])
+
+
+def test_two_live_copies_of_one_store_are_told_apart_and_the_second_is_refused(
+    hosts: tuple[Server, Server, Server],
+) -> None:
+    first, clone, third = hosts
+    third.start()
+    third.ok("queue", "create", "inbox")
+    first.start()
+    before = incarnation(first)
+    assert first.stop() == 0
+    shutil.copytree(first.data, clone.data)
+    first.start()
+    clone.start()
+    assert first.ready["guid"] == clone.ready["guid"]
+    assert (incarnation(first), incarnation(clone)) == (before, before + 1)
+    assert "was copied or put back: it takes a new incarnation" in clone.log.read_text()
+
+    first.ok("send", TARGET, "--body", "first", "--recoverable")
+    until(lambda: drained(first), what="the acknowledgment")
+    clone.ok("send", TARGET, "--body", "clone", "--recoverable")
+    reason = "session: peer presents the GUID of another live peer"
+    until(lambda: refusals(third).get(reason, 0) >= 1, what="the refusal")
+    assert "peer presents the GUID of another live peer" in third.log.read_text()
+    assert "127.0.0.4" in third.log.read_text()
+    assert clone.ok("outgoing", "show", TARGET)[0]["messages"] == 1  # kept, not delivered
+    first.ok("send", TARGET, "--body", "again", "--recoverable")  # the live one goes on
+    until(lambda: drained(first), what="the second acknowledgment")
+    assert [message["body_b64"] for message in third.messages("inbox")] == ["Zmlyc3Q=", "YWdhaW4="]
+
+    clone.ok("send", r"DIRECT=TCP:127.0.0.2\private$\inbox", "--body", "x", "--recoverable")
+    until(lambda: refusals(first).get("session: peer presents our own GUID", 0) >= 1, what="its own GUID")
+
+    assert first.stop() == 0
+    until(lambda: third.messages("inbox") != [], 15, "the message of the clone, which lives alone now")
+
+
+def test_a_backup_under_traffic_is_restored_with_a_new_incarnation(folder: Path) -> None:
+    server, restored = Server(folder / "data").start(), Server(folder / "restored")
+    traffic = None
+    try:
+        server.ok("queue", "create", "orders")
+        server.ok("send", "orders", "--body", "before", "--recoverable", "--count", "50")
+        traffic = subprocess.Popen(
+            [
+                *server.program,
+                *("send", "orders", "--body", "during", "--recoverable", "--count", "30000"),
+                *("--endpoint", server.endpoint),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: server.ok("queue", "show", "orders")[0]["messages"] > 60, what="traffic")
+        assert traffic.poll() is None
+        backup = command("backup", str(folder / "backup"), "--data", str(server.data))
+        assert backup.returncode == 0, backup
+        again = command("backup", str(folder / "backup"), "--data", str(server.data))
+        assert again.returncode == 1
+        assert again.stderr.count(b"\n") == 1
+        guid, before = server.ready["guid"], incarnation(server)
+        server.kill()
+        last = server.start().ok("queue", "show", "orders")[0]["messages"]
+        done = command("restore", str(folder / "backup"), "--data", str(restored.data))
+        assert done.returncode == 0, done
+        taken = command("restore", str(folder / "backup"), "--data", str(restored.data))
+        assert taken.returncode == 1
+        assert taken.stderr.count(b"\n") == 1
+        assert server.stop() == 0
+        restored.start()
+        assert restored.ready["guid"] == guid
+        assert incarnation(restored) == before + 1
+        messages = restored.messages("orders")
+        assert 50 <= len(messages) <= last
+        assert [message["body_b64"] for message in messages[:50]] == ["YmVmb3Jl"] * 50
+        ordinals = [int(message["message_id"].split("\\")[1]) for message in messages]
+        assert ordinals == sorted(set(ordinals))
+        # The original has sent on; what the restored one sends must not be taken for that.
+        restored.ok("send", "orders", "--body", "x", "--recoverable")
+        (sent,) = restored.messages("orders")
+        assert int(sent["message_id"].split("\\")[1]) > ordinals[-1] + 1_000_000
+    finally:
+        if traffic is not None:
+            traffic.kill()
+            traffic.wait(10)
+        server.kill()
+        restored.kill()
