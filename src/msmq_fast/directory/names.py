@@ -119,9 +119,9 @@ class _Expansion:
     def run(self, left: list[FormatName]) -> Completion[str]:
         """Work off `left`; a provider that answers later makes the rest follow its answer."""
         while left:
-            name = left.pop()
             if len(self._found) + len(left) > MAX_ELEMENTS:
                 return failed(IllegalFormatName(f"the name stands for more than {MAX_ELEMENTS} queues"))
+            name = left.pop()
             if name.kind is not NameKind.DL:
                 self._found.setdefault(name.key, name)
                 continue
