@@ -6,9 +6,11 @@ import errno
 
 import pytest
 
+from msmq_fast._native.batch import MemoryWriter
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
-from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.manager import QueueManager, State
+from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.store import Store
 
@@ -111,3 +113,26 @@ def test_many_queues_can_be_created_in_one_go(world: World) -> None:
     done = [world.manager.create_queue(f"q{number}") for number in range(1500)]
     world.run()
     assert len({completion.result().private_number for completion in done}) == 1500
+
+
+@pytest.mark.rule("DM-016")
+def test_a_start_that_cannot_be_kept_is_an_error(world: World) -> None:
+    store = Store.in_memory(now_s=WALL, random=world.random)
+    manager = QueueManager(store, world.settings, world.clock, world.random)
+    writer = store.writer
+    assert isinstance(writer, MemoryWriter)
+    writer.fail_commit(1, errno.ENOSPC)
+    with pytest.raises(StoreError):
+        manager.start()
+    assert manager.state is State.INITIALIZING
+
+
+@pytest.mark.rule("DM-020", "ST-7")
+def test_states_of_a_start(world: World) -> None:
+    store = Store.in_memory(now_s=WALL, random=world.random)
+    manager = QueueManager(store, world.settings, world.clock, world.random)
+    seen = [manager.state]
+    store.writer.before_seal = lambda: seen.append(manager.state)
+    manager.start()
+    seen.append(manager.state)
+    assert list(dict.fromkeys(seen)) == [State.STOPPED, State.INITIALIZING, State.READY]

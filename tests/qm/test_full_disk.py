@@ -39,7 +39,7 @@ def events(world: World) -> list[decode.FeedEvent]:
     return [event for key in sorted(found) for event in decode.feed(key, found[key])]
 
 
-@pytest.mark.rule("DU-03", "DU-14")
+@pytest.mark.rule("DU-03")
 def test_an_acknowledged_removal_is_repeated(world: World) -> None:
     keys = [world.send(b"1"), world.send(b"2")]
     got: list[Received] = []

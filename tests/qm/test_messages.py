@@ -219,7 +219,7 @@ def test_a_message_taken_for_a_reader_who_vanished_goes_back_to_its_place(
     assert world.bodies() == [b"1", b"2"]
 
 
-@pytest.mark.rule("DM-113", "DM-052", "DM-089")
+@pytest.mark.rule("DM-113", "DM-052", "DM-089", "DM-109", "ST-9")
 def test_a_read_without_a_message_times_out(world: World) -> None:
     reader = world.reader()
     at_once, later, never = reader.receive(0), reader.receive(2500), reader.receive(None)
@@ -335,6 +335,17 @@ def test_express_messages_of_a_delivery_whose_commit_fails_go_back(world: World)
     assert world.bodies() == [b"1", b"2"]
 
 
+def test_a_subscription_goes_on_after_a_commit_that_failed(world: World) -> None:
+    world.send(b"1")
+    got: list[bytes] = []
+    world.reader().subscribe(lambda batch: got.extend(map(body, batch)), 1, acknowledge=False)
+    world.writer.submit()
+    world.writer.complete_one(28)
+    assert got == []
+    world.send(b"2")
+    assert got == [b"1"]
+
+
 def test_a_receive_whose_commit_fails_leaves_the_message(world: World) -> None:
     world.send(b"1")
     request = world.reader().receive(0)
@@ -345,6 +356,7 @@ def test_a_receive_whose_commit_fails_leaves_the_message(world: World) -> None:
     assert world.receive() == b"1"
 
 
+@pytest.mark.rule("DM-148", "DM-149", "ST-9")
 def test_cancel_ends_a_read_once(world: World) -> None:
     request = world.reader().receive(None)
     assert request.cancel()
@@ -494,7 +506,7 @@ def test_a_subscription_that_closes_before_delivery_gives_back(world: World) -> 
 # ---- time
 
 
-@pytest.mark.rule("DM-098")
+@pytest.mark.rule("DM-098", "DM-105")
 @pytest.mark.parametrize(("age", "result"), [(10, 0), (11, 3)])
 def test_a_message_that_took_too_long_is_not_taken(world: World, age: int, result: int) -> None:
     sender = world.sender()

@@ -190,3 +190,29 @@ def test_a_million_messages_do_not_stall_the_loop(delete: bool) -> None:
         slowest = max(slowest, time.thread_time() - began)
     assert slowest < 0.05
     assert ledger.bytes == core.used_bytes
+
+
+@pytest.mark.rule("REC-07", "DM-018", "DU-08")
+def test_what_was_locked_during_a_purge_is_gone_after_a_crash(world: World) -> None:
+    world.send(b"held")
+    world.reader().subscribe(lambda _: None, 1, acknowledge=True)
+    world.finish(world.reader().purge())
+    assert world.manager.find("orders").purged_to > 0, "the marker stands until it is released"
+    world.send(b"later")
+    world.crash()
+    world.run()
+    assert world.bodies() == [b"later"]
+    assert len(world.store.tables.tables[POSITION]) == 1
+    assert [event.kind for event in events(world)].count(7) == 1
+
+
+@pytest.mark.rule("DU-04")
+def test_what_is_put_back_writes_nothing(world: World) -> None:
+    key = world.send(b"x")
+    subscription = world.reader().subscribe(lambda _: None, 1, acknowledge=True)
+    batches = world.writer.statistics()["batches"]
+    subscription.close()
+    assert world.writer.pending_ops == 0
+    world.run()
+    assert world.writer.statistics()["batches"] == batches
+    assert world.manager.find("orders").core.positions.first() == key

@@ -211,7 +211,7 @@ def test_a_second_start_makes_nothing_anew(world: World) -> None:
 MODES = list(itertools.product(Access, Share))
 
 
-@pytest.mark.rule("DM-081", "DM-082", "DM-083")
+@pytest.mark.rule("DM-081", "DM-082", "DM-083", "ST-6")
 def test_sharing_matrix() -> None:
     """Rows and columns of ST-6, written out by hand."""
     receive, peek = {Access.RECEIVE, Access.RECEIVE_ADMIN}, {Access.PEEK, Access.PEEK_ADMIN}
@@ -290,7 +290,7 @@ def test_a_deleted_queue_is_gone_and_its_handles_are_orphans(world: World) -> No
         world.manager.find("orders")
 
 
-@pytest.mark.rule("DM-068")
+@pytest.mark.rule("DM-068", "ST-5")
 def test_deleting_a_queue_ends_waiting_reads(world: World) -> None:
     world.create()
     request = world.reader().receive(None)
@@ -390,7 +390,7 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
     assert heard == [(name, [b"0"]), (name, [b"1"])]
 
 
-@pytest.mark.rule("DM-044")
+@pytest.mark.rule("DM-044", "ST-4")
 def test_a_paused_outgoing_queue_stays_paused_over_a_restart(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     heard: list[str] = []
@@ -417,6 +417,7 @@ def test_connection_history_is_bounded(world: World) -> None:
     assert [event.time for event in queue.history] == [WALL + number for number in range(15, 25)]
 
 
+@pytest.mark.rule("ST-7")
 def test_only_a_ready_queue_manager_serves(world: World) -> None:
     world.create()
     world.manager.stop()

@@ -32,6 +32,7 @@ def test_golden_records_are_still_what_is_written() -> None:
     assert make.golden_records() == json.loads((GOLDEN / f"records-{SCHEMA_VERSION}.json").read_text())
 
 
+@pytest.mark.rule("KV-04", "KV-05", "KV-01")
 def test_golden_records_of_version_1_are_read() -> None:
     key, value = RECORDS["position"]
     assert decode.position_key(key) == (7, 0x0100000000000037)

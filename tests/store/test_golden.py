@@ -33,7 +33,7 @@ def _turn(store: Store, manager: QueueManager) -> None:
         store.commit()
 
 
-@pytest.mark.rule("REC-01", "REC-03", "REC-04")
+@pytest.mark.rule("REC-01", "REC-03", "REC-04", "KV-06")
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_store_of_any_version_serves(tmp_path: Path, version: int) -> None:
     shutil.copy(GOLDEN / f"managed-{version}" / "data.mdb", tmp_path)

@@ -49,6 +49,7 @@ def messages(tables: LmdbTables) -> list[int]:
     return found
 
 
+@pytest.mark.rule("KV-G4")
 def test_a_backup_of_a_store_that_is_written_to_is_consistent(tmp_path: Path) -> None:
     store = open_store(tmp_path / "live")
     tables, writer = lmdb(store)

@@ -6,8 +6,10 @@ import errno
 import gc
 import os
 import select
+import sys
 import tempfile
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -226,6 +228,7 @@ def test_the_feed_has_no_hole_after_a_failed_commit() -> None:
     assert keys == [1, 2]
 
 
+@pytest.mark.rule("KV-G5")
 def test_an_io_error_is_final_and_a_full_disk_is_not() -> None:
     writer = MemoryWriter()
     told: list[int] = []
@@ -348,6 +351,7 @@ def test_memory_reader_answers_like_the_real_one() -> None:
     assert found[-1][0] is None
 
 
+@pytest.mark.rule("KV-G3")
 def test_a_full_map_fails_the_batch_and_later_ones_succeed(tmp_path: Path) -> None:
     tables = LmdbTables(tmp_path, map_size=1 << 20)
     writer = LmdbWriter(tables)
@@ -515,3 +519,25 @@ def test_a_writer_that_is_thrown_away_drops_its_listeners(tables: LmdbTables) ->
     gc.collect()
     assert [reference() for reference in references] == [None] * 4
     tables.close()
+
+
+@pytest.mark.rule("KV-G1")
+def test_a_commit_never_waits_for_the_interpreter(tables: LmdbTables) -> None:
+    """It ends while Python code runs that does not let go of the interpreter."""
+    writer = LmdbWriter(tables)
+    statuses: list[int] = []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    try:
+        for number in range(5):
+            writer.put_record(Table.META, b"%d" % number, b"\1")
+            writer.when_durable(statuses.append)
+            writer.submit()
+            end = time.monotonic() + 5
+            while writer.busy and time.monotonic() < end:
+                pass
+            writer.complete()
+            assert len(statuses) == number + 1
+    finally:
+        sys.setswitchinterval(interval)
+    writer.close()

@@ -112,6 +112,14 @@ class ServerView:
         return {
             "messages_in": ("Messages taken in over MS-MQQB", self._figures.messages_in()),
             "messages_out": ("Messages that left outgoing queues", self._figures.messages_out()),
+            "set_aside": (
+                "Messages and records of the store that cannot be used",
+                self._manager.damage.total(),
+            ),
+            "failed_removals": (
+                "Removals to be repeated for lack of space",
+                self._manager.ledger.removals.failed,
+            ),
             "app_messages_in": ("Messages sent by programs", self._counters.sent),
             "app_messages_out": ("Messages delivered to programs", self._counters.delivered),
             "app_errors": ("Requests of programs answered with an error", self._counters.errors),

@@ -81,7 +81,7 @@ class Clock:
 
 
 def fill_managed(store: Store) -> None:
-    """What a queue manager leaves behind: two queues, an outgoing one on hold, messages in each, one removed."""
+    """What a queue manager leaves behind: two queues, an outgoing one on hold, messages in each."""
     manager = QueueManager(store, QueueManagerSettings(computer_name="GOLDEN"), Clock(), random.Random(3))
     manager.start()
     manager.create_queue("orders", label="Aufträge", quota_kb=5000, journaling=True)
