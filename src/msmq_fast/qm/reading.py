@@ -143,6 +143,7 @@ class Subscription:
         self._under_way -= 1
         if status:
             self.credit += len(messages)
+            self._readers.wait(self)
         elif self.closed:
             self._readers.core.give_back(messages)
         else:
@@ -233,14 +234,23 @@ class Readers:
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
         """A reader that could not be served at once waits behind those before it."""
+        if self.wait(reader):
+            self.serve()
+
+    def wait(self, reader: ReadRequest | Subscription) -> bool:
+        """Have a reader served when something happens to the queue; False if it is a subscription that wants
+        nothing.
+
+        One whose commit failed waits so: trying again at once would keep a full disk busy with failing.
+        """
         if isinstance(reader, ReadRequest) and reader.peek:
             self._peekers[reader] = None
         elif reader not in self._takers:
             if isinstance(reader, Subscription) and (reader.closed or reader.credit <= 0):
-                return
+                return False
             self._takers[reader] = None
         self._note_interest()
-        self.serve()
+        return True
 
     def forget(self, reader: ReadRequest | Subscription) -> None:
         """A reader waits no more."""
