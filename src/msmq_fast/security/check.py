@@ -84,7 +84,7 @@ def access_check(
         return Decision(True, desired, reason)
     if descriptor.dacl is None:
         everything = mapping.all if desired & Standard.MAXIMUM_ALLOWED else 0
-        return Decision(True, (desired | everything) & ~Standard.MAXIMUM_ALLOWED, Reason.NO_LIST)
+        return Decision(True, int((desired | everything) & ~Standard.MAXIMUM_ALLOWED), Reason.NO_LIST)
     aces = descriptor.dacl.aces
     is_owner = descriptor.owner is not None and _holds(token, descriptor.owner, False)
     implied = _OWNER_HAS if is_owner and not _speaks_of_owner_rights(aces) else 0
@@ -123,7 +123,7 @@ def _maximum(
                 allowed |= mapping.map(ace.mask)
             elif ace.type in _DENY:
                 denied |= mapping.map(ace.mask)
-    access = (allowed & ~denied) | (implied & ~Standard.MAXIMUM_ALLOWED)
+    access = int((allowed & ~denied) | (implied & ~Standard.MAXIMUM_ALLOWED))
     missing = desired & ~access & ~Standard.MAXIMUM_ALLOWED
     if access == 0 or missing:
         return Decision(False, 0, Reason.NO_ENTRY, missing=missing)

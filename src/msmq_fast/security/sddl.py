@@ -59,7 +59,7 @@ _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}", re.ASCII)
 _PART: Final = re.compile(r"\s*([OGDS]):", re.ASCII)
 _ACL_FLAGS: Final = re.compile(r"(?:P|AR|AI|\s)*", re.ASCII)
 _RAW: Final = re.compile(
-    r"\(\s*0x([0-9A-Fa-f]{2})\s*;\s*0x([0-9A-Fa-f]{2})\s*;\s*([0-9A-Fa-f]*)\s*\)", re.ASCII
+    r"\(\s*0x([0-9A-Fa-f]{2})\s*;\s*0x([0-9A-Fa-f]{2})\s*;\s*((?:[0-9A-Fa-f]{2})*)\s*\)", re.ASCII
 )
 _NULL_ACL: Final = "NO_ACCESS_CONTROL"
 

@@ -34,9 +34,9 @@ __all__ = ["UsersSource", "load_users", "save_users"]
 
 def load_users(path: Path) -> Users:
     """Read the file. Raises UsersFileError, FileNotFoundError and other OSErrors."""
-    text = path.read_text(encoding="utf-8")
+    content = path.read_bytes()
     try:
-        return _from_toml(tomllib.loads(text))
+        return _from_toml(tomllib.loads(content.decode()))
     except (tomllib.TOMLDecodeError, UsersFileError, SecurityDataError, UnicodeDecodeError) as error:
         raise UsersFileError(f"{path}: {error}") from None
 

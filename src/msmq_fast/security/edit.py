@@ -1,0 +1,125 @@
+"""Changes to access control lists, as operators think of them.
+
+Only plain entries of the object itself are touched; inherited, conditional and unknown ones stay as they are.
+New entries go where the canonical order has them (MS-DTYP 2.4.5): denials first, inherited ones last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from msmq_fast.security.acl import Ace, AceFlag, AceType, Acl
+from msmq_fast.security.descriptor import Control, SecurityDescriptor
+from msmq_fast.security.masks import GenericMapping, Standard
+from msmq_fast.security.sid import ANONYMOUS, EVERYONE, Sid
+
+__all__ = ["deny", "grant", "merge", "needed_to_change", "revoke"]
+
+_DACL_BITS: Final = (
+    Control.DACL_PROTECTED
+    | Control.DACL_AUTO_INHERITED
+    | Control.DACL_INHERIT_REQUIRED
+    | Control.DACL_DEFAULTED
+)
+_SACL_BITS: Final = (
+    Control.SACL_PROTECTED
+    | Control.SACL_AUTO_INHERITED
+    | Control.SACL_INHERIT_REQUIRED
+    | Control.SACL_DEFAULTED
+)
+_ALLOW, _DENY = AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED
+
+
+def grant(descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping) -> SecurityDescriptor:
+    """Rights for `who`; a denial of the same rights to `who` goes."""
+    return _add(_remove(descriptor, who, mask, mapping, (_DENY,)), _ALLOW, who, mask, mapping)
+
+
+def deny(descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping) -> SecurityDescriptor:
+    """No such rights for `who`, whatever others grant; an entry that grants them to `who` goes."""
+    return _add(_remove(descriptor, who, mask, mapping, (_ALLOW,)), _DENY, who, mask, mapping)
+
+
+def revoke(
+    descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping
+) -> SecurityDescriptor:
+    """Neither granted nor denied to `who` by name."""
+    return _remove(descriptor, who, mask, mapping, (_ALLOW, _DENY))
+
+
+def _aces(descriptor: SecurityDescriptor, mapping: GenericMapping) -> list[Ace]:
+    """The entries; where there is no list, those that say the same."""
+    if descriptor.dacl is not None:
+        return list(descriptor.dacl.aces)
+    return [Ace.build(_ALLOW, mapping.all, who) for who in (EVERYONE, ANONYMOUS)]
+
+
+def _with(descriptor: SecurityDescriptor, aces: list[Ace]) -> SecurityDescriptor:
+    old = descriptor.dacl if descriptor.dacl is not None else Acl()
+    return descriptor.with_dacl(replace(old, aces=tuple(aces), rest=b""))
+
+
+def _is_plain(ace: Ace, who: Sid) -> bool:
+    return ace.sid == who and ace.flags == 0 and not ace.rest
+
+
+def _remove(
+    descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping, types: tuple[int, ...]
+) -> SecurityDescriptor:
+    aces: list[Ace] = []
+    mask = mapping.map(mask)
+    for ace in _aces(descriptor, mapping):
+        if ace.type not in types or not _is_plain(ace, who) or not mapping.map(ace.mask) & mask:
+            aces.append(ace)
+        elif left := mapping.map(ace.mask) & ~mask:
+            aces.append(Ace.build(ace.type, left, who))
+    return _with(descriptor, aces)
+
+
+def _add(
+    descriptor: SecurityDescriptor, type_: int, who: Sid, mask: int, mapping: GenericMapping
+) -> SecurityDescriptor:
+    aces = _aces(descriptor, mapping)
+    mask = mapping.map(mask)
+    for index, ace in enumerate(aces):
+        if ace.type == type_ and _is_plain(ace, who):
+            aces[index] = Ace.build(type_, mapping.map(ace.mask) | mask, who)
+            return _with(descriptor, aces)
+    at = 0
+    if type_ == _ALLOW:
+        at = next((i for i, ace in enumerate(aces) if ace.flags & AceFlag.INHERITED), len(aces))
+    else:
+        while at < len(aces) and aces[at].type == _DENY and not aces[at].flags & AceFlag.INHERITED:
+            at += 1
+    aces.insert(at, Ace.build(type_, mask, who))
+    return _with(descriptor, aces)
+
+
+def merge(old: SecurityDescriptor, given: SecurityDescriptor) -> SecurityDescriptor:
+    """`old` with the parts that `given` has."""
+    result = old
+    if given.owner is not None:
+        result = replace(result, owner=given.owner)
+    if given.group is not None:
+        result = replace(result, group=given.group)
+    if given.dacl_present:
+        control = (result.control & ~_DACL_BITS) | (given.control & _DACL_BITS)
+        result = replace(result, dacl=given.dacl, dacl_present=True, control=control)
+    if given.sacl_present:
+        control = (result.control & ~_SACL_BITS) | (given.control & _SACL_BITS)
+        result = replace(result, sacl=given.sacl, sacl_present=True, control=control)
+    return result
+
+
+def needed_to_change(old: SecurityDescriptor, new: SecurityDescriptor) -> int:
+    """The rights that it takes to replace `old` by `new`."""
+    needed = 0
+    if (old.owner, old.group) != (new.owner, new.group):
+        needed |= Standard.WRITE_OWNER
+    if (old.sacl, old.sacl_present) != (new.sacl, new.sacl_present):
+        needed |= Standard.ACCESS_SYSTEM_SECURITY
+    without = {"owner": None, "group": None, "sacl": None, "sacl_present": False}
+    if replace(old, **without) != replace(new, **without):  # type: ignore[arg-type]
+        needed |= Standard.WRITE_DAC
+    return int(needed)
