@@ -8,7 +8,8 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef enum:
-    BUFFER_SIZE = 65536         # of an idle scanner
+    BUFFER_SIZE = 65536         # of an idle scanner that has seen traffic
+    FIRST_BUFFER = 4096         # of a new one: a stranger who only knocks costs one page
     MIN_READ = 8192             # room below which the buffer is compacted or grown
     VERSION = 0x10
     SIGNATURE = 0x524F494C      # "LIOR"
@@ -51,10 +52,14 @@ cdef class PacketScanner:
         """
         cdef size_t held = self._end - self._start
         cdef size_t limit = max(<size_t>BUFFER_SIZE, self.max_packet + SESSION_HEADER_SIZE)
-        if held == 0 and self._capacity != BUFFER_SIZE:
-            self._resize(BUFFER_SIZE)
-        elif held == 0:
+        if held == 0:
+            if self._capacity == 0:
+                self._resize(FIRST_BUFFER)
+            elif self._capacity > BUFFER_SIZE or (self._capacity < BUFFER_SIZE and self._end == self._capacity):
+                self._resize(BUFFER_SIZE)
             self._start = self._end = 0
+        elif self._capacity < BUFFER_SIZE and self._end == self._capacity:
+            self._resize(BUFFER_SIZE)
         elif self._capacity - self._end < MIN_READ:
             if held > self._capacity // 2 and self._capacity < limit:
                 self._resize(min(self._capacity * 4, limit))

@@ -13,6 +13,7 @@ from msmq_fast.packet.fields import direct_wire
 from tests.packet.samples import OPTIONAL, build, frame, seeds
 
 IDLE = 65536
+FIRST = 4096  # of a scanner that has seen little
 DESTINATION = direct_wire("OS:host\\private$\\queue")
 USER_MESSAGE, SESSION_ACK, ESTABLISH, PARAMETERS, BAD = 1, 2, 3, 4, -1
 
@@ -97,6 +98,15 @@ def test_memory_follows_the_bytes_that_arrive_not_the_size_announced() -> None:
     scanner.feed(struct.pack("<BBH4sII", 0x10, 0, 3, b"LIOR", MAX_PACKET, 0))
     assert scanner.take() is None
     scanner.buffer(-1)
+    assert scanner.capacity == FIRST
+
+
+def test_a_stream_of_small_packets_gets_the_larger_buffer() -> None:
+    packet = build().encode()
+    scanner = PacketScanner()
+    for at in range(0, 100 * len(packet), 4096):
+        scanner.feed((packet * 100)[at : at + 4096])
+        drain(scanner)
     assert scanner.capacity == IDLE
 
 
@@ -115,7 +125,7 @@ def test_views_that_are_kept_stay_valid() -> None:
     scanner.feed(big)
     assert drain(scanner) == [(USER_MESSAGE, big)]
     view[:4] = b"late"  # into a buffer that the scanner has left
-    assert len(view) == IDLE
+    assert len(view) == FIRST
 
 
 def test_commit_of_more_than_the_view_is_refused() -> None:
