@@ -268,7 +268,10 @@ cdef class Writer:
         self._waiting = []
         for entry in waiting:
             if pending <= <size_t>entry[0]:
-                entry[1]()
+                try:
+                    entry[1]()
+                except Exception as error:
+                    self._fault = self._fault or error
             else:
                 self._waiting.append(entry)
         return 0

@@ -485,6 +485,22 @@ def test_an_environment_is_not_closed_while_it_is_copied(tables: LmdbTables) -> 
     tables.close()
 
 
+def test_one_who_waits_for_room_and_raises_does_not_harm_the_others() -> None:
+    writer = MemoryWriter()
+    told: list[int] = []
+
+    def bad() -> None:
+        raise ZeroDivisionError
+
+    writer.when_room(0, bad)
+    writer.when_room(0, lambda: told.append(1))
+    writer.when_durable(told.append)
+    writer.submit()
+    with pytest.raises(ZeroDivisionError):
+        writer.complete_one()
+    assert sorted(told) == [0, 1]
+
+
 def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:
     writer = MemoryWriter()
     told: list[int] = []
