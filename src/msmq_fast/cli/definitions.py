@@ -1,0 +1,102 @@
+"""`msmq-fast queue import FILE`: the queues of a Windows host, from what `Get-MsmqQueue` exported."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.session import converse, show_table
+from msmq_fast.cli.windows import Definition, Definitions, read_definitions
+from msmq_fast.client.connection import Connection
+from msmq_fast.packet.errors import MSMQError
+
+__all__ = ["import_queues"]
+
+_MAX_FILE = 64 << 20  # bytes
+_COLUMNS = ("row", "outcome", "name", "detail")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What became of one row."""
+
+    row: int
+    name: str
+    outcome: str
+    detail: str = ""
+
+
+def import_queues(arguments: argparse.Namespace) -> int:
+    """Create the queues of a file, set those that exist to what it says.
+
+    Nothing is done if the file has mistakes.
+    """
+    definitions = _read(arguments.file)
+    for line in definitions.mistakes:
+        print(f"{arguments.file}: {line}", file=sys.stderr)
+    if definitions.mistakes:
+        count = len(definitions.mistakes)
+        raise CommandError(
+            Exit.USAGE, f"{count} mistake{'s' * (count > 1)} in {arguments.file}: nothing was changed"
+        )
+
+    async def run(connection: Connection, arguments: argparse.Namespace) -> int:
+        existing = {_local(str(queue["name"])): queue for queue in await connection.queues("user")}
+        lines = [_Line(row, name, "skipped", why) for row, name, why in definitions.skipped]
+        for definition in definitions.found:
+            queue = existing.get(definition.path[2:].casefold())
+            lines.append(await _bring(connection, definition, queue, dry_run=arguments.dry_run))
+        lines.sort(key=lambda line: line.row)
+        rows = [{name: getattr(line, name) for name in _COLUMNS} for line in lines]
+        show_table(rows, _COLUMNS, as_json=arguments.json)
+        return Exit.REFUSED if any(line.outcome == "failed" for line in lines) else Exit.OK
+
+    return converse(run, arguments)
+
+
+def _read(name: str) -> Definitions:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(_MAX_FILE + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(_MAX_FILE + 1)
+    except OSError as error:
+        raise CommandError(Exit.USAGE, f"{name}: {error.strerror}") from None
+    if len(data) > _MAX_FILE:
+        raise CommandError(Exit.USAGE, f"{name} has more than {_MAX_FILE >> 20} MiB")
+    return read_definitions(data)
+
+
+def _local(path: str) -> str:
+    return path.partition("\\")[2].casefold()
+
+
+async def _bring(
+    connection: Connection, definition: Definition, queue: dict[str, Any] | None, *, dry_run: bool
+) -> _Line:
+    """Create or correct one queue; what the queue manager refuses is told in its line."""
+    name = definition.path[2:]
+    try:
+        if queue is None:
+            if not dry_run:
+                await connection.create_queue(definition.path, **definition.properties)
+            return _Line(definition.row, name, "created")
+        changes = {key: value for key, value in definition.properties.items() if queue.get(key) != value}
+        if not changes:
+            return _Line(definition.row, name, "unchanged")
+        if "transactional" in changes:
+            column = definition.columns["transactional"]
+            kind = "transactional" if queue["transactional"] else "not transactional"
+            detail = f"column {column}: the queue is {kind}, which never changes"
+            return _Line(definition.row, name, "failed", detail)
+        if not dry_run:
+            await connection.set_queue(str(queue["name"]), **changes)
+        columns = ", ".join(definition.columns[key] for key in changes)
+        return _Line(definition.row, name, "changed", columns)
+    except MSMQError as error:
+        return _Line(definition.row, name, "failed", str(error))
