@@ -87,7 +87,7 @@ cdef class LmdbTables(Tables):
     cdef MDB_txn* _begin(self) except NULL
     cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
     cdef MDB_stat _stat(self, int table) except *
-    cdef int _users                 # writers and readers that have not been closed
+    cdef int _users                 # writers and readers that have not been closed, copies under way
 
 
 cdef class MemoryTables(Tables):
@@ -127,8 +127,8 @@ cdef class Writer:
     # Content is chunked and read back by content id: one call each way.
     cpdef int put_content(self, uint64_t content_id, bytes packet) except -1
     cpdef int delete_content(self, uint64_t content_id, uint32_t size) except -1
-    # Position records are packed by the caller; these build the key.
-    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record) except -1
+    # Position records are packed by the caller; these build the key. `is_new`: it was never stored under this key.
+    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record, bint is_new=*) except -1
     cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1
     # Appended to the one packed record that this commit writes to TABLE_FEED or TABLE_HISTORY; an entry
     # added with ride=1 does not by itself cause a commit. All entries of a table have one length (record.h).

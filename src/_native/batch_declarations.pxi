@@ -38,6 +38,8 @@ cdef extern from "batch_gather.h" nogil:
     enum:
         OP_PUT
         OP_DELETE
+        PUT_IS_LAST
+        PUT_IS_NEW
         CHUNK_BYTES
         WHOLE_BYTES
     ctypedef struct Op:
@@ -86,7 +88,7 @@ cdef extern from "batch_gather.h" nogil:
     uint64_t monotonic_ns()
     void list_push(BatchList* list, Batch* batch)
     Batch* list_pop(BatchList* list)
-    int batch_op(Batch* batch, int kind, int table, int append, const uint8_t* key, size_t key_len, const uint8_t* head,
+    int batch_op(Batch* batch, int kind, int table, int flags, const uint8_t* key, size_t key_len, const uint8_t* head,
                  size_t head_len, const char* body, size_t body_len)
     int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int ride)
     int batch_empty(const Batch* batch)

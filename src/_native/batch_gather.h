@@ -9,6 +9,9 @@
 
 #define OP_PUT 0
 #define OP_DELETE 1
+#define OP_NOTHING 2 /* a PUT and a DELETE that cancelled each other out */
+#define PUT_IS_LAST 1 /* the key is greater than every key of the table */
+#define PUT_IS_NEW 2  /* the key has never been in the table */
 #define PACKS 2 /* TABLE_FEED, TABLE_HISTORY */
 
 /* Content above WHOLE_BYTES is cut into chunks whose overflow pages (16-byte head) are filled to the byte. */
@@ -16,7 +19,7 @@
 #define WHOLE_BYTES (16 * 4096 - 17)
 
 typedef struct {
-    uint8_t kind, table, append;
+    uint8_t kind, table, append, is_new;
     uint16_t key_len;
     uint32_t head_len;
     uint64_t at; /* key, then head, in the arena */
@@ -50,6 +53,7 @@ typedef struct Batch {
     size_t used, room;
     Op *ops;
     size_t op_count, op_room;
+    size_t new_count, delete_count; /* at least as many as there are PUTs of new keys and DELETEs */
     PyObject **refs;
     size_t ref_count, ref_room;
     Notice *notices;
@@ -120,7 +124,7 @@ static inline void batch_touch(Batch *batch) {
 }
 
 /* Adds one operation; `body` stays the caller's (see batch_hold). 0, or -1 when memory is short. */
-static int batch_op(Batch *batch, int kind, int table, int append, const uint8_t *key, size_t key_len, const uint8_t *head,
+static int batch_op(Batch *batch, int kind, int table, int flags, const uint8_t *key, size_t key_len, const uint8_t *head,
                     size_t head_len, const char *body, size_t body_len) {
     if (grow((void **)&batch->arena, &batch->room, batch->used + key_len + head_len, 1) < 0 ||
         grow((void **)&batch->ops, &batch->op_room, batch->op_count + 1, sizeof(Op)) < 0)
@@ -128,7 +132,10 @@ static int batch_op(Batch *batch, int kind, int table, int append, const uint8_t
     Op *op = &batch->ops[batch->op_count++];
     op->kind = (uint8_t)kind;
     op->table = (uint8_t)table;
-    op->append = (uint8_t)append;
+    op->append = (flags & PUT_IS_LAST) != 0;
+    op->is_new = (flags & PUT_IS_NEW) != 0;
+    batch->new_count += op->is_new;
+    batch->delete_count += kind == OP_DELETE;
     op->key_len = (uint16_t)key_len;
     op->head_len = (uint32_t)head_len;
     op->at = batch->used;
@@ -142,6 +149,46 @@ static int batch_op(Batch *batch, int kind, int table, int append, const uint8_t
     batch->pressing = 1;
     batch_touch(batch);
     return 0;
+}
+
+static inline Op *cancel_slot(Batch *batch, const uint32_t *slots, size_t mask, const Op *op, size_t *at) {
+    uint64_t tail; /* keys of one table differ in their last bytes */
+    const uint8_t *key = batch->arena + op->at;
+    memcpy(&tail, key + op->key_len - 8, 8);
+    for (*at = ((tail ^ op->table) * 0x9E3779B97F4A7C15u) >> 32 & mask; slots[*at]; *at = (*at + 1) & mask) {
+        Op *other = &batch->ops[slots[*at] - 1];
+        if (other->table == op->table && other->key_len == op->key_len && !memcmp(batch->arena + other->at, key, op->key_len))
+            return other;
+    }
+    return NULL;
+}
+
+/* What the batch both brings and takes away never goes into a table: a message that a waiting reader gets with the commit that keeps it.
+ * When memory is short, the batch is applied as it stands. */
+static void batch_cancel(Batch *batch) {
+    size_t mask = 64, at;
+    if (!batch->new_count || !batch->delete_count || batch->op_count >= UINT32_MAX)
+        return;
+    while (mask < 2 * batch->new_count)
+        mask *= 2;
+    uint32_t *slots = calloc(mask--, sizeof *slots); /* numbers of PUTs of new keys, counted from 1 */
+    if (!slots)
+        return;
+    for (size_t i = 0; i < batch->op_count; i++) {
+        Op *op = &batch->ops[i];
+        if (op->key_len < 8)
+            continue;
+        Op *other = cancel_slot(batch, slots, mask, op, &at);
+        if (op->kind == OP_PUT && other) {
+            other->is_new = 0; /* what is put twice is left alone */
+        } else if (op->kind == OP_PUT && op->is_new) {
+            slots[at] = (uint32_t)i + 1;
+        } else if (op->kind == OP_DELETE && other && other->kind == OP_PUT && other->is_new) {
+            other->kind = OP_NOTHING;
+            op->kind = OP_NOTHING;
+        }
+    }
+    free(slots);
 }
 
 static int batch_hold(Batch *batch, PyObject *object) {
@@ -229,6 +276,7 @@ static void batch_clear(Batch *batch) {
         batch->arena = NULL;
         batch->room = 0;
     }
+    batch->new_count = batch->delete_count = 0;
     batch->used = batch->op_count = batch->ref_count = batch->notice_count = batch->bytes = 0;
     batch->units = batch->missing = 0;
     batch->pressing = batch->status = 0;

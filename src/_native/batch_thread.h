@@ -91,6 +91,8 @@ static int apply_op(LmdbStore *store, MDB_txn *txn, Batch *batch, const Op *op) 
     MDB_val key = {op->key_len, batch->arena + op->at};
     MDB_dbi dbi = store->dbi[op->table];
     int status;
+    if (op->kind == OP_NOTHING)
+        return 0;
     if (op->kind == OP_DELETE) {
         status = lmdb.del(txn, dbi, &key, NULL);
         if (status == MDB_NOTFOUND) {
@@ -133,6 +135,7 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
         return writer->fatal;
     if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
         return 0; /* only notices: everything before it is durable */
+    batch_cancel(batch);
     status = lmdb.txn_begin(store->env, NULL, 0, &txn);
     if (!status) {
         for (size_t i = 0; !status && i < batch->op_count; i++)

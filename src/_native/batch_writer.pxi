@@ -110,13 +110,14 @@ cdef class Writer:
         cdef const char* data
         cdef size_t left, part
         cdef uint16_t chunk = 0
-        cdef bint append = content_id > self._last_content
+        # Content identifiers are never used again.
+        cdef int flags = PUT_IS_LAST | PUT_IS_NEW if content_id > self._last_content else 0
         if packet is None or len(packet) >= <Py_ssize_t>65535 * CHUNK_BYTES:
             raise ValueError("content must be bytes of a size that chunks can number")
         self._room()
         data = PyBytes_AS_STRING(packet)
         left = PyBytes_GET_SIZE(packet)
-        if append:
+        if flags:
             self._last_content = content_id
         if batch_hold(self._current, packet) < 0:
             PyErr_NoMemory()
@@ -125,7 +126,7 @@ cdef class Writer:
             if part > left:
                 part = left
             content_key(key, content_id, chunk)
-            if batch_op(self._current, OP_PUT, TABLE_CONTENT, append, key, sizeof(key), &version, 1, data, part) < 0:
+            if batch_op(self._current, OP_PUT, TABLE_CONTENT, flags, key, sizeof(key), &version, 1, data, part) < 0:
                 PyErr_NoMemory()
             data += part
             left -= part
@@ -145,11 +146,11 @@ cdef class Writer:
                 PyErr_NoMemory()
         return 0
 
-    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record) except -1:
+    cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record, bint is_new=False) except -1:
         cdef uint8_t key[POSITION_KEY_SIZE]
         self._room()
         position_key(key, queue, lookup_id)
-        if batch_op(self._current, OP_PUT, TABLE_POSITION, 0, key, sizeof(key), <const uint8_t*>record,
+        if batch_op(self._current, OP_PUT, TABLE_POSITION, PUT_IS_NEW if is_new else 0, key, sizeof(key), <const uint8_t*>record,
                     sizeof(PositionRecord), NULL, 0) < 0:
             PyErr_NoMemory()
         return 0

@@ -114,6 +114,7 @@ cdef class Ledger:
         self._dirty = []
         self._last_owner = OWNER_FIRST
         self._drains = []
+        self._returned = []
         self.sources = SourceTable(seed)
         self._own_source = self.sources.intern(self._guid)
         self.removals = Removals.__new__(Removals)
@@ -238,6 +239,18 @@ cdef class Ledger:
             self._doomed = NULL
             self._doomed_capacity = 0
         return self.doomed
+
+    @property
+    def returned(self) -> int:
+        """Messages that were given back but could not be stored again: in no queue until return_again() succeeds."""
+        return len(self._returned)
+
+    def return_again(self) -> None:
+        """Give back once more what could not be stored."""
+        cdef QueueCore core
+        returned, self._returned = self._returned, []
+        for core, message in returned:
+            core.give_back([message])
 
     def _reap_ended(self, sink):
         def ended(int status):
@@ -479,7 +492,7 @@ cdef class QueueCore(CommitListener):
         describe(&record, slot, m, data)
         ledger.writer.begin_unit()
         try:
-            ledger.writer.put_position(self.ordinal, slot.key, &record)
+            ledger.writer.put_position(self.ordinal, slot.key, &record, True)
             ledger.writer.put_content(sequence, packet)
             if remember:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
@@ -530,6 +543,8 @@ cdef class QueueCore(CommitListener):
                 # Taken before it was durable: the Delivery, perhaps of a later batch, must not hand it out.
                 slot.owner = OWNER_DAMAGED
             else:
+                if slot.owner == OWNER_RETURNED:
+                    self.ledger._returned.append((self, self._received(slot)))
                 self._drop(slot)
         elif slot.state == STATE_PENDING:
             self._available(slot)
@@ -1089,6 +1104,7 @@ cdef class QueueCore(CommitListener):
                 slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
                 slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
                 if recoverable:
+                    slot.owner = OWNER_RETURNED
                     describe(&record, slot, &m, data)
                     writer.put_position(self.ordinal, slot.key, &record)
                     writer.put_content(slot.content_id, received.packet)

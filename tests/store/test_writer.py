@@ -323,6 +323,38 @@ def test_content_of_every_size_is_read_back_and_deleted(tables: LmdbTables) -> N
     reader.close()
 
 
+CONTENT = st.one_of(
+    st.tuples(st.just("put"), st.integers(1, 6), st.sampled_from([0, 9, 70_000])),
+    st.tuples(st.just("delete"), st.integers(1, 6), st.sampled_from([9, 70_000])),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(CONTENT, max_size=12), max_size=4))
+def test_what_comes_and_goes_within_a_batch_leaves_what_a_dict_would(
+    batches: list[list[tuple[str, int, int]]],
+) -> None:
+    """Puts of new contents that the same batch deletes are left out; no other put or delete is."""
+    memory = MemoryWriter()
+    with tempfile.TemporaryDirectory() as directory:
+        tables = LmdbTables(Path(directory), map_size=1 << 26)
+        writer = LmdbWriter(tables)
+        for number, batch in enumerate(batches):
+            for step, (kind, content_id, size) in enumerate(batch):
+                for target in (memory, writer):
+                    if kind == "put":
+                        target.put_content(content_id, bytes([number, step % 256]) * (size // 2))
+                    else:
+                        target.delete_content(content_id, size)
+            commit(writer)
+            memory.complete_all()
+            assert tables.scan(Table.CONTENT, b"", None, 99) == memory.tables.scan(
+                Table.CONTENT, b"", None, 99
+            )
+        writer.close()
+        tables.close()
+
+
 def test_the_reader_refuses_a_size_that_is_not_the_stored_one(tables: LmdbTables) -> None:
     writer, reader = LmdbWriter(tables), LmdbReader(tables)
     writer.put_content(1, bytes(100))
