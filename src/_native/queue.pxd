@@ -23,6 +23,7 @@ cdef enum Owner:
     OWNER_NONE = 0
     OWNER_STORE = 1             # a plain receive whose removal is not durable yet
     OWNER_DAMAGED = 2           # its body could not be read from the store, or was not kept by it
+    OWNER_RETURNED = 3          # pending: given back, not durable yet
     OWNER_FIRST = 16
 
 
@@ -91,6 +92,7 @@ cdef class Ledger:
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
     cdef list _drains
+    cdef list _returned                     # (QueueCore, Received) whose return was not kept
     cdef uint64_t next_sequence(self) except 0
     cdef int doom(self, const Doomed* entry) except -1
     cdef int _condemn(self, uint32_t queue, const Slot* slot, int event) except -1

@@ -185,3 +185,26 @@ def test_nothing_is_lost_when_room_comes_back(world: World) -> None:
     assert request.completion.exception() is not None
     assert world.bodies() == [b"kept"]
     assert body(world.finish(world.reader().receive(0).completion)) == b"kept"
+
+
+@pytest.mark.rule("DM-119")
+def test_a_message_that_cannot_be_put_back_yet_is_put_back_later(world: World) -> None:
+    """Its removal is durable, its reader gone, and there is no room: it is not lost while the process lives."""
+    key = world.send(b"x")
+    request = world.reader().receive(0)
+    world.writer.submit()
+    request.cancel()
+    world.writer.complete_one()
+    full(world)
+    assert world.bodies() == []
+    for _ in range(3):
+        world.clock.advance(2)
+        world.manager.expire()
+        full(world)
+        world.manager.expire()
+        assert not world.writer.pressing, "no attempts without pause"
+    settle(world)
+    assert world.bodies() == [b"x"]
+    assert world.manager.ledger.returned == 0
+    world.crash()
+    assert world.manager.find("orders").core.positions.first() == key

@@ -34,7 +34,7 @@ class Housekeeping:
         ledger = self._manager.ledger
         if ledger.reaping or self._barrier:
             return None
-        if ledger.doomed or self._unwritten or self._manager.reaping or self._purged():
+        if ledger.doomed or ledger.returned or self._unwritten or self._manager.reaping or self._purged():
             return self._due
         return None
 
@@ -49,7 +49,12 @@ class Housekeeping:
         if ledger.reaping or self._barrier or manager.monotonic() < self._due:
             return
         self._write_again()
-        if ledger.doomed:
+        if ledger.returned:
+            # Another failure is noticed by the commit of this barrier.
+            self._barrier = True
+            ledger.return_again()
+            manager.records.unit(lambda: None).add_done_callback(self._returned)
+        elif ledger.doomed:
             ledger.reap(manager.settings.purge_batch, self._ended)
         elif manager.reaping or self._purged():
             self._barrier = True
@@ -74,6 +79,10 @@ class Housekeeping:
         deleted, manager.reaping = manager.reaping, set()
         for ordinal in deleted:
             manager.records.delete_queue(ordinal)
+
+    def _returned(self, done: Completion[None]) -> None:
+        self._barrier = False
+        self._ended(0 if done.exception() is None else 1)
 
     # ---- queue records
 
