@@ -189,7 +189,7 @@ def test_nothing_is_lost_when_room_comes_back(world: World) -> None:
 
 @pytest.mark.rule("DM-119")
 def test_a_message_that_cannot_be_put_back_yet_is_put_back_later(world: World) -> None:
-    """Its removal is durable, its reader gone, and there is no room: it is not lost while the process lives."""
+    """Its removal is durable, its reader gone, and there is no room: the process keeps it meanwhile."""
     key = world.send(b"x")
     request = world.reader().receive(0)
     world.writer.submit()
