@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import View
@@ -12,12 +15,38 @@ from msmq_fast.admin.view import View
 __all__ = ["AdminListener"]
 
 
-class AdminListener:
-    """Serves the admin application until it is closed."""
+class _Refused(logging.Filter):
+    """Counts what is the client's fault; aiohttp would log a traceback for each, as if we had failed."""
 
-    def __init__(self, view: View, queue_limit: int) -> None:
+    def __init__(self, refuse: Callable[[str, str], None]) -> None:
+        super().__init__()
+        self._refuse = refuse
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """False for a request that could not be parsed, or whose client did not wait for the answer."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            self._refuse("admin request", "malformed")
+        elif isinstance(error, ConnectionError):
+            self._refuse("admin request", "client left")
+        else:
+            return True
+        return False
+
+
+class AdminListener:
+    """Serves the admin application until it is closed; `refuse(what, reason)` hears of malformed requests."""
+
+    def __init__(self, view: View, queue_limit: int, refuse: Callable[[str, str], None]) -> None:
+        logger = logging.Logger("msmq_fast.admin")
+        logger.parent = logging.getLogger("msmq_fast")
+        logger.addFilter(_Refused(refuse))
         self._runner = web.AppRunner(
-            build(view, queue_limit), access_log=None, handle_signals=False, shutdown_timeout=1.0
+            build(view, queue_limit),
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=1.0,
+            logger=logger,
         )
 
     async def listen(self, listeners: list[socket.socket]) -> None:

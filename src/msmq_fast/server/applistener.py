@@ -13,6 +13,7 @@ from typing import cast
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
 from msmq_fast.app.service import Service
+from msmq_fast.server.sockets import BACKLOG
 
 __all__ = ["AppListener"]
 
@@ -100,9 +101,9 @@ class AppListener:
             return _Connection(self, service, loop)
 
         if listener.family == socket.AF_UNIX:
-            self._servers.append(await loop.create_unix_server(factory, sock=listener))
+            self._servers.append(await loop.create_unix_server(factory, sock=listener, backlog=BACKLOG))
         else:
-            self._servers.append(await loop.create_server(factory, sock=listener, ssl=tls))
+            self._servers.append(await loop.create_server(factory, sock=listener, ssl=tls, backlog=BACKLOG))
 
     def admit(self, connection: _Connection) -> bool:
         """Count a connection in, if there is room."""

@@ -187,7 +187,7 @@ class Assembly:
                 await self._app.listen(listener, remote, _tls(config))
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
         if "admin" in bound:
-            self._admin = AdminListener(view, config.limits.metric_queues)
+            self._admin = AdminListener(view, config.limits.metric_queues, self._refused.refuse)
             await self._admin.listen(bound["admin"])
 
     def _store_of(self) -> Store:

@@ -24,6 +24,7 @@ from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.server.sockets import BACKLOG
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
@@ -109,7 +110,9 @@ class MqqbListener:
     async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
         """Accept on bound sockets."""
         for listener in tcp:
-            self._servers.append(await self._loop.create_server(self._accepted, sock=listener))
+            self._servers.append(
+                await self._loop.create_server(self._accepted, sock=listener, backlog=BACKLOG)
+            )
         for listener in udp:
             transport, _ = await self._loop.create_datagram_endpoint(
                 lambda: _PingResponder(self.endpoint), sock=listener

@@ -9,9 +9,9 @@ import socket
 import stat
 from pathlib import Path
 
-__all__ = ["ListenError", "shown_address", "tcp_sockets", "udp_sockets", "unix_socket"]
+__all__ = ["BACKLOG", "ListenError", "shown_address", "tcp_sockets", "udp_sockets", "unix_socket"]
 
-_BACKLOG = 512
+BACKLOG = 512  # connections that wait to be accepted; a server made of a socket sets it anew
 
 
 class ListenError(Exception):
@@ -80,7 +80,7 @@ def _bind(
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((address, port))
         if kind == socket.SOCK_STREAM:
-            listener.listen(_BACKLOG)
+            listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()
@@ -120,7 +120,7 @@ def unix_socket(path: Path, mode: int) -> socket.socket:
         finally:
             os.umask(before)
         path.chmod(mode)
-        listener.listen(_BACKLOG)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()
