@@ -65,12 +65,17 @@ def test_a_stranger_who_says_nothing_is_cut_off(server: Server, tmp_path: Path) 
     assert server.ok("stats")[0]["refusals"] == {"app connection: handshake timeout": 1}
 
 
+def certify(key: Path, certificate: Path, extension: str) -> None:
+    """A key and a certificate that it signed itself."""
+    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
+    arguments = [*request.split(), "-addext", extension, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
 @pytest.mark.needs("openssl")
 def test_tls(server: Server, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
-    arguments = [*request.split(), "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    certify(key, certificate, "subjectAltName=DNS:localhost")
     configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
     server.start()
     target = f"127.0.0.1:{server.port('app-tcp')}"
@@ -83,3 +88,30 @@ def test_tls(server: Server, tmp_path: Path) -> None:
     )
     assert b"Verification: OK" in handshake.stderr
     assert stats(server, "s3cret-token").returncode == 5  # in the clear
+
+
+@pytest.mark.needs("openssl")
+def test_the_command_line_over_tls_with_a_token(server: Server, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    certify(key, certificate, "subjectAltName=IP:127.0.0.1")
+    configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
+    server.start()
+    trusting = {
+        "MSMQ_FAST_ENDPOINT": f"tls://127.0.0.1:{server.port('app-tcp')}",
+        "MSMQ_FAST_TOKEN_FILE": str(tmp_path / "token"),
+        "SSL_CERT_FILE": str(certificate),
+    }
+    assert command("queue", "create", "orders", environment=trusting).returncode == 0
+    sent = command("send", "orders", "--body", "hello", "--recoverable", environment=trusting)
+    assert sent.returncode == 0
+    received = command("receive", "orders", "--json", environment=trusting)
+    assert b'"body_b64": "aGVsbG8="' in received.stdout
+    for change, code, word in (
+        ({"SSL_CERT_FILE": "/dev/null"}, 5, b"certificate verify failed"),
+        ({"MSMQ_FAST_TOKEN_FILE": "", "MSMQ_FAST_TOKEN": "wrong"}, 6, b"MQ_ERROR_ACCESS_DENIED"),
+        ({"MSMQ_FAST_TOKEN_FILE": str(tmp_path / "none")}, 2, b"No such file"),
+    ):
+        refused = command("queue", "list", environment=trusting | change)
+        assert refused.returncode == code
+        assert word in refused.stderr
+        assert refused.stderr.count(b"\n") == 1

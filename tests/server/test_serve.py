@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import time
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, command, data_directory, until
+from tests.server.processes import Server, data_directory, until
 
 
 @pytest.fixture
@@ -145,99 +143,6 @@ def test_queues_are_declared_in_the_configuration(server: Server, tmp_path: Path
     shown = server.ok("queue", "show", "orders")[0]
     assert (shown["label"], shown["messages"]) == ("two", 1)
     assert server.ok("queue", "show", "bills")[0]["quota_kb"] == 100
-
-
-def refused(code: int, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    done = command(*arguments, environment=environment)
-    shown = done.stderr.decode()
-    assert done.returncode == code, (done.returncode, shown)
-    assert "Traceback" not in shown
-    assert done.stdout == b""
-    return shown.splitlines()[-1]
-
-
-def test_a_taken_port_is_one_line(server: Server) -> None:
-    server.start()
-    with data_directory() as data:
-        shown = refused(
-            7, "serve", "--data", str(data), "--host", "127.0.0.1", "--port", str(server.port("mqqb")),
-            "--admin-port", "off",
-        )  # fmt: skip
-    assert shown.endswith("is taken by another process")
-
-
-def test_a_second_process_on_one_data_directory_is_told_who_holds_it(server: Server) -> None:
-    server.start()
-    assert server.process is not None
-    shown = refused(
-        7, "serve", "--data", str(server.data), "--port", "0", "--ping-port", "0", "--admin-port", "off"
-    )
-    assert str(server.process.pid) in shown
-    assert server.ok("queue", "list") == []
-
-
-def test_an_unwritable_data_directory_is_one_line(tmp_path: Path) -> None:
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("x")
-    assert str(in_the_way) in refused(1, "serve", "--data", str(in_the_way / "data"), "--port", "0")
-
-
-def test_mistakes_of_the_configuration_end_the_start(tmp_path: Path) -> None:
-    config = tmp_path / "msmq.toml"
-    config.write_text("[server]\nprot = 1\n")
-    shown = refused(2, "serve", "--config", str(config))
-    assert f'{config}:2: unknown key "prot" in [server]; did you mean "port"?' in shown
-    assert refused(2, "check-config", str(config)).endswith('did you mean "port"?')
-    assert "MSMQ_FAST_SERVER__PORT" in refused(2, "serve", environment={"MSMQ_FAST_SERVER__PORT": "x"})
-    config.write_text("[server]\nport = 1901\n")
-    assert command("check-config", str(config)).returncode == 0
-
-
-def test_a_low_port_without_the_right_is_one_line() -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may use every port")
-    with data_directory() as data:
-        assert "below 1024" in refused(7, "serve", "--data", str(data), "--port", "80")
-
-
-@pytest.mark.rule("QB-064")
-def test_sessions_beyond_the_limit_of_an_address_are_refused_and_counted(server: Server) -> None:
-    server.environment["MSMQ_FAST_LIMITS__SESSIONS_PER_ADDRESS"] = "2"
-    server.start()
-    kept = [establish(server)[0] for _ in range(2)]
-    assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 6
-    connection, answer = establish(server)
-    assert answer[18] & 0x10  # InternalHeader.CS: refused
-    assert connection.recv(1) == b""
-    connection.close()
-    assert "session limit of the address" in http(server, "/metrics")[1]
-    kept.pop().close()
-    until(lambda: not establish(server)[1][18] & 0x10, what="a free place")
-    kept.pop().close()
-
-
-def establish(server: Server) -> tuple[socket.socket, bytes]:
-    """Connect and ask for a session; the connection and the 572 bytes of the answer."""
-    connection = socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5)
-    base = struct.pack("<BBH4sII", 0x10, 0, 0x0B, b"LIOR", 572, 0xFFFFFFFF)
-    connection.sendall(
-        base + struct.pack("<HH16s16sIHH", 0, 2, os.urandom(16), bytes(16), 0, 0x0310, 0) + bytes(512)
-    )
-    answer = b""
-    while len(answer) < 572:
-        chunk = connection.recv(572 - len(answer))
-        assert chunk
-        answer += chunk
-    return connection, answer
-
-
-def test_a_handshake_that_does_not_come_is_cut_off_and_counted(server: Server) -> None:
-    server.environment["MSMQ_FAST_LIMITS__HANDSHAKE_TIMEOUT"] = "0.3"
-    server.start()
-    with socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5) as silent:
-        silent.settimeout(5)
-        assert silent.recv(1) == b""
-    assert "handshake timeout" in http(server, "/metrics")[1]
 
 
 def test_low_disk_space_stops_the_intake_and_says_so(server: Server) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast._native.appcodec import LaneTarget, PacketBuilder
 from msmq_fast.app.names import ReplyNames
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
-from msmq_fast.packet.errors import MSMQError, TransactionUsage
+from msmq_fast.packet.errors import MSMQError, TransactionUsage, error
 from msmq_fast.packet.fields import destination_field, manager_of
-from msmq_fast.packet.hresults import HRESULTS
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.handle import refusal
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
 
 _TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
 
+# Why a message cannot be built.
 _TEXT = {
     0xC00E0018: "a property of the message has a value out of its range",
     0xC00E001E: "the response or admin queue is no format name",
-    0xC00E0027: "the message does not fit: packets have 4 MiB at most, and the queue may be full",
+    0xC00E0027: "the message is too large: a packet has 4 MiB at most, headers included",
     0xC00E003F: "an acknowledgment is asked for, but no admin queue is given",
     0xC00E005D: "the label has more than 249 characters",
 }
@@ -35,34 +35,37 @@ class SendResult:
 
     __slots__ = ("count", "ordinals", "refusals")
 
-    def __init__(self, ordinals: list[int], refusals: dict[int, int]) -> None:
-        """`refusals` maps indices to HRESULTs."""
+    def __init__(self, ordinals: list[int], refusals: dict[int, MSMQError]) -> None:
         self.ordinals = ordinals
         self.refusals = refusals
         self.count = len(ordinals) - len(refusals)
 
     @classmethod
-    def lost(cls, count: int, error: MSMQError) -> SendResult:
+    def lost(cls, count: int, reason: MSMQError) -> SendResult:
         """None of `count` messages was kept."""
-        return cls([0] * count, dict.fromkeys(range(count), error.code))
+        return cls([0] * count, dict.fromkeys(range(count), reason))
 
     def frames(self, request_id: int, flags: int) -> list[bytes | memoryview]:
         """The SENT frame, with the SENT_ONE frames before it that the flags ask for."""
         frames: list[bytes | memoryview] = []
         if flags & SendFlag.EACH:
             frames = [
-                pack_frame(Frame.SENT_ONE, request_id, [index, self.refusals.get(index, 0), ordinal])
+                pack_frame(Frame.SENT_ONE, request_id, [index, self._code(index), ordinal])
                 for index, ordinal in enumerate(self.ordinals)
             ]
         refusals = [
-            [index, code, HRESULTS.get(code, f"0x{code:08X}"), _TEXT.get(code, "")]
-            for index, code in sorted(self.refusals.items())
+            [index, self.refusals[index].code, self.refusals[index].name, self.refusals[index].detail]
+            for index in sorted(self.refusals)
         ]
         answer: list[Any] = [self.count, refusals]
         if flags & SendFlag.IDS:
             answer.append(self.ordinals)
         frames.append(pack_frame(Frame.SENT, request_id, answer))
         return frames
+
+    def _code(self, index: int) -> int:
+        refused = self.refusals.get(index)
+        return 0 if refused is None else refused.code
 
 
 class SendTarget:
@@ -105,11 +108,11 @@ class SendTarget:
         built = self._builder.packets(payload, manager.message_ordinals.take(count), manager.ledger.now_s)
         packets: list[bytes] = []
         places: list[int] = []
-        refusals: dict[int, int] = {}
+        refusals: dict[int, MSMQError] = {}
         ordinals = [0] * count
         for index, item in enumerate(built):
             if isinstance(item, int):
-                refusals[index] = item
+                refusals[index] = error(item, _TEXT.get(item, ""))
             else:
                 packets.append(item)
                 places.append(index)
@@ -121,10 +124,10 @@ class SendTarget:
                     if result in _TAKEN:
                         ordinals[index] = int.from_bytes(packet[56:60], "little")
                     else:
-                        refusals[index] = refusal(result).code
+                        refusals[index] = refusal(result)
             else:
-                code = failure.code if isinstance(failure, MSMQError) else MSMQError.default_code
-                refusals.update(dict.fromkeys(places, code))
+                refused = failure if isinstance(failure, MSMQError) else MSMQError()
+                refusals.update(dict.fromkeys(places, refused))
             done(SendResult(ordinals, refusals))
 
         self._opened.send_packets(packets).add_done_callback(kept)

@@ -16,6 +16,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.packet.errors import IOTimeout, MessageNotFound, MSMQError, QueueNotFound
+from msmq_fast.packet.text import printable
 
 __all__ = ["TOKEN_VARIABLE", "converse", "exit_of", "show", "show_table"]
 
@@ -94,5 +95,4 @@ def show_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json:
 
 def _printable(value: object) -> str:
     """Text for a terminal: what another host wrote into a name or label must not move the cursor."""
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

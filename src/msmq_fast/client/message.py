@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.app.wire import CORRELATION_ID_SIZE, INFINITE, LONG_LIVED, InFlag
+from msmq_fast.packet.errors import InsufficientResources
 
 VT_BSTR = 8  # UTF-16 text
 VT_LPSTR = 30  # 8-bit text
@@ -133,6 +134,20 @@ class Message:
 def format_message_id(raw: bytes) -> str:
     """`{guid}\\ordinal` of the 20 bytes of a message identifier."""
     return f"{{{UUID(bytes_le=raw[:16])}}}\\{int.from_bytes(raw[16:20], 'little')}"
+
+
+def bulk(message: Message, limit: int) -> int:
+    """About what the message takes in a frame, in bytes.
+
+    Raises InsufficientResources where body and extension pass `limit`: such a frame would end the
+    connection.
+    """
+    content = len(message.body) + len(message.extension)
+    if content > limit:
+        raise InsufficientResources(
+            f"the message is too large: {content} bytes, and a packet has {limit} at most"
+        )
+    return content + 4 * len(message.label) + 64
 
 
 def to_wire(message: Message) -> tuple[Any, ...]:

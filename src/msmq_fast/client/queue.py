@@ -9,7 +9,7 @@ from typing import Any
 
 from msmq_fast.app.wire import INFINITE, Frame, Lookup, SendFlag
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
-from msmq_fast.client.message import Message, format_message_id, to_wire
+from msmq_fast.client.message import Message, bulk, format_message_id, to_wire
 from msmq_fast.client.message import from_wire as message_from_wire
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
@@ -61,9 +61,9 @@ class Queue:
         """Send messages in order, as few frames; returns their ids when all are kept.
 
         Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
-        kept.
+        kept. InsufficientResources for one that fits into no packet: then none is sent.
         """
-        frames = [self._link.request(Frame.SEND, part) for part in self._parts(messages)]
+        frames = [self._link.request(Frame.SEND, part) for part in list(self._parts(messages))]
         refusals: list[Refusal] = []
         ids: list[str] = []
         taken = 0
@@ -82,12 +82,12 @@ class Queue:
         part: list[tuple[Any, ...]] = []
         size = 0
         for message in messages:
-            bulk = len(message.body) + len(message.extension) + 4 * len(message.label) + 512
-            if part and (len(part) >= limit or size + bulk > room):
+            more = bulk(message, room) + 448
+            if part and (len(part) >= limit or size + more > room):
                 yield [self._handle, int(SendFlag.IDS), part]
                 part, size = [], 0
             part.append(to_wire(message))
-            size += bulk
+            size += more
         if part:
             yield [self._handle, int(SendFlag.IDS), part]
 

@@ -13,7 +13,7 @@ import msgpack
 
 from msmq_fast.app.wire import HEADER, MIN_LENGTH, Frame
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
-from msmq_fast.client.message import Message, to_wire
+from msmq_fast.client.message import Message, bulk, to_wire
 from msmq_fast.client.transport import Link
 
 FLUSH_BYTES = 262_144
@@ -65,12 +65,12 @@ class Sender:
         Raises what went wrong before.
         """
         self._check()
-        size = len(message.body) + len(message.extension)
+        size = bulk(message, self._max_bytes)
         if self._packed and self._bytes + size > self._max_bytes:
             self._flush()
         self._packer.pack(to_wire(message))
         self._packed += 1
-        self._bytes += size + 64
+        self._bytes += size
         self.posted += 1
         if self._packed >= self._batch or self._bytes >= FLUSH_BYTES:
             self._flush()

@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
 from msmq_fast.packet.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
+from msmq_fast.packet.text import quoted
 
 MAX_COMPUTER = 256
 MAX_QUEUE = 124
@@ -183,7 +184,7 @@ def parse_path(text: str, computer: str) -> PathName:
     part = parse_queue_part(rest)
     if part is None or not _COMPUTER.fullmatch(host):
         raise IllegalQueuePathName(
-            f"{text!r} is not a path name (computer\\queue or computer\\private$\\queue)"
+            f"{quoted(text)} is not a path name (computer\\queue or computer\\private$\\queue)"
         )
     return PathName(host, part)
 
@@ -318,7 +319,7 @@ def parse_format_name(text: str) -> FormatName:
         case _:
             name = None
     if name is None:
-        raise IllegalFormatName(f"{text!r} is not a format name")
+        raise IllegalFormatName(f"{quoted(text)} is not a format name")
     return name
 
 

@@ -24,6 +24,7 @@ from msmq_fast.packet.names import (
     parse_format_names,
     parse_path,
 )
+from msmq_fast.packet.text import quoted
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.settings import QueueManagerSettings
 
@@ -91,7 +92,7 @@ class Directory:
         """
         name = parse_path(path, self._computer)
         if not self.is_local(name.computer):
-            raise IllegalQueuePathName(f"{path!r} names another computer")
+            raise IllegalQueuePathName(f"{quoted(path)} names another computer")
         return name.part
 
     def resolve(self, text: str) -> Target:

@@ -21,6 +21,7 @@ from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.names import FormatName, Scope
+from msmq_fast.packet.text import printable, quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.completion import Completion
@@ -201,7 +202,7 @@ class QueueManager:
         self._serving()
         part = self.directory.part_of_path(path)
         if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
-            raise IllegalQueuePathName(f"{path!r} is not the path of a queue that can be created")
+            raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
         if part.key in self.directory:
             raise QueueExists(f"a queue {part} exists")
         values = QueueProperties.build(dict(properties))
@@ -283,7 +284,7 @@ class QueueManager:
         target = self.directory.resolve(name)
         queue = self.directory.find(target) if target.local else self._outgoing_of(target.name)
         if queue is None:
-            raise QueueNotFound(f"there is no queue {name}")
+            raise QueueNotFound(f"there is no queue {printable(name)}")
         return queue
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
@@ -326,7 +327,7 @@ class QueueManager:
         if target.local:
             queue = self.directory.find(target)
             if queue is None:
-                raise QueueNotFound(f"there is no queue {name}")
+                raise QueueNotFound(f"there is no queue {printable(name)}")
             return queue
         if access is not Access.SEND:
             raise QueueNotFound(f"{name} is not on this computer")

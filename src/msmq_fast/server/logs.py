@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from msmq_fast.packet.text import printable
+
 __all__ = ["JsonFormatter", "TextFormatter", "set_up"]
 
 _SECRET_WORDS = ("token", "password", "secret", "key")
@@ -56,7 +58,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        message = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in record.getMessage())
+        message = printable(record.getMessage())
         line = f"{_stamp(record)} {record.levelname.lower():7} {record.name}: {message}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)

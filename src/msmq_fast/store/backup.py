@@ -46,7 +46,9 @@ class Manifest:
         try:
             fields = json.loads((directory / MANIFEST_NAME).read_bytes())
             manifest = cls(**fields)
-        except (OSError, ValueError, TypeError) as error:
+        except OSError as error:
+            raise BackupError(f"{directory} holds no finished backup: {error.strerror}") from error
+        except (ValueError, TypeError) as error:
             raise BackupError(f"{directory} holds no finished backup: {error}") from error
         kinds = {"qm_guid": str, "sha256": str}
         if any(type(getattr(manifest, name)) is not kinds.get(name, int) for name in cls.__slots__):

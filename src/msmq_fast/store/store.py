@@ -107,6 +107,8 @@ class Store:
         path = Path(directory)
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileExistsError as error:
+            raise StorePlaceError(f"{path} is not a directory", error.errno or 0) from error
         except OSError as error:
             raise StorePlaceError(f"cannot create {path}: {error.strerror}", error.errno or 0) from error
         check_place(path, force=options.force_place)
