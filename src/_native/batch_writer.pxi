@@ -205,6 +205,7 @@ cdef class Writer:
 
     def when_room(self, size_t pending_bytes, function):
         """Calls function() on the loop, as part of a complete(), when no more than `pending_bytes` are pending."""
+        (<BatchFields*>self._current).pressing = True   # what only rides would never make room
         self._waiting.append((pending_bytes, function))
 
     cdef int make_room(self, size_t size) except -1:
@@ -232,13 +233,15 @@ cdef class Writer:
         return 0
 
     cpdef int submit(self) except -1:
+        cdef BatchFields* fields
         if self._depth:
             raise RuntimeError("submit inside a unit")
         if self._busy() or self._closed:
             return 0
         if self.before_seal is not None:
             self.before_seal()
-        if (<BatchFields*>self._current).pressing and not self._busy():
+        fields = <BatchFields*>self._current
+        if (fields.pressing or fields.bytes >= self._max_bytes) and not self._busy():
             self._seal()
         return 0
 

@@ -533,6 +533,23 @@ def test_one_who_waits_for_room_and_raises_does_not_harm_the_others() -> None:
     assert sorted(told) == [0, 1]
 
 
+def test_entries_that_ride_leave_when_they_are_many_or_in_the_way() -> None:
+    writer = MemoryWriter(max_bytes=560)
+    for _ in range(9):
+        writer.add_entry(Table.FEED, bytes(56), ride=True)
+    writer.submit()
+    assert not writer.flying
+    writer.add_entry(Table.FEED, bytes(56), ride=True)
+    writer.submit()
+    assert writer.complete_one()
+    told: list[int] = []
+    writer.add_entry(Table.FEED, bytes(56), ride=True)
+    writer.when_room(0, lambda: told.append(1))
+    writer.submit()
+    assert writer.complete_one()
+    assert told == [1]
+
+
 def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:
     writer = MemoryWriter()
     told: list[int] = []
