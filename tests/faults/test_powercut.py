@@ -39,6 +39,7 @@ def cut_often(shim: Path, directory: Path, seed: int, commits: int, cuts: int) -
         shutil.rmtree(store)
 
 
+@pytest.mark.rule("KV-G2", "DM-106")
 def test_power_cuts_lose_nothing(shim: Path, tmp_path: Path) -> None:
     for seed in range(3):
         cut_often(shim, tmp_path / str(seed), seed, commits=40, cuts=5)
@@ -71,6 +72,7 @@ def test_the_check_notices_a_store_that_does_not_sync(shim: Path, tmp_path: Path
     assert noticed
 
 
+@pytest.mark.rule("KV-G5")
 @pytest.mark.parametrize("what", ["SHIM_FAIL_SYNC", "SHIM_FAIL_WRITE"])
 def test_an_io_error_ends_acknowledging(shim: Path, tmp_path: Path, what: str) -> None:
     """A commit whose write or sync failed is reported as failed, and the writer accepts nothing more."""

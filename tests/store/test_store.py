@@ -262,6 +262,7 @@ def test_little_address_space_makes_a_smaller_map_and_one_line(tmp_path: Path) -
     ]
 
 
+@pytest.mark.rule("KV-11")
 def test_history_and_queues_are_loaded(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     items = [decode.HistoryItem(number, bytes([number]) * 16, number, 5) for number in range(1, 8)]
