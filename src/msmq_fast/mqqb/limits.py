@@ -21,8 +21,6 @@ class Limits:
     """How long a peer may take no bytes while there is something for it."""
     slow_writer: float = 120.0
     """How long a packet may stay incomplete."""
-    pending_bytes: int = 32 << 20
-    """Bytes on their way to the disk from which on no session is read."""
 
 
 class Admission:
