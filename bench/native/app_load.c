@@ -46,6 +46,7 @@ typedef struct {
     size_t frame_done;          /* bytes of the first ready frame already written */
     uint64_t number;
     uint32_t consumed;          /* since the last credit */
+    uint64_t granted;           /* credit so far */
 } Connection;
 
 static const char *queue_name;
@@ -333,6 +334,14 @@ static void take_sent(Connection *c, uint32_t id, Reader r, uint64_t now)
     c->free_slot[c->free_count++] = id - FIRST_ID;
 }
 
+/* The only consumer of a count takes no message more: it would be lost with the connection. */
+static uint32_t further_credit(Connection *c, uint32_t wanted)
+{
+    if (consumers == 1 && count_limit && c->granted + wanted > count_limit) wanted = (uint32_t)(count_limit - c->granted);
+    c->granted += wanted;
+    return wanted;
+}
+
 static void take_delivery(Connection *c, Reader r, uint64_t now)
 {
     if (mp_array(&r) != 2) die("malformed DELIVERY");
@@ -341,7 +350,8 @@ static void take_delivery(Connection *c, Reader r, uint64_t now)
     if (acknowledge && count) acknowledge_range(c, first, first + count - 1);
     c->consumed += (uint32_t)count;
     if (c->consumed >= credit / 2 || credit == 1) {
-        control(c, CREDIT, 0, SUBSCRIPTION_ID, c->consumed, -1);
+        uint32_t more = further_credit(c, c->consumed);
+        if (more) control(c, CREDIT, 0, SUBSCRIPTION_ID, more, -1);
         c->consumed = 0;
     }
 }
@@ -497,7 +507,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < consumers; i++) {
         if (use_receive) ask_for_one(&connections[i]);
-        else control(&connections[i], SUBSCRIBE, SUBSCRIPTION_ID, connections[i].handle, credit, acknowledge);
+        else control(&connections[i], SUBSCRIBE, SUBSCRIPTION_ID, connections[i].handle,
+                     further_credit(&connections[i], credit), acknowledge);
         flush_control(&connections[i]);
     }
     sending = 1;

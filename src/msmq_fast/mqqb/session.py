@@ -273,13 +273,17 @@ class Session:
         return self._ack_wait * (self.node.timers.direct_ack_multiplier if direct else 1.0)
 
     def _arm_acks(self, now: float) -> None:
-        """Start the Session Ack Send Timer: half of AckWaitTimeout, or sooner for recoverable messages."""
+        """Start the Session Ack Send Timer: half of AckWaitTimeout, or sooner for recoverable messages,
+        and by default for express ones that may never reach half a window."""
         if self.window.acknowledgeable:
             limit = now + self._recoverable_ack
             if self._ack_send_deadline is None or limit < self._ack_send_deadline:
                 self._start_ack_send(now, self._recoverable_ack)
         elif self.window.unacknowledged and self._ack_send_deadline is None:
-            self._start_ack_send(now, self._ack_wait / 2)
+            wait = self._ack_wait / 2
+            if self.node.switches.amb19_count_ack:
+                wait = min(wait, self.node.timers.prompt_ack)
+            self._start_ack_send(now, wait)
 
     def _start_ack_send(self, now: float, duration: float) -> None:
         self._ack_send_started = now

@@ -13,7 +13,7 @@ class Switches:
     """A SessionAck follows as soon as received recoverable messages are durable, not only by timer
     or count."""
     amb19_count_ack: bool = True
-    """A SessionAck follows as soon as half a window is unacknowledged."""
+    """A SessionAck follows as soon as half a window is unacknowledged, and soon for less."""
     amb60_clamp_parameters: bool = False
     """Time-outs outside their range are clamped; otherwise they close the session."""
     piggyback: bool = True

@@ -19,6 +19,8 @@ class Timers:
     """AckWaitTimeout proposed to the acceptor, 20 to 120 s on the wire (2.2.2.1)."""
     direct_ack_multiplier: float = 2.0
     """Factor on AckWaitTimeout for sessions that serve direct format names (QosCleanupIntervalMultiplier)."""
+    prompt_ack: float = 0.05
+    """How long express messages wait for an acknowledgment by count (AMB-19)."""
     history_cleanup: float = 1_800.0
     """MessageIDHistory Cleanup Timer (3.1.2.8)."""
     ping_response: float = 1.0
