@@ -9,37 +9,15 @@ import pytest
 
 from msmq_fast.cli.windows import read_definitions
 
+# fmt: off
 HEADINGS = [
-    "AccessMode",
-    "Authenticate",
-    "BasePriority",
-    "CanRead",
-    "CanWrite",
-    "Category",
-    "CreateTime",
-    "DefaultPropertiesToSend",
-    "DenySharedReceive",
-    "EncryptionRequired",
-    "FormatName",
-    "Formatter",
-    "Id",
-    "Label",
-    "LastModifyTime",
-    "Path",
-    "MaximumJournalSize",
-    "MachineName",
-    "MaximumQueueSize",
-    "MessageReadPropertyFilter",
-    "MulticastAddress",
-    "QueueName",
-    "ReadHandle",
-    "SynchronizingObject",
-    "Transactional",
-    "UseJournalQueue",
-    "WriteHandle",
-    "Site",
-    "Container",
+    "AccessMode", "Authenticate", "BasePriority", "CanRead", "CanWrite", "Category", "CreateTime",
+    "DefaultPropertiesToSend", "DenySharedReceive", "EncryptionRequired", "FormatName", "Formatter",
+    "Id", "Label", "LastModifyTime", "Path", "MaximumJournalSize", "MachineName", "MaximumQueueSize",
+    "MessageReadPropertyFilter", "MulticastAddress", "QueueName", "ReadHandle", "SynchronizingObject",
+    "Transactional", "UseJournalQueue", "WriteHandle", "Site", "Container",
 ]
+# fmt: on
 TYPE = "#TYPE System.Messaging.MessageQueue"
 
 ORDERS = {

@@ -230,3 +230,43 @@ def test_the_body_of_a_notification() -> None:
 def test_bodies_that_are_none(body: bytes) -> None:
     with pytest.raises(ValueError, match="change notification"):
         parse_notice(body)
+
+
+# ---- whole enumerations
+
+
+def filled(count: int) -> Scene:
+    scene = Scene()
+    for number in range(count):
+        scene.world.finish(scene.script.create(site(f"s{number}", Identifier=UUID(int=1000 + number))))
+    return scene
+
+
+def test_a_whole_enumeration_gives_its_handle_back() -> None:
+    scene = filled(3)
+    for limit, expected in ((None, 3), (2, 2), (0, 0)):
+        for _ in range(2 * scene.world.max_handles):
+            assert len(scene.events.all(ObjectType.SITE, limit=limit).result()) == expected
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_whole_enumeration_of_a_directory_that_answers_later(limit: int | None) -> None:
+    scene = filled(3)
+    scene.script.later = True
+    done = scene.events.all(ObjectType.SITE, limit=limit)
+    for _ in range(8):
+        scene.script.answer()
+    assert [item["Name"] for item in done.result()] == ["s0", "s1", "s2"][:limit]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_an_enumeration_that_breaks_gives_its_handle_back(later: bool) -> None:
+    scene = filled(3)
+    broken = DirectoryError(DirectoryOperationResult.GENERIC_ERROR, "broken")
+    for _ in range(2 * scene.world.max_handles):
+        scene.script.later = later
+        scene.script.script.extend((None, None, broken))
+        done = scene.events.all(ObjectType.SITE)
+        for _ in range(6):
+            scene.script.answer()
+        assert result_of(done) is Result.GENERIC_ERROR

@@ -159,22 +159,52 @@ class DirectoryEvents:
         """Read Directory End (3.1.7.1.23)."""
         return self.provider.end(handle)
 
-    def all(self, kind: ObjectType, conditions: Filter = ()) -> Completion[list[DirectoryObject]]:
-        """All objects that meet the conditions: a whole enumeration, its handle given back at the end."""
-        return self.begin(kind, conditions).then(lambda handle: self._rest(handle, []))
+    def all(
+        self, kind: ObjectType, conditions: Filter = (), *, limit: int | None = None
+    ) -> Completion[list[DirectoryObject]]:
+        """The objects that meet the conditions, at most `limit` of them, by GUID."""
+        return self.begin(kind, conditions).then(lambda handle: self._rest(handle, [], limit))
 
-    def _rest(self, handle: int, found: list[DirectoryObject]) -> Completion[list[DirectoryObject]]:
-        while True:
+    def _rest(
+        self, handle: int, found: list[DirectoryObject], limit: int | None
+    ) -> Completion[list[DirectoryObject]]:
+        """What an enumeration still gives; its handle is given back however it ends."""
+        while limit is None or len(found) < limit:
             step = self.next(handle)
             if not step.done:
-                return step.then(lambda item: self._rest(handle, [*found, item]))
+                return self._later(handle, found, limit, step)
             error = step.exception()
             if error is not None:
-                ended = self.end(handle)
-                if isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.END_OF_DATA:
-                    return ended.then(lambda _: Completion.of(found))
-                return failed(error)
+                if not _is_end(error):
+                    self.end(handle)
+                    return failed(error)
+                break
             found.append(step.result())
+        return self.end(handle).then(lambda _: Completion.of(found))
+
+    def _later(
+        self,
+        handle: int,
+        found: list[DirectoryObject],
+        limit: int | None,
+        step: Completion[DirectoryObject],
+    ) -> Completion[list[DirectoryObject]]:
+        """A provider that answers later: the rest follows its answer."""
+        answered: Completion[bool] = Completion()
+
+        def answer(step: Completion[DirectoryObject]) -> None:
+            error = step.exception()
+            if error is None:
+                found.append(step.result())
+                answered.resolve(True)
+            elif _is_end(error):
+                answered.resolve(False)
+            else:
+                self.end(handle)
+                answered.fail(error)
+
+        step.add_done_callback(answer)
+        return answered.then(lambda more: self._rest(handle, found, limit if more else 0))
 
     # ---- connected or not
 
@@ -252,6 +282,10 @@ class DirectoryEvents:
 
         conditions = (equals("ComputerName", computer),)
         self.read(ObjectType.QUEUE_MANAGER, conditions, (IDENTIFIER,)).add_done_callback(found)
+
+
+def _is_end(error: Exception) -> bool:
+    return isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.END_OF_DATA
 
 
 def not_connected(kind: ObjectType | None = None) -> DirectoryError:

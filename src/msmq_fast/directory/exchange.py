@@ -102,18 +102,22 @@ def read_document(
     return found, mistakes
 
 
-def put(directory: Changes, item: DirectoryObject) -> Completion[Outcome]:
+def put(directory: Changes, item: DirectoryObject, *, dry_run: bool = False) -> Completion[Outcome]:
     """Make the directory have an object: created, changed where it differs, or left alone.
 
     What the directory sets itself is not compared. GenericError: an attribute differs that cannot change.
+    `dry_run` says what would be done.
     """
     outcome: Completion[Outcome] = Completion()
 
     def answered(answer: Completion[DirectoryObject]) -> None:
         error = answer.exception()
         if error is None:
-            _correct(directory, answer.result(), item).add_done_callback(pass_on)
+            _correct(directory, answer.result(), item, dry_run).add_done_callback(pass_on)
         elif isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.OBJECT_NOT_FOUND:
+            if dry_run:
+                outcome.resolve(Outcome.CREATED)
+                return
             made = directory.create(_without_computed(item))
             made.then(lambda _: Completion.of(Outcome.CREATED)).add_done_callback(pass_on)
         else:
@@ -145,7 +149,9 @@ def _without_computed(item: DirectoryObject) -> DirectoryObject:
     return item.only([name for name in item.values if name not in computed])
 
 
-def _correct(directory: Changes, stored: DirectoryObject, wanted: DirectoryObject) -> Completion[Outcome]:
+def _correct(
+    directory: Changes, stored: DirectoryObject, wanted: DirectoryObject, dry_run: bool
+) -> Completion[Outcome]:
     rules = RULES[wanted.kind]
     differing = [
         name
@@ -160,5 +166,7 @@ def _correct(directory: Changes, stored: DirectoryObject, wanted: DirectoryObjec
             return failed(
                 generic(f"{name} of an existing {wanted.kind.title} never changes: {said}", wanted.kind)
             )
+    if dry_run:
+        return Completion.of(Outcome.CHANGED)
     changed = wanted.changed({IDENTIFIER: stored[IDENTIFIER]})
     return directory.write(changed, differing).then(lambda _: Completion.of(Outcome.CHANGED))

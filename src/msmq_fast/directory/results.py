@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msmq_fast.packet.errors import MSMQError, code_of, error
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.directory.objects import ObjectType
+
+
+T = TypeVar("T")
 
 
 class DirectoryOperationResult(IntEnum):
@@ -72,3 +76,18 @@ def not_found(kind: ObjectType, detail: str) -> DirectoryError:
 def generic(detail: str, kind: ObjectType | None = None) -> DirectoryError:
     """GenericError."""
     return DirectoryError(DirectoryOperationResult.GENERIC_ERROR, detail, kind=kind)
+
+
+def for_applications(done: Completion[T]) -> Completion[T]:
+    """The same, with the errors that applications get in place of those of the directory."""
+    answer: Completion[T] = Completion()
+
+    def pass_on(done: Completion[T]) -> None:
+        error = done.exception()
+        if error is None:
+            answer.resolve(done.result())
+        else:
+            answer.fail(error.for_applications() if isinstance(error, DirectoryError) else error)
+
+    done.add_done_callback(pass_on)
+    return answer
