@@ -9,29 +9,16 @@ fault code ends the run with exit code 77; so does an exception. `--native` fuzz
 from __future__ import annotations
 
 import argparse
-import importlib.machinery
-import importlib.util
 import struct
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import atheris
 
-MODULE = "msmq_fast._native.framing"
-
-
-def load(path: str) -> ModuleType:
-    """The extension module of this file instead of the installed one."""
-    loader = importlib.machinery.ExtensionFileLoader(MODULE, path)
-    spec = importlib.util.spec_from_file_location(MODULE, path, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+from tests.faults import fuzz_native
 
 
 def whole(data: bytes) -> bytes:
@@ -58,7 +45,7 @@ def main() -> None:
     from msmq_fast.packet.errors import PacketFaultCode
     from tests.packet.samples import seeds
 
-    framing = load(chosen.native) if chosen.native else installed
+    framing = fuzz_native.load("framing", chosen.native) if chosen.native else installed
 
     def native(data: bytes) -> object:
         try:

@@ -1,21 +1,10 @@
-"""Compiles a copy of the framing extension: with one passage changed, or with the address sanitizer."""
+"""Copies of the framing extension with one passage changed."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[2] / "src" / "_native"
-BUILD = """
-import sys
-from Cython.Build import cythonize
-from setuptools import Extension, setup
-flags = sys.argv[1:]
-copy = Extension("framing", ["framing.pyx"], extra_compile_args=flags, extra_link_args=flags)
-modules = cythonize([copy], quiet=True, compiler_directives={"language_level": 3})
-setup(script_args=["-q", "build_ext", "--inplace"], packages=[], ext_modules=modules)
-"""
+from tests.faults.fuzz_native import build
 
 # what stands in framing_walk.pxi, and what a careless author might have written
 BUGS = {
@@ -36,19 +25,5 @@ BUGS = {
 
 def build_copy(directory: Path, right: str = "", wrong: str = "", flags: tuple[str, ...] = ()) -> Path:
     """The extension made in `directory` from sources in whose framing_walk.pxi `right` reads `wrong`."""
-    for source in SOURCES.glob("framing*"):
-        (directory / source.name).write_bytes(source.read_bytes())
-    if right:
-        walk = directory / "framing_walk.pxi"
-        text = walk.read_text()
-        assert text.count(right) == 1
-        walk.write_text(text.replace(right, wrong))
-    package = directory / "msmq_fast" / "_native"
-    package.mkdir(parents=True)
-    for name in (package, package.parent):
-        (name / "__init__.pxd").touch()
-    (package / "framing.pxd").write_bytes((directory / "framing.pxd").read_bytes())
-    command = [sys.executable, "-c", BUILD, *flags]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=300)
-    (module,) = directory.glob("framing.*.so")
-    return module
+    change = ("framing_walk.pxi", right, wrong) if right else None
+    return build("framing", directory, change, flags=flags)

@@ -1,9 +1,8 @@
-"""Feeds damaged records and damaged store files to the decoder and to the loader: `python
-tests/faults/fuzz_store.py --seconds N`.
+"""Feeds damaged records to the decoder and to the loader: `python tests/faults/fuzz_store.py --seconds N`.
 
-Whatever the bytes, the decoder raises DecodeError or returns; the native loader raises StoreError or returns,
-and never more than what lies in the record. Coverage-guided with atheris where it is installed, else by
-random mutation of good records.
+Whatever the bytes, the decoder raises DecodeError or returns. The native loader takes the records that the
+decoder takes, with the same fields, and no others. Coverage-guided with atheris where it is installed, else
+by random mutation of good records. `--native` fuzzes another build of the loader.
 """
 
 from __future__ import annotations
@@ -13,13 +12,18 @@ import contextlib
 import json
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 
-from msmq_fast._native.batch import MemoryTables, StoreError
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from msmq_fast._native import batch
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
+from tests.faults import fuzz_native
 
 GOLDEN = Path(__file__).parent.parent / "store" / "golden" / "records-1.json"
 _POSITION_ROW = 8 + decode.POSITION.size
@@ -37,21 +41,24 @@ def seeds() -> list[bytes]:
 
 def load_natively(key: bytes, value: bytes) -> None:
     """The loader of positions, and numbering, on tables that hold one record."""
-    tables = MemoryTables()
+    tables = batch.MemoryTables()
     for table in (Table.POSITION, Table.CONTENT, Table.FEED, Table.HISTORY):
         tables.tables[table][key] = value
-    with contextlib.suppress(StoreError):
+    packed: dict[int, bytes] = {}
+    with contextlib.suppress(batch.StoreError):
         packed = tables.pack_positions()
-        ((queue, row),) = packed.items()
-        expected = decode.position_key(key)
-        assert (queue, int.from_bytes(row[:8], "little")) == expected
-        assert row[8:] == value[: decode.POSITION.size]
-        assert len(row) == _POSITION_ROW
+    try:
+        queue, lookup_id = decode.position_key(key)
         decode.position(value)
+    except decode.DecodeError:
+        assert not packed
+    else:
+        assert packed == {queue: lookup_id.to_bytes(8, "little") + value[: decode.POSITION.size]}
+        assert len(packed[queue]) == _POSITION_ROW
     for table in (Table.FEED, Table.HISTORY):
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(batch.StoreError):
             tables.next_number(table)
-    with contextlib.suppress(StoreError):
+    with contextlib.suppress(batch.StoreError):
         assert len(tables.read_content(int.from_bytes(key[:8], "big"), len(value))) == len(value)
 
 
@@ -108,16 +115,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", help="directory of the corpus and of findings (default: a new one)")
+    parser.add_argument("--native", help="a batch extension module to test instead of the installed one")
     options = parser.parse_args()
+    if options.native:
+        global batch
+        batch = fuzz_native.load("batch", options.native)
     try:
         import atheris
     except ImportError:
         print(f"{run_random(options.seconds, options.seed)} inputs without a finding")
         return
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], f"-max_total_time={options.seconds}", f"-seed={options.seed + 1}"], one_input)
-    for good in seeds():
-        one_input(good)
+    work = Path(options.work or tempfile.mkdtemp(prefix="fuzz-store-"))
+    corpus = work / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for index, good in enumerate(seeds()):
+        (corpus / f"seed-{index}").write_bytes(good)
+    for name, function in vars(decode).items():
+        if isinstance(function, FunctionType) and function.__module__ == decode.__name__:
+            setattr(decode, name, atheris.instrument_func(function))
+    limits = ["-max_len=1024", f"-max_total_time={options.seconds}", "-rss_limit_mb=1024"]
+    flags = [*limits, f"-seed={options.seed + 1}", f"-artifact_prefix={work}/"]
+    atheris.Setup([sys.argv[0], *flags, str(corpus)], one_input)
     atheris.Fuzz()
 
 

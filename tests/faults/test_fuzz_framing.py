@@ -7,22 +7,54 @@ from pathlib import Path
 import pytest
 
 from tests.faults.fuzz_framing_build import BUGS, build_copy
+from tests.faults.fuzz_native import ROOT, instrumented, run, seconds
 
-ROOT = Path(__file__).parents[2]
 FUZZER = ROOT / "tests" / "faults" / "fuzz_framing.py"
 FOUND = 77
+BRANCHES = 95  # percent of the reference that the corpus must reach
 
 
-def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(FUZZER), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=300)
-
-
-@pytest.mark.long(seconds=40)
+@pytest.mark.long(seconds=seconds() + 60)
+@pytest.mark.timeout(seconds() + 400)
 def test_no_difference_between_the_native_parser_and_the_reference(tmp_path: Path) -> None:
+    """Guided by the branches of both where clang is installed; MSMQ_FAST_FUZZ_SECONDS says how long."""
     pytest.importorskip("atheris")
-    result = fuzz("--seconds", "30", "--work", str(tmp_path))
-    assert result.returncode == 0, result.stderr[-4000:]
+    work = tmp_path / "work"
+    result = run(FUZZER, seconds(), work, instrumented("framing", tmp_path / "build"))
+    assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
+    print(result.stderr[-200:])
+    reached = branches(work / "corpus")
+    print(f"{reached:.1f} % of the branches of the reference")
+    assert reached >= BRANCHES
+
+
+def branches(corpus: Path) -> float:
+    """Percentage of lines and branches of the reference that the inputs reach, measured in a new process."""
+    coverage = pytest.importorskip("coverage")
+    assert coverage
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(corpus)], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    return float(result.stdout.split()[-1])
+
+
+MEASURE = """
+import io, pathlib, sys
+import coverage
+measured = coverage.Coverage(branch=True, include=["*/tests/packet/reference.py"], data_file=None)
+measured.start()
+from tests.faults.fuzz_framing import whole
+from tests.packet.reference import Refused, reference
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    data = path.read_bytes()
+    for packet in (data, whole(data)):
+        try:
+            reference(packet)
+        except Refused:
+            pass
+measured.stop()
+print(measured.report(file=io.StringIO()))
+"""
 
 
 @pytest.mark.long(seconds=60)
@@ -31,7 +63,7 @@ def test_no_difference_between_the_native_parser_and_the_reference(tmp_path: Pat
 def test_a_planted_bounds_bug_is_found(bug: str, tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     module = build_copy(tmp_path, *BUGS[bug])
-    result = fuzz("--seconds", "120", "--work", str(tmp_path / "work"), "--native", str(module))
+    result = run(FUZZER, 120, tmp_path / "work", module)
     assert result.returncode == FOUND, result.stderr[-4000:]
     assert "AssertionError: native" in result.stdout
 
@@ -42,5 +74,5 @@ def test_a_copy_without_a_bug_is_clean(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     right, _ = next(iter(BUGS.values()))
     module = build_copy(tmp_path, right, right)
-    result = fuzz("--seconds", "5", "--work", str(tmp_path / "work"), "--native", str(module))
+    result = run(FUZZER, 5, tmp_path / "work", module)
     assert result.returncode == 0, result.stderr[-4000:]
