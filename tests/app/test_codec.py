@@ -82,6 +82,7 @@ messages = st.tuples(
 )
 
 
+@pytest.mark.rule("QB-373")
 @given(messages, st.integers(0, OUT_FIELDS))
 @settings(max_examples=150, deadline=None)
 def test_a_sent_message_is_the_packet(full: tuple[Any, ...], count: int) -> None:

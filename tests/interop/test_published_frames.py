@@ -89,7 +89,7 @@ def test_the_ping_request_is_answered(server: Server, frames: dict[str, bytes]) 
     assert answer[8:] == frames["frame2"][8:]
 
 
-@pytest.mark.rule("QB-263")
+@pytest.mark.rule("QB-281", "QB-372", "QB-263")
 def test_the_message_is_delivered_acknowledged_and_shown(server: Server, frames: dict[str, bytes]) -> None:
     """The host part `a04bm02` is not ours, and `q` was created as a private queue."""
     server.ok("queue", "create", "q")

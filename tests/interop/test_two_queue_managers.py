@@ -85,6 +85,7 @@ def test_recoverable_messages_leave_the_outgoing_queue_when_acknowledged(pair: t
     assert len(collect(b, "inbox", 100)) == 100
 
 
+@pytest.mark.rule("QB-152")
 def test_messages_wait_for_a_host_that_is_down_and_survive_a_kill_of_the_sender(
     pair: tuple[Server, Server],
 ) -> None:

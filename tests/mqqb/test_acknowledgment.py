@@ -352,7 +352,7 @@ def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
     assert sent(session) == []  # said once
 
 
-@pytest.mark.rule("QB-328")
+@pytest.mark.rule("QB-393", "QB-328")
 def test_a_message_whose_time_to_reach_queue_passed_is_not_sent() -> None:
     host = Host()
     session = host.opened()
@@ -426,6 +426,7 @@ def test_priority_and_fairness_between_queues_of_one_session() -> None:
     assert order[40:] == list(range(1, 25))
 
 
+@pytest.mark.rule("QB-179")
 def test_peer_guid_is_known() -> None:
     assert Host().opened().peer_guid == UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 

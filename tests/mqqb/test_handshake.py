@@ -132,7 +132,7 @@ def test_reserved_bits_are_ignored() -> None:
     assert session.state is State.OPEN
 
 
-@pytest.mark.rule("QB-007", "QB-178", "QB-187", "QB-193", "QB-221")
+@pytest.mark.rule("QB-151", "QB-182", "QB-007", "QB-178", "QB-187", "QB-193", "QB-221")
 @pytest.mark.parametrize(
     "packets",
     [

@@ -31,7 +31,7 @@ def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:
     host.commit()
 
 
-@pytest.mark.rule("QB-363", "QB-365")
+@pytest.mark.rule("QB-166", "QB-363", "QB-365")
 @pytest.mark.parametrize(
     ("name", "target", "direct"),
     [

@@ -49,7 +49,7 @@ def test_an_unsigned_sender_id_and_wishes_without_a_queue_are_no_reason_to_refus
     assert host.refusals == []
 
 
-@pytest.mark.rule("QB-160")
+@pytest.mark.rule("QB-300", "QB-160")
 @pytest.mark.parametrize("message_class", [0x0000, 0x0001, 0x0002, 0x8000, 0x4000])
 def test_messages_of_every_class_are_delivered(message_class: int) -> None:
     host = Host()

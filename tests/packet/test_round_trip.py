@@ -296,7 +296,7 @@ def test_order_ack_on_the_wire() -> None:
         OrderAck.decode_body(bytes(35))
 
 
-@pytest.mark.rule("QB-044", "QB-052", "QB-053", "QB-054", "QB-055", "QB-058")
+@pytest.mark.rule("QB-056", "QB-044", "QB-052", "QB-053", "QB-054", "QB-055", "QB-058")
 def test_final_ack_on_the_wire() -> None:
     ack = FinalAck(1, 2, 9, 4, OTHER, 77)
     parsed = parse(ack.message(order_queue(address="10.0.0.7"), SOURCE).to_packet())

@@ -40,6 +40,7 @@ class Server:
     """One server process on a data directory of its own."""
 
     program: tuple[str, ...] = (sys.executable, "-m", "msmq_fast")
+    free_ports: tuple[str, ...] = ("--port", "--ping-port", "--admin-port")
 
     def __init__(
         self, data: Path, *flags: str, host: str = "127.0.0.1", environment: dict[str, str] | None = None
@@ -56,7 +57,7 @@ class Server:
         """Start, and return when the ready line is there."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
         defaults = ["--host", self.host, "--data", str(self.data)]
-        for flag in ("--port", "--ping-port", "--admin-port"):
+        for flag in self.free_ports:
             if flag not in self.flags:
                 defaults += [flag, "0"]
         with self.log.open("ab") as log:

@@ -47,6 +47,7 @@ def test_the_ready_line_names_every_listener_and_all_of_them_accept(server: Serv
     assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 0
 
 
+@pytest.mark.rule("QB-150")
 def test_a_restart_keeps_recoverable_messages_and_loses_express_ones(server: Server) -> None:
     server.start()
     guid = server.ready["guid"]

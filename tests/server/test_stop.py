@@ -36,10 +36,12 @@ def private_number(server: Server, name: str) -> int:
     return int(server.ok("queue", "create", name)[0]["format_name"].split("\\")[1], 16)
 
 
+@pytest.mark.rule("QB-081", "QB-326")
 def test_a_clean_stop_skips_no_numbers_and_a_kill_gives_none_out_again(server: Server) -> None:
     server.start()
     first_queue = private_number(server, "orders")
     first = send(server)
+    assert first[1] == 1  # 0 stands for none
     assert server.stop() == 0
     server.start()
     second = send(server)
