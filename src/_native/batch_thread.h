@@ -175,7 +175,10 @@ static void *writer_main(void *argument) {
         pthread_mutex_lock(&writer->lock);
         list_push(&writer->done, batch);
         writer->busy--;
+        /* Whoever is woken wants the lock. */
+        pthread_mutex_unlock(&writer->lock);
         signal_event(writer->event_fd);
+        pthread_mutex_lock(&writer->lock);
     }
     pthread_mutex_unlock(&writer->lock);
     return NULL;
@@ -213,8 +216,8 @@ static void writer_give(WriterThread *writer, Batch *batch) {
     pthread_mutex_lock(&writer->lock);
     list_push(&writer->waiting, batch);
     writer->busy++;
-    pthread_cond_signal(&writer->wake);
     pthread_mutex_unlock(&writer->lock);
+    pthread_cond_signal(&writer->wake);
 }
 
 static Batch *writer_take(WriterThread *writer) {
