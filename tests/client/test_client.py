@@ -12,6 +12,7 @@ import pytest
 
 import msmq_fast
 from msmq_fast import Access, BatchRefused, ConnectionLost, Lookup, Message, errors
+from tests.client.contract import JSON_KEYS
 from tests.client.server import Server, running
 
 Test = Callable[[Server, msmq_fast.Connection], Awaitable[None]]
@@ -74,36 +75,6 @@ async def test_send_and_receive(server: Server, connection: msmq_fast.Connection
     assert list(shown) == JSON_KEYS
     assert shown["message_id"] == sent
     assert shown["delivery"] == "recoverable"
-
-
-JSON_KEYS = [
-    "lookup_id",
-    "arrival_seq",
-    "message_id",
-    "label",
-    "body_b64",
-    "body_size",
-    "body_type",
-    "priority",
-    "class",
-    "correlation_id",
-    "app_specific",
-    "extension_b64",
-    "delivery",
-    "transactional",
-    "sent_time",
-    "arrived_time",
-    "response_queue",
-    "admin_queue",
-    "destination_queue",
-    "source_machine",
-    "sender_id_b64",
-    "authenticated",
-    "acknowledge",
-    "journal",
-    "abort_count",
-    "move_count",
-]
 
 
 @connected

@@ -5,21 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data)
-        try:
-            yield running
-        finally:
-            running.kill()
+from tests.server.processes import Server, until
 
 
 def refusals(server: Server) -> dict[str, int]:

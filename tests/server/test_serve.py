@@ -11,22 +11,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data)
-        try:
-            yield running
-        finally:
-            running.kill()
+from tests.server.processes import Server, until
 
 
 def http(server: Server, path: str) -> tuple[int, str]:

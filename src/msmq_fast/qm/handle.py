@@ -221,9 +221,7 @@ class OpenQueue:
 
     # ---- reading
 
-    def receive(
-        self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None
-    ) -> ReadRequest:
+    def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> ReadRequest:
         """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
 
         A message is taken only when `gate` lets it through.
