@@ -55,6 +55,15 @@ def test_a_handshake_that_does_not_come_is_cut_off_and_counted(server: Server) -
     assert refusals(server) == {"session: handshake timeout": 1}
 
 
+def test_a_malformed_packet_is_named_in_the_log(server: Server) -> None:
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert stranger.recv(1) == b""
+    assert refusals(server) == {"session: malformed packet": 1}
+    assert "malformed packet (127.0.0.1 BaseHeader.VersionNumber is not 0x10)" in server.log.read_text()
+
+
 def test_connections_beyond_the_limit_are_refused_and_counted(server: Server) -> None:
     server.environment["MSMQ_FAST_LIMITS__CONNECTIONS"] = "2"
     server.start()

@@ -24,6 +24,7 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.timers import earliest
+from msmq_fast.packet.errors import PacketFaultCode
 
 
 class State(Enum):
@@ -166,7 +167,7 @@ class Session:
             if outcome is not None:
                 self.close(outcome, now, self.receiver.describe())
         elif event == receive.MALFORMED:
-            self.close(CloseReason.MALFORMED, now, f"fault {self.receiver.fault}")
+            self.close(CloseReason.MALFORMED, now, PacketFaultCode(self.receiver.fault).text)
         elif event == receive.ESTABLISH:
             self._establish(EstablishConnection.decode(self.receiver.packet()), now)
         elif event == receive.PARAMETERS:
