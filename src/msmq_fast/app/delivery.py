@@ -10,7 +10,7 @@ from msmq_fast._native.queue import Received
 from msmq_fast.app.pace import Pace
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
-from msmq_fast.qm.completion import Completion
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine

@@ -23,11 +23,11 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
 )
 from msmq_fast.qm import access as qm_access
-from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.handle import Lookup as QmLookup
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.reading import ReadRequest
 from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine

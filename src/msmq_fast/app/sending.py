@@ -11,9 +11,9 @@ from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage, error
 from msmq_fast.packet.fields import destination_field, manager_of
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.queue import QueueKind
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

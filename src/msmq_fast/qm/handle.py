@@ -23,9 +23,9 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.reading import Gate, ReadRequest, Sink, Subscription
 from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msmq_fast.qm.completion import Completion
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

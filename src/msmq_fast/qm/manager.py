@@ -24,7 +24,6 @@ from msmq_fast.packet.names import FormatName, Scope
 from msmq_fast.packet.text import printable, quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.clock import Clock
-from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.expiry import Expiry
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.housekeeping import Housekeeping
@@ -37,6 +36,7 @@ from msmq_fast.qm.records import Records, Store
 from msmq_fast.qm.recovery import recover
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
+from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
 _log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore, Received
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
-from msmq_fast.qm.completion import Completion
 from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
 
 MAX_BYTES = 1 << 62  # one message, whatever its size
 BATCH = 512  # messages handed to a subscription at once

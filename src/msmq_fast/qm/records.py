@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from msmq_fast._native.batch import Reader, Tables, Writer
 from msmq_fast.packet.errors import MessageStorageFailed
-from msmq_fast.qm.completion import Completion
 from msmq_fast.store import decode
+from msmq_fast.store.completion import Completion
 from msmq_fast.store.meta import read_meta
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import ORDINAL_KEY, Table
