@@ -29,6 +29,10 @@ log = logging.getLogger("msmq_fast.app")
 Output = bytes | memoryview
 
 
+def _nobody() -> None:
+    """Whom to wake when the adapter is gone."""
+
+
 class AppEngine:
     """The server's side of one connection.
 
@@ -100,6 +104,9 @@ class AppEngine:
         if self._session is not None:
             self._session.close()
             self._session = None
+        # Garbage is collected rarely: nothing of a connection may wait for that.
+        self._intake.release()
+        self._wake = _nobody
 
     # ---------------------------------------------------------------------------------------- for the session
 

@@ -37,6 +37,11 @@ class Intake:
             self._start, self._end = 0, held
         return memoryview(self._buffer)[self._end : self._end + MAX_READ]
 
+    def release(self) -> None:
+        """The connection is gone: give the memory back now."""
+        self._buffer = bytearray()
+        self._start = self._end = 0
+
     def advance(self, count: int) -> None:
         """`count` bytes were written into the view that `room` gave."""
         self._end += count
