@@ -1,0 +1,742 @@
+# One queue: arrival, removal, reading, read-ahead, purge.
+
+cdef class BodyFetcher(ReadListener):
+    cdef QueueCore _core
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        return self._core._fetched(token, body, status)
+
+
+cdef class BodyRead(ReadListener):
+    """One packet read from the store for a peek or a lookup, kept by nobody."""
+    cdef Received _received
+    cdef object _sink
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        if status == STATUS_OK and not is_packet(<bytes>body):
+            status = MDB_CORRUPTED
+        if status == STATUS_OK:
+            self._received.packet = body
+            self._sink(self._received, STATUS_OK)
+        else:
+            self._sink(None, status)
+        return 0
+
+
+cdef class QueueCore(CommitListener):
+    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False)``: registers itself with the ledger."""
+
+    def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False):
+        cdef BodyFetcher fetcher = BodyFetcher()
+        if ordinal in ledger._cores:
+            raise ValueError("the ordinal is in use")
+        self.ledger = ledger
+        self.ordinal = ordinal
+        self.quota_bytes = quota_bytes
+        self.outgoing = outgoing
+        self.positions = PositionList()
+        fetcher._core = self
+        self._fetcher = fetcher
+        ledger._cores[ordinal] = self
+
+    # ---- arrival
+
+    cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
+                     bint remember) except -1:
+        cdef Ledger ledger = self.ledger
+        cdef Slot* slot = NULL
+        cdef PositionRecord record
+        cdef HistoryEntry entry
+        cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
+        if self.gone:
+            return QUEUE_GONE
+        if (
+            m.time_to_reach_queue != INFINITE and ledger.now_s > m.sent_time
+            and ledger.now_s - m.sent_time > m.time_to_reach_queue
+        ):
+            return EXPIRED
+        if ledger.throttled or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+            return MACHINE_QUOTA
+        if size > self.quota_bytes or self.used_bytes > self.quota_bytes - size:
+            return QUEUE_QUOTA
+        if ledger.sequence >= ledger.sequence_limit:
+            return MACHINE_QUOTA
+        sequence = ledger.next_sequence()
+        slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
+        self.arrived_total += 1
+        if remember:
+            memcpy(entry.source, data + SOURCE_OFFSET, 16)
+            entry.ordinal = m.message_id
+            entry.time_s = ledger.now_s
+        if not recoverable:
+            if remember:
+                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), True)
+            if ledger.feed:
+                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, True)
+            self._count(slot)
+            if self.interested:
+                self.mark()
+            return ENQUEUED
+        describe(&record, slot, m, data)
+        ledger.writer.begin_unit()
+        try:
+            ledger.writer.put_position(self.ordinal, slot.key, &record, True)
+            ledger.writer.put_content(sequence, packet)
+            if remember:
+                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
+            if ledger.feed:
+                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
+            ledger.writer.notify(self, slot.key)
+            if origin is not None:
+                ledger.writer.notify(origin, token)
+        finally:
+            ledger.writer.end_unit()
+        return ENQUEUED_PENDING
+
+    cdef bint has_room(self, uint64_t count, uint64_t size) noexcept:
+        cdef Ledger ledger = self.ledger
+        if self.gone or ledger.throttled or ledger.sequence + count > ledger.sequence_limit:
+            return False
+        if size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+            return False
+        return size <= self.quota_bytes and self.used_bytes <= self.quota_bytes - size
+
+    cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
+        """A slot for a packet, within the quotas' accounts: pending if it has to be stored."""
+        cdef bint transactional = m.transaction_offset != 0
+        cdef bint recoverable = transactional or m.delivery == 1
+        cdef uint32_t source = self.ledger.sources.intern(<const uint8_t*>PyBytes_AS_STRING(packet) + SOURCE_OFFSET)
+        cdef Slot* slot = self.positions.insert(key, STATE_PENDING if recoverable else STATE_AVAILABLE)
+        slot.content_id = content_id
+        slot.arrived = arrived
+        slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
+        slot.source = source
+        slot.ordinal = m.message_id
+        slot.message_class = m.message_class
+        slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
+        slot.deadline = deadline_of(m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing)
+        self.positions.set_body(slot, packet)
+        self.used_bytes += slot.size
+        self.ledger.bytes += slot.size
+        self._arm(slot)
+        return slot
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        """A recoverable message became durable, or could not be stored."""
+        cdef Slot* slot = self.positions.find(token)
+        if slot == NULL:
+            return 0
+        if status != STATUS_OK:
+            if slot.flags & FLAG_REMOVING:
+                # Taken before it was durable: the Delivery, perhaps of a later batch, must not hand it out.
+                slot.owner = OWNER_DAMAGED
+            else:
+                if slot.owner == OWNER_RETURNED:
+                    self.ledger._returned.append((self, self._received(slot)))
+                self._drop(slot)
+        elif slot.state == STATE_PENDING:
+            self._available(slot)
+        elif slot.state == STATE_PURGE_PENDING and not slot.flags & FLAG_COUNTED:
+            self._erase(slot, EVENT_PURGED)
+        return 0
+
+    cdef int settled(self) except -1:
+        if self.interested and self.positions.available and self.ready is not None:
+            self.ready()
+        return 0
+
+    cdef int _available(self, Slot* slot) except -1:
+        """PENDING or LOCKED -> AVAILABLE, or gone if its time was over meanwhile (ST-1)."""
+        cdef Ledger ledger = self.ledger
+        self._count(slot)
+        slot.owner = OWNER_NONE
+        self.positions.set_state(slot, STATE_AVAILABLE)
+        if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
+            self._expire(slot)
+        return 0
+
+    cdef int _count(self, Slot* slot) except -1:
+        """Adds a message to TotalBytes, once (DA-023); from now on the store could give its body back."""
+        if slot.flags & FLAG_COUNTED:
+            return 0
+        slot.flags |= FLAG_COUNTED
+        self.bytes += slot.size
+        self.messages += 1
+        if slot.flags & FLAG_RECOVERABLE and slot.body != NULL:
+            if self.ledger.cached_bytes + slot.size > self.ledger.cache_limit and slot.state != STATE_LOCKED:
+                self.positions.set_body(slot, None)
+            else:
+                slot.flags |= FLAG_CACHED
+                self.ledger.cached_bytes += slot.size
+        return 0
+
+    cdef int _arm(self, Slot* slot) except -1:
+        if slot.deadline != NO_DEADLINE:
+            slot.timer = self.ledger.wheel.start(slot.deadline, self.ordinal, slot.key)
+        return 0
+
+    cdef int mark(self) except -1:
+        """Something became available while somebody waits: `ready` is called by the next Ledger.serve()."""
+        if not self._dirty:
+            self._dirty = True
+            self.ledger._dirty.append(self)
+            if len(self.ledger._dirty) == 1 and self.ledger.wake is not None:
+                self.ledger.wake()
+        return 0
+
+    def nudge(self) -> None:
+        """Have `ready` called by the next Ledger.serve()."""
+        self.mark()
+
+    # ---- removal
+
+    cdef int _drop(self, Slot* slot) except -1:
+        """Takes a slot out of the list and of every account."""
+        cdef Ledger ledger = self.ledger
+        if slot.timer != NO_TIMER:
+            ledger.wheel.stop(slot.timer)
+        if slot.flags & FLAG_COUNTED:
+            self.bytes -= slot.size
+            self.messages -= 1
+        if slot.flags & FLAG_CACHED:
+            ledger.cached_bytes -= slot.size
+        self.used_bytes -= slot.size
+        ledger.bytes -= slot.size
+        ledger.sources.release(slot.source)
+        self.positions.remove(slot)
+        return 0
+
+    cdef int _erase(self, Slot* slot, int event) except -1:
+        """Message Position Deleted: out of the list, and out of the store with the current batch."""
+        cdef Ledger ledger = self.ledger
+        if not slot.flags & FLAG_RECOVERABLE:
+            return self._take_out(slot, event)
+        ledger.writer.begin_unit()
+        try:
+            self._take_out(slot, event)
+            ledger.removals.watch()
+        finally:
+            ledger.writer.end_unit()
+        return 0
+
+    cdef int _take_out(self, Slot* slot, int event) except -1:
+        """_erase as a part of a unit whose end watches over the removals."""
+        cdef Ledger ledger = self.ledger
+        cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+        if recoverable:
+            ledger._condemn(self.ordinal, slot, event)
+        if ledger.feed and event:
+            ledger.event(event, self.ordinal, slot, not recoverable)
+        self.removed_total += 1
+        return self._drop(slot)
+
+    cdef int _return(self, Slot* slot) except -1:
+        """The removal of a received message was not kept: it is where it was, unless the queue was purged or deleted meanwhile."""
+        slot.flags &= ~FLAG_REMOVING
+        if self.gone or slot.key & SEQUENCE_MASK <= self.purged_to:
+            return self._erase(slot, EVENT_PURGED)
+        return self._available(slot)
+
+    cdef int _expire(self, Slot* slot) except -1:
+        """TimeToBeReceived or TimeToReachQueue is over (DM-213, ST-1)."""
+        if slot.state == STATE_AVAILABLE:
+            self.expired_total += 1
+            return self._erase(slot, EVENT_EXPIRED)
+        slot.flags |= FLAG_EXPIRE_WHEN_UNLOCKED
+        return 0
+
+    cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
+        cdef size_t number, removed = 0
+        cdef Slot* slot = NULL
+        self.ledger.writer.begin_unit()
+        try:
+            for number in range(count):
+                slot = self.positions.find(keys[number])
+                if slot == NULL or slot.owner != owner:
+                    continue
+                if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
+                    continue
+                self._take_out(slot, event)
+                removed += 1
+            self.ledger.removals.watch()
+        finally:
+            self.ledger.writer.end_unit()
+        return removed
+
+    def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
+        """Remove what `owner` locked and has got rid of: sent and acknowledged, or delivered and acknowledged.
+
+        Keys that it does not hold are passed over. `sink(status)` is called when the removal is durable. Returns how many were removed.
+        A removal that the store does not keep is repeated by reap().
+        """
+        cdef size_t removed = 0
+        cdef Writer writer = self.ledger.writer
+        writer.begin_unit()
+        try:
+            if keys.shape[0]:
+                removed = self.remove_keys(&keys[0], keys.shape[0], owner, EVENT_ACKED if self.outgoing else EVENT_RECEIVED)
+            if sink is not None:
+                writer.notify(confirmation(sink), 0)
+        finally:
+            writer.end_unit()
+        return removed
+
+    # ---- claims
+
+    def claim(self, uint64_t key, uint32_t owner) -> bool:
+        """Lock an available message for `owner`; False if it is not available."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.state != STATE_AVAILABLE:
+            return False
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = owner
+        return True
+
+    def release(self, const uint64_t[::1] keys not None, uint32_t owner) -> int:
+        """Make what `owner` locked available again at its old place (DM-125). Returns how many became available."""
+        cdef size_t number
+        cdef Slot* slot = NULL
+        cdef int released = 0
+        self.ledger.writer.begin_unit()
+        try:
+            for number in range(keys.shape[0]):
+                slot = self.positions.find(keys[number])
+                if slot == NULL or slot.owner != owner:
+                    continue
+                if slot.state == STATE_PURGE_PENDING:
+                    self._erase(slot, EVENT_PURGED)
+                elif slot.state == STATE_LOCKED:
+                    released += 1
+                    self._available(slot)
+        finally:
+            self.ledger.writer.end_unit()
+        if released and self.interested:
+            self.mark()
+        return released
+
+    def remove(self, uint64_t key, uint32_t owner=OWNER_NONE) -> bool:
+        """Remove one message that is available, or locked by `owner`."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.state == STATE_PENDING or slot.owner != owner:
+            return False
+        self._erase(slot, EVENT_REMOVED)
+        return True
+
+    # ---- delivery
+
+    cdef Received _received(self, Slot* slot):
+        cdef Received received = Received.__new__(Received)
+        received.lookup_id = slot.key
+        received.arrival_seq = slot.key & SEQUENCE_MASK
+        received.content_id = slot.content_id
+        received.arrived_us = slot.arrived
+        received.abort_count = slot.abort_count
+        received.move_count = slot.move_count
+        if slot.body != NULL:
+            received.packet = <bytes>slot.body
+        return received
+
+    def take(self, uint32_t max_count, uint64_t max_bytes, uint32_t owner) -> list:
+        """Lock messages from the front for `owner` and return them (list of Received).
+
+        Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can go on.
+        At least one message is returned whatever its size, if there is one whose packet is in memory.
+        """
+        cdef Slot* slot = NULL
+        cdef list result = []
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        while count < max_count:
+            slot = self.positions.first_takeable(False)
+            if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
+                break
+            self.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = owner
+            size += slot.size
+            count += 1
+            result.append(self._received(slot))
+        self._consumed += count
+        if slot != NULL and (slot.body == NULL or self._consumed >= AHEAD_STEP):
+            self._read_ahead()
+        return result
+
+    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False) -> int:
+        """Receive messages from the front: remove them, and call `sink(list of Received, status)` when that is durable (DU-03).
+
+        Without a recoverable one among them the sink is called before this returns, unless `ordered`: then it is called
+        behind the deliveries that are still under way. With `pending`, messages that are not durable yet are taken too; it is meant
+        for the moment before a batch is sealed. Stops as `take` does. Returns the number of messages taken.
+        If the store fails, the status is not 0 and the messages are where they were.
+        """
+        cdef Slot* slot = NULL
+        cdef Delivery delivery
+        cdef Ledger ledger = self.ledger
+        cdef list result = []
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        cdef bint stored = False
+        ledger.writer.begin_unit()
+        try:
+            while count < max_count:
+                slot = self.positions.first_takeable(pending)
+                if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
+                    break
+                size += slot.size
+                count += 1
+                result.append(self._received(slot))
+                if slot.flags & FLAG_RECOVERABLE:
+                    stored = True
+                    self.positions.set_state(slot, STATE_LOCKED)
+                    slot.owner = OWNER_STORE
+                    slot.flags |= FLAG_REMOVING
+                    ledger.writer.delete_position(self.ordinal, slot.key)
+                    ledger.writer.delete_content(slot.content_id, slot.size)
+                    if ledger.feed:
+                        ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+                else:
+                    self._erase(slot, EVENT_RECEIVED)
+                    slot = NULL
+            self._consumed += count
+            if (slot != NULL and slot.body == NULL) or self._consumed >= AHEAD_STEP:
+                self._read_ahead()
+            if count and (stored or ordered):
+                delivery = Delivery.__new__(Delivery)
+                delivery._core = self
+                delivery._messages = result
+                delivery._sink = sink
+                ledger.writer.notify(delivery, 0)
+        finally:
+            ledger.writer.end_unit()
+        if count and not (stored or ordered):
+            sink(result, STATUS_OK)
+        return count
+
+    def receive_key(self, uint64_t key, sink) -> bool:
+        """Receive one available message by its key, as receive_bulk; False if it is not available.
+
+        A packet that is not in memory is read first; the message is locked meanwhile.
+        """
+        cdef Slot* slot = self.positions.find(key)
+        cdef BodyRead read
+        cdef Received received
+        if slot == NULL or slot.state != STATE_AVAILABLE:
+            return False
+        received = self._received(slot)
+        if slot.body != NULL:
+            self._receive_one(slot, received, sink)
+            return True
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_STORE
+        read = BodyRead.__new__(BodyRead)
+        read._received = received
+
+        def fetched(Received message, int status):
+            cdef Slot* there = self.positions.find(key)
+            if there == NULL:
+                sink([], -2)
+            elif message is None:
+                if key & SEQUENCE_MASK <= self.purged_to:
+                    self._erase(there, EVENT_PURGED)
+                else:
+                    there.owner = OWNER_DAMAGED
+                self._report_damage(key, status)
+                sink([], status)
+            else:
+                self._receive_one(there, message, sink)
+
+        read._sink = fetched
+        self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
+        return True
+
+    def _report_damage(self, uint64_t key, int status):
+        if self.ledger.on_read_error is not None:
+            self.ledger.on_read_error(self.ordinal, key, status)
+
+    cdef int _receive_one(self, Slot* slot, Received received, sink) except -1:
+        cdef Delivery delivery
+        cdef Ledger ledger = self.ledger
+        if not slot.flags & FLAG_RECOVERABLE:
+            self._erase(slot, EVENT_RECEIVED)
+            sink([received], STATUS_OK)
+            return 0
+        self.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_STORE
+        slot.flags |= FLAG_REMOVING
+        ledger.writer.begin_unit()
+        try:
+            ledger.writer.delete_position(self.ordinal, slot.key)
+            ledger.writer.delete_content(slot.content_id, slot.size)
+            if ledger.feed:
+                ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+            delivery = Delivery.__new__(Delivery)
+            delivery._core = self
+            delivery._messages = [received]
+            delivery._sink = sink
+            ledger.writer.notify(delivery, 0)
+        finally:
+            ledger.writer.end_unit()
+        return 0
+
+    def peek(self, uint64_t key, sink) -> bool:
+        """Call `sink(Received, status)` for a message that is in the list, now if its packet is in memory; False if it is not there."""
+        cdef Slot* slot = self.positions.find(key)
+        cdef BodyRead read
+        if slot == NULL or slot.state == STATE_PENDING:
+            return False
+        received = self._received(slot)
+        if slot.body != NULL:
+            sink(received, STATUS_OK)
+            return True
+        read = BodyRead.__new__(BodyRead)
+        read._received = received
+        read._sink = sink
+        self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
+        return True
+
+    def head_in_memory(self, bint pending=False) -> bool:
+        """Whether the first available message can be handed out without reading the store; if not, reading starts."""
+        cdef Slot* slot = self.positions.first_takeable(pending)
+        if slot == NULL:
+            return False
+        if slot.body == NULL:
+            self._read_ahead()
+            return False
+        return True
+
+    cdef int _read_ahead(self) except -1:
+        """Starts reading the packets of the next available messages."""
+        cdef uint64_t size = 0
+        cdef uint32_t count = 0
+        cdef Slot* slot = self.positions.first_takeable(False)
+        self._consumed = 0
+        while slot != NULL and count < AHEAD_COUNT and size < AHEAD_BYTES:
+            if slot.body == NULL and not slot.flags & FLAG_FETCHING:
+                slot.flags |= FLAG_FETCHING
+                self._fetching += 1
+                self.ledger.reader.fetch(slot.content_id, slot.size, self._fetcher, slot.key)
+            count += 1
+            size += slot.size
+            slot = self.positions.following(slot.key, 1 << STATE_AVAILABLE)
+        return 0
+
+    cdef int _fetched(self, uint64_t key, object body, int status) except -1:
+        cdef Slot* slot = self.positions.find(key)
+        self._fetching -= 1
+        if slot != NULL and slot.flags & FLAG_FETCHING:
+            slot.flags &= ~FLAG_FETCHING
+            if status == STATUS_OK and not is_packet(<bytes>body):
+                status = MDB_CORRUPTED
+            if status == STATUS_OK:
+                self.positions.set_body(slot, body)
+                slot.flags |= FLAG_CACHED
+                self.ledger.cached_bytes += slot.size
+            elif slot.state == STATE_AVAILABLE:
+                self.positions.set_state(slot, STATE_LOCKED)
+                slot.owner = OWNER_DAMAGED
+                self._report_damage(key, status)
+        if self.interested:
+            self.mark()
+        return 0
+
+    # ---- whole queues
+
+    def purge(self) -> int:
+        """Remove every available message (DM-092, DM-093, DM-094). Returns how many.
+
+        They are out of sight at once; Ledger.reap lets go of them bit by bit. Locked ones go when they are released, pending
+        ones when they are durable, and one that is out with a reader does not come back.
+        """
+        self.purged_to = self.ledger.sequence
+        return self._set_aside(False)
+
+    def abandon(self) -> int:
+        """The queue is deleted: everything in it is doomed, it takes nothing more, the ledger forgets it. Returns the number of messages."""
+        cdef uint64_t removed
+        self.gone = True
+        self.interested = False
+        self.ready = None
+        removed = self._set_aside(True)
+        self.ledger._cores.pop(self.ordinal, None)
+        return removed
+
+    cdef uint64_t _set_aside(self, bint everything) except? 0:
+        """Swaps the list for one with those only that somebody has still to let go of; a Drain gets the others.
+
+        Takes no longer for a million messages than for one, as long as those that are locked stand at the front.
+        """
+        cdef PositionList old = self.positions, kept
+        cdef Ledger ledger = self.ledger
+        cdef Drain drain
+        cdef Slot* slot = NULL
+        cdef uint64_t key, left, removed, used = 0, counted = 0, messages = 0
+        if old.live == 0:
+            return 0
+        kept = PositionList()
+        if not everything:
+            slot = old.following(0, 1 << STATE_PENDING)
+            while slot != NULL:
+                key = slot.key
+                slot = kept.adopt(old, slot)
+                kept.set_state(slot, STATE_PURGE_PENDING)
+                used += slot.size
+                slot = old.following(key, 1 << STATE_PENDING)
+        left = old.live - old.available - old.pending
+        key = 0
+        while left:
+            slot = old.following(key, 1 << STATE_LOCKED | 1 << STATE_PURGE_PENDING)
+            key = slot.key
+            left -= 1
+            if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED):
+                continue
+            slot = kept.adopt(old, slot)
+            if slot.owner != OWNER_STORE and not slot.flags & FLAG_REMOVING:
+                kept.set_state(slot, STATE_PURGE_PENDING)
+            used += slot.size
+            if slot.flags & FLAG_COUNTED:
+                counted += slot.size
+                messages += 1
+        self.positions = kept
+        ledger.bytes -= self.used_bytes - used
+        self.used_bytes = used
+        self.bytes = counted
+        self.messages = messages
+        removed = old.live
+        self.removed_total += removed
+        if removed:
+            drain = Drain.__new__(Drain)
+            drain._ledger = ledger
+            drain._queue = self.ordinal
+            drain._positions = old
+            ledger._drains.append(drain)
+        return removed
+
+    # ---- by packet
+
+    def enqueue_packets(self, list packets not None, sink=None, bint remember=False) -> tuple:
+        """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
+
+        `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
+        Raises ValueError for a packet that is malformed; then none of them is enqueued.
+        """
+        cdef UserMessage* parsed
+        cdef bytes packet
+        cdef size_t total = 0
+        cdef int code, number = 0, result
+        cdef bint stored = False
+        cdef Writer writer = self.ledger.writer
+        cdef list results = [], keys = []
+        if not packets:
+            if sink is not None:
+                sink(STATUS_OK)
+            return results, keys
+        parsed = <UserMessage*>realloc(NULL, len(packets) * sizeof(UserMessage))
+        if parsed == NULL:
+            raise MemoryError("no memory for messages")
+        try:
+            for packet in packets:
+                code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &parsed[number])
+                if code:
+                    raise ValueError(f"not a UserMessage packet (fault {code})")
+                number += 1
+                total += PyBytes_GET_SIZE(packet)
+            writer.make_room(total)
+            writer.begin_unit()
+            try:
+                number = 0
+                for packet in packets:
+                    result = self.enqueue(packet, &parsed[number], None, 0, remember)
+                    number += 1
+                    stored = stored or result == ENQUEUED_PENDING
+                    results.append(result)
+                    if result == ENQUEUED or result == ENQUEUED_PENDING:
+                        keys.append(<uint64_t>(7 - effective_priority(&parsed[number - 1])) << 56 | self.ledger.sequence)
+                    else:
+                        keys.append(0)
+                if stored and sink is not None:
+                    writer.notify(confirmation(sink), 0)
+            finally:
+                writer.end_unit()
+        finally:
+            free(parsed)
+        if not stored and sink is not None:
+            sink(STATUS_OK)
+        return results, keys
+
+    def give_back(self, list messages not None) -> None:
+        """Put messages back in their old places that were received for a reader who is gone (DM-119).
+
+        One that was out while the queue was purged counts as locked then: it is purged now (DM-093).
+        """
+        cdef Received received
+        cdef UserMessage m
+        cdef Slot* slot = NULL
+        cdef PositionRecord record
+        cdef Writer writer = self.ledger.writer
+        cdef const char* data
+        cdef bint recoverable
+        if self.gone:
+            return
+        writer.begin_unit()
+        try:
+            for received in messages:
+                data = PyBytes_AS_STRING(received.packet)
+                if self.positions.find(received.lookup_id) != NULL:
+                    continue
+                if parse_user_message(<const uint8_t*>data, PyBytes_GET_SIZE(received.packet), &m):
+                    continue
+                if received.lookup_id & SEQUENCE_MASK <= self.purged_to:
+                    self._purged_outside(received, &m)
+                    continue
+                recoverable = m.delivery == 1 or m.transaction_offset != 0
+                slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
+                slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
+                slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
+                if recoverable:
+                    slot.owner = OWNER_RETURNED
+                    describe(&record, slot, &m, data)
+                    writer.put_position(self.ordinal, slot.key, &record)
+                    writer.put_content(slot.content_id, received.packet)
+                    writer.notify(self, slot.key)
+                else:
+                    self._count(slot)
+                    if self.interested:
+                        self.mark()
+        finally:
+            writer.end_unit()
+
+    cdef int _purged_outside(self, Received received, const UserMessage* m) except -1:
+        """A message that is in no list and in no store any more was purged."""
+        cdef Ledger ledger = self.ledger
+        cdef Slot slot
+        if not ledger.feed:
+            return 0
+        memset(&slot, 0, sizeof(slot))
+        slot.key = received.lookup_id
+        slot.size = <uint32_t>PyBytes_GET_SIZE(received.packet)
+        slot.ordinal = m.message_id
+        slot.message_class = m.message_class
+        slot.source = ledger.sources.intern(<const uint8_t*>PyBytes_AS_STRING(received.packet) + SOURCE_OFFSET)
+        ledger.event(EVENT_PURGED, self.ordinal, &slot, True)
+        ledger.sources.release(slot.source)
+        return 0
+
+    cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1:
+        """A stored position at start: available, its packet on disk."""
+        cdef uint32_t source = self.ledger.sources.intern(record.source)
+        cdef Slot* slot = self.positions.insert(key, STATE_AVAILABLE)
+        slot.source = source
+        slot.content_id = record.content_id
+        slot.arrived = record.arrived_us
+        slot.size = record.content_bytes
+        slot.ordinal = record.ordinal
+        slot.message_class = record.message_class
+        slot.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
+        slot.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
+        slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
+        slot.deadline = deadline_of(record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing)
+        self.used_bytes += slot.size
+        self.ledger.bytes += slot.size
+        self._count(slot)
+        return self._arm(slot)

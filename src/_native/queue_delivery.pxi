@@ -1,0 +1,113 @@
+# Listeners that hand results over when they are durable, and the loader of recovery.
+
+cdef class Delivery(CommitListener):
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Received received
+        cdef Slot* slot = NULL
+        cdef QueueCore core = self._core
+        cdef list kept = [], express = []
+        for received in self._messages:
+            slot = core.positions.find(received.lookup_id)
+            if slot == NULL:
+                kept.append(received)
+                express.append(received)
+            elif not slot.flags & FLAG_REMOVING:
+                kept.append(received)
+            elif slot.owner == OWNER_DAMAGED:
+                core._drop(slot)
+            elif status == STATUS_OK:
+                kept.append(received)
+                core.removed_total += 1
+                core._drop(slot)
+            else:
+                core._return(slot)
+        if status != STATUS_OK:
+            if express and not core.ledger.writer.failed:
+                core.give_back(express)
+        elif kept:
+            self._messages = kept
+        else:
+            status = ENOSPC     # what else fails ends the store
+        self._status = status
+        return 0
+
+    cdef int settled(self) except -1:
+        sink, self._sink = self._sink, None
+        sink(self._messages, self._status)
+        return 0
+
+
+cdef class Confirmation(CommitListener):
+    cdef int committed(self, uint64_t token, int status) except -1:
+        sink, self._sink = self._sink, None
+        sink(status)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+cdef Confirmation confirmation(object sink):
+    cdef Confirmation result = Confirmation.__new__(Confirmation)
+    result._sink = sink
+    return result
+
+
+cdef class Loader(PositionVisitor):
+    """``Loader(ledger, purges, deleting=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
+
+    Positions of the queues in `deleting` are doomed. Those of queues that nobody knows stay in the store, counted in `orphans`;
+    so do records that are damaged, their keys in `damaged`.
+    """
+
+    def __init__(self, Ledger ledger, dict purges, deleting=()):
+        self._ledger = ledger
+        self._purges = purges
+        self._deleting = frozenset(deleting)
+        self.orphans = {}
+        self.damaged = []
+
+    def run(self, Tables tables not None) -> int:
+        """Visit every stored position. Returns their number."""
+        return tables.load_positions(self)
+
+    def damage(self, bytes key, str problem) -> None:
+        """A record that cannot be a position is passed over."""
+        self.damaged.append(key)
+
+    cdef int begin_queue(self, uint32_t queue) except -1:
+        self._queue = queue
+        self._core = self._ledger._cores.get(queue)
+        self._purged = self._purges.get(queue, 0)
+        return 0
+
+    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1:
+        cdef uint64_t sequence = lookup_id & SEQUENCE_MASK
+        cdef Doomed entry
+        if (
+            lookup_id >> 56 >= BANDS or sequence == 0 or sequence >> 55 or record.content_bytes > MAX_PACKET
+            or not record.flags & POSITION_RECOVERABLE
+        ):
+            self.damage(self._queue.to_bytes(4, "big") + lookup_id.to_bytes(8, "big"), "")
+            return 0
+        if sequence > self.highest_sequence:
+            self.highest_sequence = sequence
+        if self._core is None and self._queue not in self._deleting:
+            self.orphans[self._queue] = self.orphans.get(self._queue, 0) + 1
+            return 0
+        if self._core is None or record.flags & POSITION_PURGE_PENDING or sequence <= self._purged:
+            self.doomed += 1
+            memset(&entry, 0, sizeof(entry))
+            entry.key = lookup_id
+            entry.content_id = record.content_id
+            entry.queue = self._queue
+            entry.size = record.content_bytes
+            entry.source = self._ledger.sources.intern(record.source)
+            entry.ordinal = record.ordinal
+            entry.message_class = record.message_class
+            entry.event = EVENT_PURGED
+            self._ledger.doom(&entry)
+            return 0
+        self.positions += 1
+        self.bytes += record.content_bytes
+        return self._core._restore(lookup_id, record)

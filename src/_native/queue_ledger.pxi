@@ -1,0 +1,327 @@
+# What all queues share: sequence, quotas, time, and the removals that are still to be made durable.
+
+@cython.freelist(1024)
+@cython.no_gc
+cdef class Received:
+    @property
+    def arrived_time(self) -> int:
+        """ArrivalTime, Unix seconds."""
+        return self.arrived_us // 1000000
+
+    @property
+    def priority(self) -> int:
+        """The effective priority: of the queue's order."""
+        return 7 - (self.lookup_id >> 56)
+
+
+cdef class Ledger:
+    """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
+
+    def __init__(self, bytes guid, Writer writer, Reader reader, uint64_t seed=0):
+        if len(guid) != 16:
+            raise ValueError("a GUID has 16 bytes")
+        memcpy(self._guid, PyBytes_AS_STRING(guid), 16)
+        self.writer = writer
+        self.reader = reader
+        self.quota_bytes = <uint64_t>0xFFFFFFFFFFFFFFFF
+        self.cache_limit = 64 << 20
+        self.feed = True
+        self.wheel = TimerWheel(0)
+        self._cores = {}
+        self._dirty = []
+        self._last_owner = OWNER_FIRST
+        self._drains = []
+        self._returned = []
+        self.sources = SourceTable(seed)
+        self._own_source = self.sources.intern(self._guid)
+        self.removals = Removals.__new__(Removals)
+        self.removals._ledger = self
+
+    def __dealloc__(self):
+        free(self._doomed)
+
+    def tick(self, uint64_t now_us) -> None:
+        """The wall clock, Unix microseconds. To be called at the start of every turn of the loop that does work."""
+        self.now_us = now_us
+        self.now_s = <uint32_t>(now_us // 1000000)
+
+    def new_owner(self) -> int:
+        """A number under which a session or subscription locks positions, not given to another one while it could still matter."""
+        self._last_owner += 1
+        if self._last_owner < OWNER_FIRST:
+            self._last_owner = OWNER_FIRST
+        return self._last_owner
+
+    cdef uint64_t next_sequence(self) except 0:
+        """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
+        if self.sequence >= self.sequence_limit:
+            raise OverflowError("no SequentialID is reserved: the store does not keep up")
+        self.sequence += 1
+        if self.sequence + SEQUENCE_MARGIN > self.sequence_limit and not self._reserving and self.reserve is not None:
+            self._reserving = True
+            self.reserve(self.sequence_limit + SEQUENCE_BLOCK)
+        return self.sequence
+
+    def reserved(self, uint64_t limit) -> None:
+        """The reservation up to `limit` is durable; 0: it failed, and is tried again."""
+        self._reserving = False
+        if limit > self.sequence_limit:
+            self.sequence_limit = limit
+
+    cdef int doom(self, const Doomed* entry) except -1:
+        """A stored message that reap() has to delete; the reference to its source goes along."""
+        cdef size_t capacity
+        cdef Doomed* grown
+        if self._doomed_count == self._doomed_capacity:
+            capacity = self._doomed_capacity * 2 if self._doomed_capacity else 256
+            grown = <Doomed*>realloc(self._doomed, capacity * sizeof(Doomed))
+            if grown == NULL:
+                raise MemoryError("no memory for removals")
+            self._doomed = grown
+            self._doomed_capacity = capacity
+        self._doomed[self._doomed_count] = entry[0]
+        self._doomed_count += 1
+        return 0
+
+    cdef int _condemn(self, uint32_t queue, const Slot* slot, int event) except -1:
+        """Deletes a stored message with the current unit, and again should its commit fail. The source gets a reference."""
+        cdef Doomed entry
+        memset(&entry, 0, sizeof(entry))
+        entry.key = slot.key
+        entry.content_id = slot.content_id
+        entry.queue = queue
+        entry.size = slot.size
+        entry.source = slot.source
+        entry.ordinal = slot.ordinal
+        entry.message_class = slot.message_class
+        entry.event = <uint8_t>event
+        self.writer.delete_position(queue, slot.key)
+        self.writer.delete_content(slot.content_id, slot.size)
+        self.removals.add(&entry)
+        self.sources.retain(slot.source)
+        return 0
+
+    @property
+    def doomed(self) -> int:
+        """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
+        cdef Drain drain
+        cdef uint64_t count = self._doomed_count + self._reaped
+        for drain in self._drains:
+            count += drain._positions.live
+        return count
+
+    def reap(self, size_t limit=1000, sink=None) -> int:
+        """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left.
+
+        `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
+        never crowd out what others commit.
+        """
+        cdef Doomed entry
+        cdef Drain drain
+        cdef size_t done = 0, tail = self.removals._tail
+        cdef Slot slot
+        if self.reaping or not (self._doomed_count or self._drains):
+            return self.doomed
+        self.writer.begin_unit()
+        try:
+            while done < limit and self._doomed_count:
+                self._doomed_count -= 1
+                entry = self._doomed[self._doomed_count]
+                memset(&slot, 0, sizeof(slot))
+                slot.key = entry.key
+                slot.content_id = entry.content_id
+                slot.size = entry.size
+                slot.source = entry.source
+                slot.ordinal = entry.ordinal
+                slot.message_class = entry.message_class
+                self._condemn(entry.queue, &slot, entry.event)
+                if self.feed and entry.event:
+                    self.event(entry.event, entry.queue, &slot, False)
+                self.sources.release(entry.source)
+                done += 1
+            while done < limit and self._drains:
+                drain = self._drains[0]
+                done += drain.run(limit - done)
+                if drain._positions.live == 0:
+                    del self._drains[0]
+            if self.removals._tail != tail:
+                self._reaped = self.removals._tail - tail
+                self.reaping = True
+                self.removals.watch()
+                self.writer.notify(confirmation(self._reap_ended(sink)), 0)
+        finally:
+            self.writer.end_unit()
+        if self._doomed_count == 0:
+            free(self._doomed)
+            self._doomed = NULL
+            self._doomed_capacity = 0
+        return self.doomed
+
+    @property
+    def returned(self) -> int:
+        """Messages that were given back but could not be stored again: in no queue until return_again() succeeds."""
+        return len(self._returned)
+
+    def return_again(self) -> None:
+        """Give back once more what could not be stored."""
+        cdef QueueCore core
+        returned, self._returned = self._returned, []
+        for core, message in returned:
+            core.give_back([message])
+
+    def _reap_ended(self, sink):
+        def ended(int status):
+            self.reaping = False
+            self._reaped = 0
+            if sink is not None:
+                sink(status)
+
+        return ended
+
+    cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1:
+        """One feed event about a message."""
+        cdef FeedEntry entry
+        memset(&entry, 0, sizeof(entry))
+        entry.kind = <uint8_t>kind
+        entry.flags = 0 if slot.source == self._own_source else 1
+        entry.message_class = slot.message_class
+        entry.queue = queue
+        entry.arrival_seq = slot.key & SEQUENCE_MASK
+        entry.lookup_id = slot.key
+        entry.time_us = self.now_us
+        entry.ordinal = slot.ordinal
+        entry.size = slot.size
+        memcpy(entry.source, self.sources.guid(slot.source), 16)
+        self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), ride)
+        return 0
+
+    def serve(self) -> None:
+        """Call `ready` of every queue that got something since the last call. What one raises is raised after all were called."""
+        cdef QueueCore core
+        cdef object fault = None
+        while self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for core in dirty:
+                core._dirty = False
+                if core.interested and core.ready is not None:
+                    try:
+                        core.ready()
+                    except Exception as error:
+                        fault = fault or error
+        if fault is not None:
+            raise fault
+
+    def expire(self, uint32_t limit=1000) -> int:
+        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired."""
+        cdef Timer timer
+        cdef QueueCore core
+        cdef Slot* slot = NULL
+        cdef uint32_t fired = 0
+        self.wheel.advance(self.now_s)
+        while fired < limit and self.wheel.pop_due(&timer):
+            fired += 1
+            core = self._cores.get(timer.first)
+            slot = core.positions.find(timer.second) if core is not None else NULL
+            if slot == NULL:
+                self._disarm(timer.first, timer.second)
+                continue
+            slot.timer = NO_TIMER
+            core._expire(slot)
+        return fired
+
+    def _disarm(self, uint32_t queue, uint64_t key):
+        """The timer of a message that is being drained went off."""
+        cdef Drain drain
+        cdef Slot* slot = NULL
+        for drain in self._drains:
+            if drain._queue == queue:
+                slot = drain._positions.find(key)
+                if slot != NULL:
+                    slot.timer = NO_TIMER
+
+    def next_deadline(self) -> int | None:
+        """Unix seconds, not later than the first message expires; None if none does."""
+        return self.wheel.next_deadline()
+
+    def core(self, uint32_t ordinal) -> "QueueCore | None":
+        """The queue of an ordinal."""
+        return self._cores.get(ordinal)
+
+    def totals(self) -> tuple:
+        """(messages, bytes) of all queues."""
+        cdef QueueCore core
+        cdef uint64_t messages = 0, size = 0
+        for core in self._cores.values():
+            messages += core.messages
+            size += core.bytes
+        return messages, size
+
+
+cdef class Removals(CommitListener):
+    def __dealloc__(self):
+        free(self._entries)
+
+    cdef int add(self, const Doomed* entry) except -1:
+        cdef uint64_t capacity, index
+        cdef Doomed* entries
+        if self._tail - self._head == self._capacity:
+            capacity = self._capacity * 2 if self._capacity else 256
+            entries = <Doomed*>realloc(NULL, capacity * sizeof(Doomed))
+            if entries == NULL:
+                raise MemoryError("no memory for removals")
+            for index in range(self._head, self._tail):
+                entries[index & (capacity - 1)] = self._entries[index & (self._capacity - 1)]
+            free(self._entries)
+            self._entries = entries
+            self._capacity = capacity
+        self._entries[self._tail & (self._capacity - 1)] = entry[0]
+        self._tail += 1
+        return 0
+
+    cdef int watch(self) except -1:
+        if self._told != self._tail:
+            self._told = self._tail
+            self._ledger.writer.notify(self, self._tail)
+        return 0
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Doomed* entry
+        while self._head < token:
+            entry = &self._entries[self._head & (self._capacity - 1)]
+            self._head += 1
+            if status == STATUS_OK:
+                self._ledger.sources.release(entry.source)
+            else:
+                self.failed += 1
+                self._ledger.doom(entry)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+cdef class Drain:
+    cdef size_t run(self, size_t limit) except? 0:
+        """Lets go of up to `limit` messages, inside a unit. Returns how many."""
+        cdef Ledger ledger = self._ledger
+        cdef PositionList positions = self._positions
+        cdef size_t count = 0
+        cdef Slot* slot = NULL
+        cdef bint recoverable
+        while count < limit:
+            slot = positions.following(0, EVERY_STATE)
+            if slot == NULL:
+                break
+            recoverable = slot.flags & FLAG_RECOVERABLE
+            if recoverable:
+                ledger._condemn(self._queue, slot, EVENT_PURGED)
+            if ledger.feed:
+                ledger.event(EVENT_PURGED, self._queue, slot, not recoverable)
+            if slot.timer != NO_TIMER:
+                ledger.wheel.stop(slot.timer)
+            if slot.flags & FLAG_CACHED:
+                ledger.cached_bytes -= slot.size
+            ledger.sources.release(slot.source)
+            positions.remove(slot)
+            count += 1
+        return count
