@@ -29,6 +29,7 @@ cdef enum Delivery:
 
 cdef class Routes:
     cdef dict table             # type byte and wire name of a destination -> QueueCore without special demands
+    cdef dict senders           # the same, sender type byte, sender id -> QueueCore that this sender may send to
     cdef uint64_t generation
 
 
@@ -54,6 +55,7 @@ cdef class Receiver:
     cdef int _user_message(self) except -1
     cdef bint _is_plain(self) noexcept
     cdef QueueCore _find_route(self)
+    cdef QueueCore _find_sender(self, bytes name)
     cdef bint _expired(self) noexcept
-    cdef int _enqueue(self, QueueCore core) except -1
+    cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _drop(self) except -1

@@ -2,7 +2,7 @@
 """Receiver: the inbound half of a session, with the plain path of the receive pipeline (MS-MQQB 3.1.5.8).
 
 A message is plain if it is addressed to this queue manager, has no TransactionHeader, is not encrypted, is not traced and
-asks for no acknowledgment, and if its destination is in the table of routes. All steps for it run here. For any other
+asks for no acknowledgment, and if its destination is in the table of routes, for all senders or for its own. All steps for it run here. For any other
 message `run` returns MESSAGE and mqqb/receive.py decides; both ways share the primitives `sight`, `expired`, `deliver`, `drop`.
 """
 
@@ -25,6 +25,7 @@ from msmq_fast._native.framing cimport (
     get_u16,
     kept_packet,
     patch_session_flag,
+    put_u16,
 )
 from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, IDENTIFIER_SIZE, Sighting
 from msmq_fast._native.positions cimport BANDS
@@ -65,6 +66,9 @@ cdef enum:
     SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager
     ADDRESS_OFFSET = 32         # UserHeader.QueueManagerAddress
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
+    SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
+    CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
+    MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
     INFINITE = 0xFFFFFFFF
 
 cdef uint8_t[16] NOBODY       # all zero: what a direct format name gives
@@ -80,6 +84,7 @@ cdef class Routes:
 
     def __cinit__(self):
         self.table = {}
+        self.senders = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -88,9 +93,18 @@ cdef class Routes:
         """Plain messages for this DestinationQueue (UserHeader.Flags.DQ and wire form) go to `core`."""
         self.table[bytes((dest_type,)) + name] = core
 
+    def admit(
+        self, int dest_type, bytes name not None, int sender_type, bytes sender_id not None, QueueCore core not None
+    ) -> None:
+        """As `add`, for the messages of one sender only: SecurityHeader.Flags.ST and SecurityID, 0 and nothing without."""
+        if len(self.senders) >= MAX_SENDERS:
+            self.senders.clear()
+        self.senders[bytes((dest_type,)) + name + bytes((sender_type,)) + sender_id] = core
+
     def clear(self) -> None:
         """Queues were created, deleted or changed: every destination is looked up anew."""
         self.table.clear()
+        self.senders.clear()
         self.generation += 1
 
 
@@ -202,7 +216,7 @@ cdef class Receiver:
         if self._expired():
             self.result = DELIVERY_EXPIRED
             return EVENT_REFUSED
-        self.result = self._enqueue(core)
+        self.result = self._enqueue(core, 0)
         if self.result == DELIVERY_QUEUE_GONE:
             return EVENT_MESSAGE
         if self.result != DELIVERY_STORED:
@@ -238,11 +252,32 @@ cdef class Receiver:
         memcpy(PyBytes_AS_STRING(key) + 1, name, m.dest_length)
         found = PyDict_GetItem(self._routes.table, key)
         if found == NULL:
-            return None
+            return self._find_sender(key)
         self._route = <QueueCore?>(<object>found)
         self._route_name = key
         self._generation = self._routes.generation
         return self._route
+
+    cdef QueueCore _find_sender(self, bytes name):
+        # The route of this sender, for a queue that not everybody may send to. Not remembered beyond the message.
+        cdef const UserMessage* m = &self._scanner.message
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(name)
+        cdef uint32_t length = 0
+        cdef uint8_t kind = 0
+        cdef PyObject* found
+        cdef bytes key
+        if not self._routes.senders:
+            return None
+        if m.security_offset:
+            kind = self._scanner.packet[m.security_offset] & SENDER_TYPE
+            length = m.sender_id_length
+        key = PyBytes_FromStringAndSize(NULL, size + 1 + length)
+        memcpy(PyBytes_AS_STRING(key), PyBytes_AS_STRING(name), size)
+        PyBytes_AS_STRING(key)[size] = <char>kind
+        if length:
+            memcpy(PyBytes_AS_STRING(key) + size + 1, self._scanner.packet + m.sender_id_offset, length)
+        found = PyDict_GetItem(self._routes.senders, key)
+        return None if found == NULL else <QueueCore?>(<object>found)
 
     cdef bint _expired(self) noexcept:
         # A SentTime in the future counts as age 0.
@@ -250,7 +285,7 @@ cdef class Receiver:
         cdef uint32_t now = self._ledger.now_s
         return m.time_to_reach_queue != INFINITE and now > m.sent_time and now - m.sent_time > m.time_to_reach_queue
 
-    cdef int _enqueue(self, QueueCore core) except -1:
+    cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
         cdef const UserMessage* m = &self._scanner.message
         cdef uint8_t identifier[IDENTIFIER_SIZE]
         cdef bytes packet = kept_packet(self._scanner.packet, m)
@@ -259,6 +294,8 @@ cdef class Receiver:
         if m.security_offset:
             # AS says how a receiver authenticated the message: nobody may claim that for us.
             (<uint8_t*>PyBytes_AS_STRING(packet))[m.security_offset + 1] &= 0xF0
+        if message_class:
+            put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if self._number:
             writer = self._ledger.writer
             writer.make_room(PyBytes_GET_SIZE(packet))
@@ -312,9 +349,9 @@ cdef class Receiver:
         """Whether TimeToReachQueue of the current message has passed."""
         return self._expired()
 
-    def deliver(self, QueueCore core not None) -> int:
-        """Put the current message into a queue: STORED, or why not."""
-        self.result = self._enqueue(core)
+    def deliver(self, QueueCore core not None, uint16_t message_class=0) -> int:
+        """Put the current message into a queue: STORED, or why not. A `message_class` takes the place of its own."""
+        self.result = self._enqueue(core, message_class)
         return self.result
 
     def drop(self) -> None:

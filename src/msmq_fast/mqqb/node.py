@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast._native.history import DuplicateHistory
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import Routes
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.receive import Counts, Pipeline, Resolver
+from msmq_fast.mqqb.receive import Counts, Gate, Pipeline, Resolver
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 
@@ -26,6 +26,8 @@ class Node:
 
     `resolve` finds the local queue of a message, see `receive.Resolver`;
     `on_refusal` hears of each message that was dropped, with its reason and a description.
+    `gate` decides about senders to queues that not everybody may send to; without one nobody may.
+    `quarantine` is where messages of refused senders go, if it gives a queue.
     """
 
     def __init__(
@@ -40,6 +42,8 @@ class Node:
         switches: Switches | None = None,
         limits: Limits | None = None,
         on_refusal: Callable[[Refusal, str], None] | None = None,
+        gate: Gate | None = None,
+        quarantine: Callable[[], QueueCore | None] | None = None,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
             raise ValueError("the window must be between 1 and 65535")
@@ -53,7 +57,7 @@ class Node:
         self.routes = Routes()
         self.peers = Peers(guid)
         self.counts = Counts()
-        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal)
+        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine)
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

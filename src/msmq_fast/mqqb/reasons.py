@@ -47,4 +47,5 @@ class Refusal(StrEnum):
     ENCRYPTED = "encrypted"
     SIGNED = "signed"
     ACCESS_DENIED = "access denied"
+    QUARANTINED = "access denied, quarantined"
     QUEUE_QUOTA = "queue quota"

@@ -26,10 +26,14 @@ from msmq_fast._native.receive import (
     Routes,
 )
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.security.descriptor import SecurityDescriptor
 
 NULL_ADDRESS = bytes(16)
 SECURITY_ENCRYPTED = 0x20
 """SecurityHeader.Flags.EB"""
+SENDER_TYPE = 0x0F
+"""SecurityHeader.Flags.ST"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,10 @@ class Destination:
     transactional: bool = False
     authenticated: bool = False
     encrypted_only: bool = False
+    everybody: bool = True
+    """Whoever sends may; otherwise `security` and the sender decide."""
+    security: SecurityDescriptor = field(default_factory=SecurityDescriptor)
+    name: str = ""
 
     @property
     def plain(self) -> bool:
@@ -54,6 +62,14 @@ class Resolver(Protocol):
     def __call__(self, dest_type: int, name: bytes) -> Destination | None:
         """`dest_type` and `name` as in UserHeader.Flags.DQ and DestinationQueue; None: there is no
         such queue."""
+
+
+class Gate(Protocol):
+    """Decides whether a sender may put a message into a queue (3.1.5.8.3), and records refusals."""
+
+    def __call__(self, target: Destination, sender_type: int, sender_id: bytes, message: str) -> bool:
+        """`sender_type` and `sender_id` as in the SecurityHeader, 0 and nothing without; `message` is
+        the identifier."""
 
 
 @dataclass(slots=True)
@@ -75,12 +91,16 @@ class Pipeline:
         routes: Routes,
         counts: Counts,
         on_refusal: Callable[[Refusal, str], None] | None,
+        gate: Gate | None = None,
+        quarantine: Callable[[], QueueCore | None] | None = None,
     ) -> None:
         self._local = (guid.bytes_le, NULL_ADDRESS)
         self._resolve = resolve
         self._routes = routes
         self._counts = counts
         self._on_refusal = on_refusal
+        self._gate = gate
+        self._quarantine = quarantine
 
     def handle(self, receiver: Receiver) -> CloseReason | None:
         """The steps of 3.1.5.8 for the message that `receiver` stands at."""
@@ -104,13 +124,35 @@ class Pipeline:
             self._refuse(receiver, Refusal.NOT_TRANSACTIONAL)
             return None
         refusal = _security(message, target)
+        if refusal is None and not self._admits(target, message, name, receiver):
+            refusal = Refusal.ACCESS_DENIED
         if refusal is not None:
-            self._refuse(receiver, refusal)
+            if refusal is not Refusal.ACCESS_DENIED or not self._set_aside(receiver):
+                self._refuse(receiver, refusal)
             return None
-        if target.plain:
-            self._routes.add(message.dest_type, name, target.core)
         result = receiver.deliver(target.core)
         return None if result == STORED else self.refused(receiver, result)
+
+    def _admits(self, target: Destination, message: ParsedMessage, name: bytes, receiver: Receiver) -> bool:
+        """Whether the sender may send there. What is decided is a route for the plain path from then on."""
+        if target.everybody:
+            if target.plain:
+                self._routes.add(message.dest_type, name, target.core)
+            return True
+        kind, sender = _sender(message)
+        if self._gate is None or not self._gate(target, kind, sender, receiver.describe()):
+            return False
+        if target.plain:
+            self._routes.admit(message.dest_type, name, kind, sender, target.core)
+        return True
+
+    def _set_aside(self, receiver: Receiver) -> bool:
+        """Keep a message whose sender was refused in the quarantine queue, if there is one that takes it."""
+        core = self._quarantine() if self._quarantine is not None else None
+        if core is None or receiver.deliver(core, MessageClass.NACK_ACCESS_DENIED) != STORED:
+            return False
+        self._tell(receiver, Refusal.QUARANTINED)
+        return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
         """What follows when a queue did not take the message, or when the native path found a duplicate."""
@@ -127,9 +169,21 @@ class Pipeline:
 
     def _refuse(self, receiver: Receiver, refusal: Refusal) -> None:
         receiver.drop()
+        self._tell(receiver, refusal)
+
+    def _tell(self, receiver: Receiver, refusal: Refusal) -> None:
         self._counts.refused[refusal] += 1
         if self._on_refusal is not None:
             self._on_refusal(refusal, receiver.describe())
+
+
+def _sender(message: ParsedMessage) -> tuple[int, bytes]:
+    """SecurityHeader.Flags.ST and SecurityID; 0 and nothing without a header."""
+    if not message.security_offset:
+        return 0, b""
+    start = message.sender_id_offset
+    kind = message.packet[message.security_offset] & SENDER_TYPE
+    return kind, message.packet[start : start + message.sender_id_length]
 
 
 def _security(message: ParsedMessage, target: Destination) -> Refusal | None:

@@ -100,10 +100,16 @@ class Principals:
             return ANONYMOUS_TOKEN
         if key == "everyone":
             return EVERYONE_TOKEN
-        if key.startswith("uid:") and key[4:].isdecimal() and int(key[4:]) < 1 << 32:
-            return self.of_unix(int(key[4:]))
+        uid = _uid(key)
+        if uid is not None:
+            return self.of_unix(uid)
         user = self.users.find(name)
         return self._known(user, []) if user is not None else self.of_sid(self.users.sid_of(name))
+
+    def sid_of(self, name: str) -> Sid:
+        """The SID of a user or group by its name, of `uid:N`, or of `S-1-…`. Raises UsersFileError."""
+        uid = _uid(name.casefold())
+        return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
     def of_sid(self, account: Sid) -> Token:
         """Who is known by a SID only; the groups are those of the account that has it.
@@ -130,6 +136,13 @@ class Principals:
 
     def _known(self, user: User, extra: list[Sid]) -> Token:
         return _token(user.sid, user.name, [*self.users.group_sids(user), *extra])
+
+
+def _uid(name: str) -> int | None:
+    number = name.removeprefix("uid:")
+    if number == name or not number.isdecimal() or len(number) > 10:
+        return None
+    return int(number) if int(number) < 1 << 32 else None
 
 
 def _token(account: Sid, name: str, groups: list[Sid], primary: Sid | None = None) -> Token:

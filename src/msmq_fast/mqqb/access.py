@@ -1,0 +1,51 @@
+"""The access check of messages that arrive (MS-MQQB 3.1.5.8.3, AMB-22, AMB-23)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.security.authorizer import QUEUE, Authorizer
+from msmq_fast.security.masks import QueueRight
+from msmq_fast.security.principals import Principals, UnsignedSid
+from msmq_fast.security.token import ANONYMOUS_TOKEN
+
+if TYPE_CHECKING:
+    from msmq_fast.mqqb.receive import Destination
+
+__all__ = ["SenderGate"]
+
+
+class SenderGate:
+    """Decides whether the sender of a message may put it into its queue. Refusals are recorded."""
+
+    def __init__(
+        self, principals: Principals, authorizer: Authorizer, unsigned: UnsignedSid = UnsignedSid.USE
+    ) -> None:
+        self._principals = principals
+        self._authorizer = authorizer
+        self._unsigned = unsigned
+
+    def __call__(self, target: Destination, sender_type: int, sender_id: bytes, message: str) -> bool:
+        """`sender_type` and `sender_id` as in the SecurityHeader; `message` is the identifier, for records.
+
+        A sender whose identifier cannot be read counts as anonymous, and is refused even where anonymous ones
+        may send: it claims to be somebody (QB-259).
+        """
+        token = self._principals.of_sender(sender_type, sender_id, self._unsigned)
+        detail = f"message {message}"
+        if token is None:
+            detail += ", malformed sender id"
+        try:
+            self._authorizer.check(
+                token or ANONYMOUS_TOKEN,
+                target.security,
+                int(QueueRight.WRITE_MESSAGE),
+                QUEUE,
+                target.name,
+                "send by message",
+                detail,
+            )
+        except AccessDenied:
+            return False
+        return token is not None

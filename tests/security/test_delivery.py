@@ -1,0 +1,193 @@
+"""Messages that arrive: the sender is looked at, on the plain path as on the general one."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from msmq_fast.mqqb.access import SenderGate
+from msmq_fast.mqqb.reasons import Refusal
+from msmq_fast.mqqb.receive import Destination
+from msmq_fast.security.audit import Audit
+from msmq_fast.security.authorizer import QUEUE, Authorizer
+from msmq_fast.security.principals import Principals, UnsignedSid
+from msmq_fast.security.sddl import parse_sddl
+from msmq_fast.security.sid import Sid, sid
+from msmq_fast.security.users import Users
+from tests.mqqb import wire
+from tests.mqqb.hosts import Host
+
+BOB, EVE = sid("S-1-5-21-7-8-9-1001"), sid("S-1-5-21-7-8-9-1002")
+WRITE = 4
+
+
+def security(identifier: bytes = b"", kind: int = 1) -> bytes:
+    """A SecurityHeader with nothing but a sender id."""
+    return (
+        struct.pack("<HHHHII", kind, len(identifier), 0, 0, 0, 0) + identifier + bytes(-len(identifier) % 4)
+    )
+
+
+class Guarded(Host):
+    """A host whose queue `q` has a list; `asked` are the questions to the gate."""
+
+    def __init__(
+        self, sddl: str, *, quarantine: bool = False, unsigned: UnsignedSid = UnsignedSid.USE
+    ) -> None:
+        users = Users(sid("S-1-5-21-7-8-9"))
+        users.add("bob", uid=None, groups=("staff",), own_sid=BOB)
+        authorizer = Authorizer(Audit(lambda: 0.0, lambda record, _: self.records.append(record)))
+        gate = SenderGate(Principals(lambda: users, 0), authorizer, unsigned)
+        self.records: list[object] = []
+        self.asked = 0
+
+        def counted(target: Destination, kind: int, identifier: bytes, message: str) -> bool:
+            self.asked += 1
+            return gate(target, kind, identifier, message)
+
+        super().__init__(gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None)
+        self.add("quarantine")
+        descriptor = parse_sddl(sddl.replace("STAFF", str(users.group_sid("staff"))))
+        self.queues["private$\\q"] = Destination(
+            self.core(),
+            everybody=authorizer.everybody(descriptor, WRITE, QUEUE),
+            security=descriptor,
+            name="q",
+        )
+        self.session = self.opened()
+        self.number = 0
+
+    def send(self, header: bytes = b"", **more: object) -> int:
+        """One message; its number."""
+        self.number += 1
+        self.session.receive(wire.message(self.number, security=header, **more), 100.0)  # type: ignore[arg-type]
+        self.commit()
+        return self.number
+
+
+BOBS = security(BOB.data)
+EVES = security(EVE.data)
+MANAGER = security(UUID(int=7).bytes_le, 2)
+
+# list, header -> taken?
+CASES: list[tuple[str, str, bytes, bool]] = [
+    ("nothing is said, nobody may", "D:", b"", False),
+    ("everybody may", "D:(A;;LC;;;WD)(A;;LC;;;AN)", b"", True),
+    ("Everyone without anonymous: no header", "D:(A;;LC;;;WD)", b"", False),
+    ("Everyone without anonymous: no sender in the header", "D:(A;;LC;;;WD)", security(b"", 0), False),
+    ("Everyone without anonymous: a SID", "D:(A;;LC;;;WD)", EVES, True),
+    ("Everyone without anonymous: a queue manager", "D:(A;;LC;;;WD)", MANAGER, True),
+    ("anonymous only: a SID", "D:(A;;LC;;;AN)", EVES, False),
+    ("anonymous only: no header", "D:(A;;LC;;;AN)", b"", True),
+    ("one user, the right one", f"D:(A;;LC;;;{BOB})", BOBS, True),
+    ("one user, another one", f"D:(A;;LC;;;{BOB})", EVES, False),
+    ("one user, a queue manager", f"D:(A;;LC;;;{BOB})", MANAGER, False),
+    ("a group, its member", "D:(A;;LC;;;STAFF)", BOBS, True),
+    ("a group, somebody else", "D:(A;;LC;;;STAFF)", EVES, False),
+    ("denied by name", f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)", EVES, False),
+    ("others are not", f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)", BOBS, True),
+    ("anonymous ones are not", f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)", b"", True),
+    ("to receive is not to send", "D:(A;;CCDC;;;WD)", EVES, False),
+    ("a SID that is none", f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)", security(BOB.data[:-4]), False),
+]
+
+
+@pytest.mark.rule("QB-256", "QB-258", "X-42")
+@pytest.mark.parametrize(
+    ("sddl", "header", "taken"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+@pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
+def test_who_may_send(sddl: str, header: bytes, taken: bool, recoverable: bool) -> None:
+    host = Guarded(sddl)
+    for _ in range(3):
+        host.send(header, recoverable=recoverable)
+    assert host.messages() == ([1, 2, 3] if taken else [])
+    assert len(host.refusals) == (0 if taken else 3)
+    assert host.node.counts.refused[Refusal.ACCESS_DENIED] == len(host.refusals)
+    # Refused or not, the session goes on, and the sender hears that the message arrived.
+    assert host.session.reason is None
+
+
+@pytest.mark.rule("QB-256")
+def test_granted_senders_are_remembered_natively() -> None:
+    host = Guarded(f"D:(A;;LC;;;{BOB})")
+    for _ in range(20):
+        host.send(BOBS)
+    assert (host.asked, len(host.messages())) == (1, 20)
+    # Somebody else in between is no way in, and takes nothing from Bob.
+    for header in (EVES, BOBS, b"", BOBS, MANAGER, security(BOB.data, 2), security(BOB.data, 3), BOBS):
+        host.send(header)
+    assert len(host.messages()) == 23
+    assert host.asked == 6
+    # A change of the list takes effect with the next message.
+    host.queues["private$\\q"] = Destination(host["q"], everybody=False, security=parse_sddl("D:"), name="q")
+    host.node.forget_routes()
+    host.send(BOBS)
+    assert len(host.messages()) == 23
+
+
+def test_a_queue_for_everybody_asks_nobody() -> None:
+    host = Guarded("D:(A;;LC;;;WD)(A;;LC;;;AN)")
+    for header in (b"", BOBS, MANAGER, security(b"\1\2\3\4")):
+        host.send(header)
+    assert (host.asked, len(host.messages())) == (0, 4)
+
+
+@pytest.mark.rule("QB-247")
+def test_the_switch_for_unsigned_sids() -> None:
+    assert Guarded(f"D:(A;;LC;;;{BOB})").send(BOBS)
+    host = Guarded(f"D:(A;;LC;;;{BOB})", unsigned=UnsignedSid.ANONYMOUS)
+    host.send(BOBS)
+    assert host.messages() == []
+    host = Guarded("D:(A;;LC;;;AN)", unsigned=UnsignedSid.ANONYMOUS)
+    host.send(BOBS)
+    assert host.messages() == [1]
+
+
+def test_refusals_are_recorded_with_sender_and_message() -> None:
+    host = Guarded("D:(A;;LC;;;WD)")
+    host.send()
+    (record,) = host.records
+    assert record.caller_sid == "S-1-5-7"  # type: ignore[attr-defined]
+    assert record.target == "q"  # type: ignore[attr-defined]
+    assert f"{{{wire.PEER}}}\\1" in record.detail  # type: ignore[attr-defined]
+    assert host.refusals == [(Refusal.ACCESS_DENIED, f"{{{wire.PEER}}}\\1")]
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_quarantine(recoverable: bool) -> None:
+    host = Guarded(f"D:(A;;LC;;;{BOB})", quarantine=True)
+    host.send(BOBS, recoverable=recoverable)
+    refused = host.send(EVES, recoverable=recoverable, label="x", body=b"evil", message_class=0)
+    assert host.messages() == [1]
+    assert host.messages("quarantine") == [refused]
+    (message,) = host["quarantine"].take(1, 1 << 20, host.ledger.new_owner())
+    # The reason stands beside the message as its class; everything else is as it came.
+    came = wire.message(
+        refused, security=EVES, recoverable=recoverable, label="x", body=b"evil", message_class=0x8004
+    )
+    assert message.packet == came
+    assert host.refusals[-1][0] is Refusal.QUARANTINED
+    # A second copy is a duplicate as of any other message.
+    host.session.receive(wire.message(refused, security=EVES, recoverable=recoverable), 100.0)
+    host.commit()
+    assert host.messages("quarantine") == []
+
+
+def test_a_full_quarantine_drops_and_says_so() -> None:
+    host = Guarded("D:", quarantine=True)
+    host["quarantine"].quota_bytes = 10
+    host.send()
+    assert host.messages("quarantine") == []
+    assert host.refusals[-1][0] is Refusal.ACCESS_DENIED
+
+
+def test_memory_for_claimed_senders_is_bounded() -> None:
+    host = Guarded(f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)")
+    routes, core = host.node.routes, host["q"]
+    for number in range(70_000):
+        routes.admit(7, b"q", 1, Sid.build(5, number).data, core)
+    host.send(BOBS)
+    assert host.messages() == [1]
