@@ -6,6 +6,8 @@ import struct
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.mqqb.reasons import Refusal
@@ -18,6 +20,7 @@ from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.users import Users
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
+from tests.security.oracle import Caller, Entry, Object, evaluate
 
 BOB, EVE = sid("S-1-5-21-7-8-9-1001"), sid("S-1-5-21-7-8-9-1002")
 WRITE = 4
@@ -99,8 +102,10 @@ CASES: list[tuple[str, str, bytes, bool]] = [
     ("sddl", "header", "taken"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 @pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
-def test_who_may_send(sddl: str, header: bytes, taken: bool, recoverable: bool) -> None:
+@pytest.mark.parametrize("plain", [False, True], ids=["general", "plain"])
+def test_who_may_send(sddl: str, header: bytes, taken: bool, recoverable: bool, plain: bool) -> None:
     host = Guarded(sddl)
+    host.session.receiver.plain = plain
     for _ in range(3):
         host.send(header, recoverable=recoverable)
     assert host.messages() == ([1, 2, 3] if taken else [])
@@ -137,13 +142,48 @@ def test_a_queue_for_everybody_asks_nobody() -> None:
 
 @pytest.mark.rule("QB-247")
 def test_the_switch_for_unsigned_sids() -> None:
-    assert Guarded(f"D:(A;;LC;;;{BOB})").send(BOBS)
+    host = Guarded(f"D:(A;;LC;;;{BOB})")
+    host.send(BOBS)
+    assert host.messages() == [1]
     host = Guarded(f"D:(A;;LC;;;{BOB})", unsigned=UnsignedSid.ANONYMOUS)
     host.send(BOBS)
     assert host.messages() == []
     host = Guarded("D:(A;;LC;;;AN)", unsigned=UnsignedSid.ANONYMOUS)
     host.send(BOBS)
     assert host.messages() == [1]
+
+
+SENDERS = {
+    "bob": (BOBS, Caller(frozenset((str(BOB), "S-1-5-21-7-8-9-1000", "S-1-1-0")))),
+    "eve": (EVES, Caller(frozenset((str(EVE), "S-1-1-0")))),
+    "nobody": (b"", Caller(frozenset(("S-1-5-7",)))),
+    "empty": (security(b"", 0), Caller(frozenset(("S-1-5-7",)))),
+    "manager": (MANAGER, Caller(frozenset(("S-1-1-0",)))),
+}
+WHO = [str(BOB), str(EVE), "S-1-5-21-7-8-9-1000", "S-1-1-0", "S-1-5-7"]
+lists = st.builds(
+    Object,
+    owner=st.just(str(EVE)),
+    entries=st.lists(
+        st.builds(Entry, st.sampled_from("AD"), st.sampled_from((2, 4, 6, 0x40000000)), st.sampled_from(WHO)),
+        max_size=4,
+    ).map(tuple),
+)
+
+
+@pytest.mark.rule("QB-256", "QB-258")
+@settings(max_examples=120, deadline=None)
+@given(lists, st.lists(st.sampled_from(sorted(SENDERS)), max_size=12))
+def test_any_senders_in_any_order(target: Object, senders: list[str]) -> None:
+    """What one sender was granted or refused says nothing about the next."""
+    host = Guarded(target.sddl())
+    for name in senders:
+        host.send(SENDERS[name][0])
+    expected = [
+        number for number, name in enumerate(senders, 1) if evaluate(SENDERS[name][1], target, WRITE)[0]
+    ]
+    assert host.messages() == expected
+    assert len(host.refusals) == len(senders) - len(expected)
 
 
 def test_refusals_are_recorded_with_sender_and_message() -> None:
