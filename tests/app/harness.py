@@ -71,7 +71,7 @@ class World:
         self.commit()
 
     def client(self, *, hello: bool = True, token: str | None = None, identity: bool = True) -> Client:
-        client = Client(self, Identity("tester", uid=1000) if identity else None)
+        client = Client(self, Identity("tester", uid=0) if identity else None)
         if hello:
             answer = client.call(Frame.HELLO, {"version": 1, "token": token or ""})
             assert answer[0] == Frame.REPLY

@@ -65,7 +65,7 @@ class Server:
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        identity = Identity("tester", uid=1000)
+        identity = Identity("tester", uid=0)
         self._servers.append(await loop.create_unix_server(lambda: self._protocol(identity), self.path))
         tcp = await loop.create_server(lambda: self._protocol(None), "127.0.0.1", 0)
         self.port = tcp.sockets[0].getsockname()[1]

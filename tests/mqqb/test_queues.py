@@ -123,5 +123,5 @@ def test_destinations(kind: QueueKind | None, properties: dict[str, object], pla
     if kind is not None:
         part = QueuePart(Scope.PRIVATE, "q")
         queue = Queue(host.ledger, 50, OTHER, part, "host", kind, QueueProperties.build(properties))
-    found = destinations(lambda _type, _name: queue)(7, b"")
+    found = destinations(lambda _type, _name: queue, lambda _queue: True)(7, b"")
     assert (found.plain if found is not None else None) is plain

@@ -28,7 +28,12 @@ class Outgoing(Source):
         super().__init__(host.core(outgoing=True), direct=target.guid == NULL_GUID)
         self.target = target
         self.told: list[tuple[Progress, str]] = []
+        self.later: Target | None = None  # where it leads when it is asked anew
         host.put(self, packets)
+
+    def relocate(self) -> bool:
+        before, self.target = self.target, self.later or self.target
+        return self.target != before
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         self.told.append((progress, address))
@@ -229,6 +234,20 @@ def test_a_queue_that_waits_to_reconnect_takes_the_session_that_its_peer_opens()
     assert ordinals(session) == [1]
     session.close(CloseReason.DISCONNECTED, 13.0)
     assert bench.transfer.links[0].state is LinkState.WAITING
+
+
+def test_a_queue_manager_whose_address_becomes_known_is_dialled_at_the_next_attempt() -> None:
+    bench = Bench()
+    first, second = (bench.queue("", guid=wire.PEER) for _ in range(2))
+    for queue in (first, second):
+        bench.transfer.submit(queue, 10.0)
+    first.later = Target("10.0.0.7", wire.PEER)
+    due = bench.transfer.next_deadline
+    assert due is not None
+    bench.transfer.handle_deadline(due)
+    assert [type(effect) for effect in bench.take()] == [Connect]
+    links = {link.target.host: link.queues for link in bench.transfer.links}
+    assert links == {"": [second], "10.0.0.7": [first]}
 
 
 def test_a_withdrawn_queue_sends_nothing_more() -> None:

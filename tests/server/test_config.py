@@ -92,9 +92,15 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "off"
             elif key == "level":
                 sample = "error"
-            elif key == "guid":
+            elif key == "default_queue_acl":
+                sample = "restrictive"
+            elif key == "amb23_unsigned_sid":
+                sample = "anonymous"
+            elif key == "mode":
+                sample = "workgroup"
+            elif key in ("guid", "site"):
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
-            elif key in ("ack_timeout", "feed_max_age"):
+            elif key in ("ack_timeout", "feed_max_age", "sites_interval", "gates_interval"):
                 sample = "70s"
             elif key in ("map_size", "feed_max_size"):
                 sample = "2 GiB"

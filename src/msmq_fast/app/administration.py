@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.permissions import descriptor_of
 from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import InvalidParameter, PropertyError, QueueNotFound
+from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.security.sddl import to_sddl
+from msmq_fast.security.token import Token
 
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handler, Session
@@ -29,6 +33,9 @@ _SETTABLE = frozenset(
         "authenticated",
         "base_priority",
         "privacy_level",
+        "security",
+        "multicast_address",
+        "type",
     )
 )
 
@@ -40,8 +47,8 @@ _KINDS = {
 }
 
 
-def queue_map(manager: QueueManager, queue: Queue) -> dict[str, Any]:
-    """What clients see of a queue (section 3.1 of the protocol)."""
+def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -> dict[str, Any]:
+    """What a caller sees of a queue (section 3.1 of the protocol)."""
     result: dict[str, Any] = {
         "name": queue.name,
         "format_name": str(queue.format_name(manager.guid)),
@@ -55,6 +62,8 @@ def queue_map(manager: QueueManager, queue: Queue) -> dict[str, Any]:
             "next_hop": ", ".join(queue.next_hops),
         }
     properties = queue.properties
+    if queue.kind in _KINDS["user"] and manager.guard.sees_permissions(token, queue):
+        result["security"] = to_sddl(queue.security)
     return result | {
         "kind": "user" if queue.kind in _KINDS["user"] else "system",
         "label": properties.label,
@@ -65,6 +74,8 @@ def queue_map(manager: QueueManager, queue: Queue) -> dict[str, Any]:
         "authenticated": properties.authenticated,
         "base_priority": properties.base_priority,
         "privacy_level": int(properties.privacy),
+        "multicast_address": properties.multicast_address,
+        "type": str(properties.type),
         "guid": str(queue.guid),
         "created": queue.created,
         "modified": queue.modified,
@@ -75,7 +86,15 @@ def _properties(given: dict[Any, Any]) -> dict[str, Any]:
     for name in given:
         if name not in _SETTABLE:
             raise PropertyError(f"a queue has no property {name!r}")
-    return {_RENAMED.get(name, name): value for name, value in given.items()}
+    values = {_RENAMED.get(name, name): value for name, value in given.items()}
+    if isinstance(values.get("type"), str):
+        try:
+            values["type"] = UUID(values["type"])
+        except ValueError:
+            raise IllegalPropertyValue(f"type: {values['type']!r} is no GUID") from None
+    if "security" in values:
+        values["security"] = descriptor_of(values["security"])
+    return values
 
 
 def _ping(session: Session, request_id: int, payload: memoryview) -> None:
@@ -93,37 +112,47 @@ def _stats(session: Session, request_id: int, payload: memoryview) -> None:
 def _create(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
-    done = manager.create_queue(name, **_properties(properties))
-    session.when(request_id, done, lambda queue: queue_map(manager, queue))
+    done = manager.create_queue(name, token=session.token, **_properties(properties))
+    session.when(request_id, done, lambda queue: queue_map(manager, queue, session.token))
 
 
 def _delete(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.delete_queue(name))
+    session.when(request_id, session.manager.delete_queue(name, token=session.token))
 
 
 def _get(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.reply(request_id, queue_map(session.manager, session.manager.find(name)))
+    session.reply(request_id, _seen(session, session.manager.find(name)))
 
 
 def _set(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
     queue = manager.find(name)
-    done = manager.set_properties(queue, **_properties(properties))
-    session.when(request_id, done, lambda _: queue_map(manager, queue))
+    done = manager.set_properties(queue, token=session.token, **_properties(properties))
+    session.when(request_id, done, lambda _: queue_map(manager, queue, session.token))
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
     (kind,) = arguments(payload, Field("kind", str, default="user"))
     if kind not in _KINDS:
         raise InvalidParameter(f"kind is one of {', '.join(_KINDS)}")
-    session.reply(request_id, _maps(session.manager, kind))
+    session.reply(request_id, _maps(session, kind))
 
 
-def _maps(manager: QueueManager, kind: str) -> list[dict[str, Any]]:
-    return [queue_map(manager, queue) for queue in manager.queues() if queue.kind in _KINDS[kind]]
+def _maps(session: Session, kind: str) -> list[dict[str, Any]]:
+    manager, token = session.manager, session.token
+    return [
+        queue_map(manager, queue, token)
+        for queue in manager.queues()
+        if queue.kind in _KINDS[kind] and manager.guard.sees(token, queue)
+    ]
+
+
+def _seen(session: Session, queue: Queue) -> dict[str, Any]:
+    session.manager.guard.read_properties(session.token, queue)
+    return queue_map(session.manager, queue, session.token)
 
 
 def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:
@@ -133,29 +162,35 @@ def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:
     return queue
 
 
+def _administered(session: Session, name: str, operation: str) -> OutgoingQueue:
+    queue = _outgoing(session.manager, name)
+    session.manager.guard.administer(session.token, f"{operation} the outgoing queue {queue.name}")
+    return queue
+
+
 def _list_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     arguments(payload)
-    session.reply(request_id, _maps(session.manager, "outgoing"))
+    session.reply(request_id, _maps(session, "outgoing"))
 
 
 def _show_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.reply(request_id, queue_map(session.manager, _outgoing(session.manager, name)))
+    session.reply(request_id, _seen(session, _outgoing(session.manager, name)))
 
 
 def _pause_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.pause(_outgoing(session.manager, name)))
+    session.when(request_id, session.manager.pause(_administered(session, name, "pause")))
 
 
 def _resume_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.resume(_outgoing(session.manager, name)))
+    session.when(request_id, session.manager.resume(_administered(session, name, "resume")))
 
 
 def _purge_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.purge(_outgoing(session.manager, name)), int)
+    session.when(request_id, session.manager.purge(_administered(session, name, "purge")), int)
 
 
 HANDLERS: dict[int, Handler] = {

@@ -12,17 +12,24 @@ class Identity:
 
     name: str
     uid: int | None = None
+    groups: tuple[str, ...] = ()  # beside those of the users file
 
 
 class TokenTable:
     """The tokens of the users of TCP connections."""
 
-    def __init__(self, users: dict[str, str]) -> None:
-        """`users` maps names to tokens. Raises ValueError for an empty token, which would admit everyone."""
+    def __init__(self, users: dict[str, str], groups: dict[str, tuple[str, ...]] | None = None) -> None:
+        """`users` maps names to tokens, `groups` some of them to groups.
+
+        Raises ValueError for an empty token, which would admit everyone.
+        """
         for name, token in users.items():
             if not token:
                 raise ValueError(f"the token of {name} is empty")
-        self._tokens = [(name, token.encode()) for name, token in users.items()]
+        given = groups or {}
+        self._tokens = [
+            (Identity(name, None, given.get(name, ())), token.encode()) for name, token in users.items()
+        ]
 
     def identify(self, token: str) -> Identity | None:
         """The identity that belongs to `token`, or None.
@@ -31,7 +38,7 @@ class TokenTable:
         """
         found: Identity | None = None
         given = token.encode("utf-8", "surrogatepass")
-        for name, expected in self._tokens:
+        for identity, expected in self._tokens:
             if hmac.compare_digest(given, expected):
-                found = Identity(name)
+                found = identity
         return found

@@ -23,6 +23,7 @@ from msmq_fast.app.wire import (
     unpack_payload,
 )
 from msmq_fast.packet.errors import AccessDenied, InvalidParameter, MSMQError
+from msmq_fast.security.users import UsersFileError
 
 log = logging.getLogger("msmq_fast.app")
 
@@ -228,7 +229,11 @@ class AppEngine:
                 self.break_off(request_id, AccessDenied("the token is missing or wrong"))
                 return
         service, limits = self.service, self.service.limits
-        self._session = Session(self, self.identity)
+        try:
+            self._session = Session(self, self.identity)
+        except UsersFileError as error:
+            self.break_off(request_id, AccessDenied(str(error)))
+            return
         self._intake.max_frame = limits.max_frame
         self.reply(
             Frame.REPLY,

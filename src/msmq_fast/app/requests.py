@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
-from msmq_fast.app import administration
+from msmq_fast.app import administration, directory, permissions
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
@@ -92,9 +92,15 @@ class Session:
     """The state of one connection behind its hello."""
 
     def __init__(self, engine: AppEngine, identity: Identity) -> None:
+        """Raises UsersFileError if the identity is in a group that does not exist."""
         self.engine = engine
         self.identity = identity
         self.manager = engine.service.manager
+        principals = engine.service.principals
+        if identity.uid is not None:
+            self.token = principals.of_unix(identity.uid, identity.name)
+        else:
+            self.token = principals.of_name(identity.name, identity.groups)
         self._handles: dict[int, Handle] = {}
         self._last_handle = 0
         self._pending: set[int] = set()  # ids of requests without a reply
@@ -197,9 +203,9 @@ class Session:
         try:
             if access & Access.SEND:
                 alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
-                handle.sending = SendTarget(self.manager, name, alone)
+                handle.sending = SendTarget(self.manager, name, alone, self.token)
             if reading is not None:
-                handle.reading = self.manager.open(name, reading, qm_access.Share(share))
+                handle.reading = self.manager.open(name, reading, qm_access.Share(share), token=self.token)
         except MSMQError:
             handle.close()
             raise
@@ -380,4 +386,6 @@ _HANDLERS: dict[int, Handler] = {
     Frame.RELEASE: Session.release,
     Frame.UNSUBSCRIBE: Session.unsubscribe,
     **administration.HANDLERS,
+    **permissions.HANDLERS,
+    **directory.HANDLERS,
 }

@@ -17,6 +17,7 @@ from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.security.token import Token
 
 _TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
 
@@ -71,10 +72,10 @@ class SendResult:
 class SendTarget:
     """A queue that is open for sending: builds packets for it and hands them over."""
 
-    def __init__(self, manager: QueueManager, name: str, share: Share) -> None:
+    def __init__(self, manager: QueueManager, name: str, share: Share, token: Token | None = None) -> None:
         """Raises what the queue manager refuses to open it with."""
         self._manager = manager
-        self._opened = opened = manager.open(name, Access.SEND, share)
+        self._opened = opened = manager.open(name, Access.SEND, share, token=token)
         field = destination_field(opened.format_name)
         address = manager_of(opened.format_name)
         self._builder = PacketBuilder(

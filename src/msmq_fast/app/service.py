@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.app import wire
 from msmq_fast.app.auth import TokenTable
+from msmq_fast.security.principals import Principals
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -43,6 +47,12 @@ class Counters:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+def _nobody_else() -> Principals:
+    """Without a users file: root and the server's own Unix user are administrators."""
+    users = Users(Sid.build(5, 21, 0, 0, 0))
+    return Principals(lambda: users, os.geteuid())
+
+
 @dataclass(slots=True)
 class Service:
     """One application service over one queue manager."""
@@ -53,3 +63,4 @@ class Service:
     statistics: Callable[[], Mapping[str, Any]] = dict  # added to the reply to STATS
     limits: Limits = field(default_factory=Limits)
     counters: Counters = field(default_factory=Counters)
+    principals: Principals = field(default_factory=_nobody_else)

@@ -47,6 +47,9 @@ class Frame(IntEnum):
     GET_QUEUE = 0x12
     SET_QUEUE = 0x13
     LIST_QUEUES = 0x14
+    SHOW_ACL = 0x15
+    EDIT_ACL = 0x16
+    EXPLAIN = 0x17
     OPEN = 0x20
     CLOSE = 0x21
     SEND = 0x22
@@ -64,6 +67,10 @@ class Frame(IntEnum):
     PAUSE_OUTGOING = 0x32
     RESUME_OUTGOING = 0x33
     PURGE_OUTGOING = 0x34
+    LIST_DIRECTORY = 0x40
+    SHOW_DIRECTORY = 0x41
+    PUT_DIRECTORY = 0x42
+    DELETE_DIRECTORY = 0x43
 
     REPLY = 0x80
     ERROR = 0x81

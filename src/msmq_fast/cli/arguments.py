@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import NoReturn
 
+from msmq_fast.cli.directoryarguments import add_directory
 from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.securityarguments import add_acl, add_user
 
 __all__ = ["SERVE_FLAGS", "Parser", "build_parser"]
 
@@ -107,6 +109,8 @@ def build_parser() -> Parser:
     _add_send(verbs, client)
     _add_receive(verbs, client)
     _add_outgoing(verbs, client)
+    add_acl(verbs, client)
+    add_user(verbs, output, _number)
     ping = verbs.add_parser(
         "ping", parents=[output], help="ask a queue manager whether it takes sessions (UDP)"
     )
@@ -118,6 +122,7 @@ def build_parser() -> Parser:
     )
     check.add_argument("config", nargs="?", metavar="FILE")
     check.add_argument("--config", dest="config_flag", metavar="FILE")
+    add_directory(verbs, client, Parser)
     _add_store(verbs, output)
     return parser
 
@@ -163,6 +168,9 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     change.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     change.add_argument("--journal", action=argparse.BooleanOptionalAction, default=None)
     change.add_argument("--authenticated", action=argparse.BooleanOptionalAction, default=None)
+    definitions = actions.add_parser("import", parents=[client], help="queues as Get-MsmqQueue exports them")
+    definitions.add_argument("file", metavar="FILE", help="CSV or JSON; - for stdin")
+    definitions.add_argument("--dry-run", action="store_true", help="only say what would be done")
     actions.add_parser("delete", parents=[client], help="delete a queue and its messages").add_argument(
         "name"
     )

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from msmq_fast.app.wire import Access
+from msmq_fast.cli.definitions import import_queues
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
@@ -18,6 +19,8 @@ _OUTGOING_COLUMNS = ("name", "state", "messages", "bytes", "next_hop")
 
 def run_queue(arguments: argparse.Namespace) -> int:
     """`msmq-fast queue …`."""
+    if arguments.action == "import":
+        return import_queues(arguments)
     return converse(_queue, arguments)
 
 

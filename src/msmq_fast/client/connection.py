@@ -95,6 +95,28 @@ class Connection:
         """All queues of a kind: `user`, `system`, `outgoing` or `all`."""
         return list(await self._link.request(Frame.LIST_QUEUES, [kind]))
 
+    # ------------------------------------------------------------------------------------------- access
+
+    async def acl(self, name: str | None) -> dict[str, Any]:
+        """Owner and entries of the access control list of a queue; of the queue manager for None.
+
+        Raises QueueNotFound, AccessDenied.
+        """
+        return dict(await self._link.request(Frame.SHOW_ACL, [name]))
+
+    async def edit_acl(self, name: str | None, action: str, account: str, rights: str = "") -> dict[str, Any]:
+        """Change the list: `grant`, `deny` or `revoke` rights (`send,peek`), `own` (a new owner), `set` (a
+        descriptor string as `account`); the list as it is then. Raises QueueNotFound, AccessDenied.
+        """
+        return dict(await self._link.request(Frame.EDIT_ACL, [name, action, account, rights]))
+
+    async def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
+        """Whether somebody has rights to a queue, and which entry decides.
+
+        Raises QueueNotFound, AccessDenied.
+        """
+        return dict(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
+
     # ---------------------------------------------------------------------------------------- outgoing queues
 
     async def outgoing(self) -> list[QueueInfo]:
@@ -116,6 +138,24 @@ class Connection:
     async def purge_outgoing(self, name: str) -> int:
         """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
         return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
+
+    # ---------------------------------------------------------------------------------------- directory
+
+    async def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
+        return list(await self._link.request(Frame.LIST_DIRECTORY, [kind, after, limit]))
+
+    async def directory_object(self, kind: str, name: str) -> dict[str, Any]:
+        """One object, by GUID or by its unique name."""
+        return dict(await self._link.request(Frame.SHOW_DIRECTORY, [kind, name]))
+
+    async def put_directory(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
+        """`create` an object, `set` attributes of one, or `import` it: created, changed or unchanged."""
+        return str(await self._link.request(Frame.PUT_DIRECTORY, [entry, how, dry_run]))
+
+    async def delete_directory(self, kind: str, name: str) -> None:
+        """Delete an object, by GUID or by its unique name."""
+        await self._link.request(Frame.DELETE_DIRECTORY, [kind, name])
 
 
 async def connect(

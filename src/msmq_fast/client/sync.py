@@ -233,6 +233,22 @@ class Connection:
         """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
         return _runner.run(self._inner.purge_outgoing(name))
 
+    def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
+        return _runner.run(self._inner.directory_objects(kind, after, limit))
+
+    def directory_object(self, kind: str, name: str) -> dict[str, Any]:
+        """One object, by GUID or by its unique name."""
+        return _runner.run(self._inner.directory_object(kind, name))
+
+    def put_directory(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
+        """`create` an object, `set` attributes of one, or `import` it: created, changed or unchanged."""
+        return _runner.run(self._inner.put_directory(entry, how, dry_run=dry_run))
+
+    def delete_directory(self, kind: str, name: str) -> None:
+        """Delete an object, by GUID or by its unique name."""
+        _runner.run(self._inner.delete_directory(kind, name))
+
 
 def connect(
     endpoint: str | None = None,

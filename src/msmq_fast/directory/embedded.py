@@ -244,9 +244,9 @@ class EmbeddedDirectory:
             else:
                 writer.put_record(Table.DIRECTORY, key, cold(item.to_store()))
             self._place(kind, identifier, item)
-            if join is not None:
-                join(identifier)
             writer.when_durable(lambda status: self._kept(done, kind, identifier, status))
+            if join is not None:
+                join(identifier)  # last: what it changes in memory is not taken back
         except Exception as error:
             writer.abandon_unit()
             self._place(kind, identifier, before)

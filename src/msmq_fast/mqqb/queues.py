@@ -30,9 +30,11 @@ _STATUS = {
 }
 
 
-def destinations(find_field: Callable[[int, bytes], Queue | None]) -> Resolver:
+def destinations(
+    find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
+) -> Resolver:
     """A resolver over `qm.lookup.Directory.find_field`; nobody may send to the queue manager's own
-    system queues."""
+    system queues. `open_to_everybody` tells the queues to which every sender may send."""
 
     def resolve(dest_type: int, name: bytes) -> Destination | None:
         queue = find_field(dest_type, name)
@@ -44,6 +46,9 @@ def destinations(find_field: Callable[[int, bytes], Queue | None]) -> Resolver:
             transactional=properties.transactional,
             authenticated=properties.authenticated,
             encrypted_only=properties.privacy is Privacy.BODY,
+            everybody=open_to_everybody(queue),
+            security=queue.security,
+            name=queue.name,
         )
 
     return resolve
@@ -60,7 +65,16 @@ class OutgoingSource:
         if name.direct is not None:
             self.target = Target(name.direct.address.casefold())
         else:
-            self.target = Target("", name.guid if name.guid is not None else NULL_GUID)
+            self.target = self._located()
+
+    def _located(self) -> Target:
+        host, manager = self.queue.locate(self.queue.destination)
+        return Target(host.casefold(), NULL_GUID if manager is None else manager)
+
+    def relocate(self) -> bool:
+        """Look anew for a host that was not known; whether `target` changed."""
+        before, self.target = self.target, self._located()
+        return self.target != before
 
     @property
     def base_priority(self) -> int:

@@ -53,6 +53,9 @@ class Outgoing(Source, Protocol):
     def target(self) -> Target:
         """Where its messages go."""
 
+    def relocate(self) -> bool:
+        """Look anew for a host that was not known; whether `target` changed."""
+
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         """Something happened to its connection."""
 
@@ -234,6 +237,9 @@ class Transfer:
                 return
         host = link.target.host
         if not host:
+            for queue in [queue for queue in link.queues if queue.relocate()]:
+                link.queues.remove(queue)
+                self.submit(queue, now)
             self._tell(link, Progress.ROUTE_FAILURE, "", "the address of this queue manager is not known")
             self._wait(link, now)
             return

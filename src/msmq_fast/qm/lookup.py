@@ -78,6 +78,18 @@ class Directory:
         """All of them."""
         return list(self._by_key.values())
 
+    def by_key(self, key: str) -> Queue | None:
+        """The queue with a key (QueuePart.key)."""
+        return self._by_key.get(key)
+
+    def by_number(self, number: int) -> Queue | None:
+        """The private queue with a number."""
+        return self._by_number.get(number)
+
+    def by_guid(self, guid: UUID) -> Queue | None:
+        """The public queue with a GUID."""
+        return self._by_guid.get(guid)
+
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
 
@@ -122,11 +134,9 @@ class Directory:
                 return Target(name, public=name.guid, journal=journal)
             case NameKind.MACHINE if name.guid == self.guid:
                 return Target(name, key=QueuePart(Scope.SYSTEM, name.suffix.name.lower()).key)
-            case NameKind.PRIVATE | NameKind.MACHINE:
+            case NameKind.PRIVATE | NameKind.PUBLIC | NameKind.MACHINE:
                 return Target(name)
-        raise UnsupportedFormatNameOperation(
-            f"{name} cannot be reached: there is no directory and no such transport"
-        )
+        raise UnsupportedFormatNameOperation(f"{name} cannot be reached: there is no such transport")
 
     def _direct(self, name: FormatName, direct: DirectName) -> Target:
         if direct.protocol not in ("OS", "TCP"):

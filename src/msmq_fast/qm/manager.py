@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from random import Random
 from uuid import UUID
 
 from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
+from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import (
     IllegalQueuePathName,
     PropertyError,
@@ -20,22 +22,29 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import FormatName, Scope
+from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope
 from msmq_fast.packet.text import printable, quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.expiry import Expiry
+from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.housekeeping import Housekeeping
 from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.lookup import Directory, Target
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.publication import Publication
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
 from msmq_fast.qm.reading import Readers
 from msmq_fast.qm.records import Records, Store
 from msmq_fast.qm.recovery import recover
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
+from msmq_fast.security.audit import Audit
+from msmq_fast.security.authorizer import Authorizer
+from msmq_fast.security.defaults import DefaultPolicy
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
@@ -59,11 +68,20 @@ class QueueManager:
     seals a batch, and call `ledger.serve` in every turn, also while a commit is under way.
     """
 
-    def __init__(self, store: Store, settings: QueueManagerSettings, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: QueueManagerSettings,
+        clock: Clock,
+        random: Random,
+        directory: DirectoryProvider | None = None,
+        guard: Guard | None = None,
+    ) -> None:
         self.store = store
         self.settings = settings
         self.records = Records(store)
         self.state = State.STOPPED
+        self.guard = guard or Guard(Authorizer(Audit(clock.monotonic)), DefaultPolicy())
         self._clock = clock
         self._random = random
         self.guid = self._identity()
@@ -86,6 +104,7 @@ class QueueManager:
         self.reaping: set[int] = set()  # ordinals of deleted queues whose messages are still in the store
         self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
         self._housekeeping = Housekeeping(self)
+        self.publication = Publication(self, directory)
 
     def _identity(self) -> UUID:
         stored = self.records.meta(MetaName.GUID)
@@ -120,12 +139,16 @@ class QueueManager:
         def fill() -> None:
             if self.records.meta(MetaName.GUID) is None:
                 self.records.set_meta(MetaName.GUID, self.guid.bytes_le)
+            descriptor = self.records.meta(MetaName.SECURITY)
+            if descriptor is not None:
+                self.guard.machine = SecurityDescriptor.from_bytes(descriptor)
             recover(self)
             for counter in (self.message_ordinals, self._ordinals, self._numbers):
                 counter.reserve()
             self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
 
         done = self.records.unit(fill)
+        self.publication.start()
         self.store.commit()
         self.state = State.READY
         return done
@@ -174,14 +197,16 @@ class QueueManager:
         self.tick()
         self.expiry.run()
         self._housekeeping.run()
+        self.publication.expire()
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
-        due = self._housekeeping.next_deadline()
-        expiry = self.expiry.next_deadline()
-        if due is None or expiry is None:
-            return expiry if due is None else due
-        return min(due, expiry)
+        deadlines = (
+            self._housekeeping.next_deadline(),
+            self.expiry.next_deadline(),
+            self.publication.next_deadline(),
+        )
+        return min((due for due in deadlines if due is not None), default=None)
 
     # ---- queues
 
@@ -194,47 +219,67 @@ class QueueManager:
         """Outgoing queues."""
         return self._outgoing.values()
 
-    def create_queue(self, path: str, **properties: object) -> Completion[Queue]:
+    def create_queue(
+        self,
+        path: str,
+        *,
+        guid: UUID | None = None,
+        token: Token | None = None,
+        security: SecurityDescriptor | None = None,
+        **properties: object,
+    ) -> Completion[Queue]:
         """Create a queue of this computer; resolved when it is durable (DM-055 … DM-063, DU-10).
 
-        Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE.
+        `token` is who asks, None for the queue manager itself; without `security` the queue gets the default
+        descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
+        ACCESS_DENIED. A public queue ends with what the directory says against it.
         """
         self._serving()
+        self.guard.create(token)
         part = self.directory.part_of_path(path)
         if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
             raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
         if part.key in self.directory:
             raise QueueExists(f"a queue {part} exists")
         values = QueueProperties.build(dict(properties))
+        descriptor = self.guard.new_descriptor(token, security)
         if values.transactional and values.multicast_address:
             raise PropertyError("a transactional queue cannot have a multicast address")
-        kind = kind_of(part)
-        queue: Queue | None = None
-
-        def fill() -> None:
-            nonlocal queue
-            queue = Queue(
-                self.ledger,
-                self._ordinals.take(),
-                UUID(bytes=self.random_bytes(16), version=4),
-                part,
-                self.settings.computer_name,
-                kind,
-                values,
-                private_number=self._numbers.take() if kind is QueueKind.PRIVATE else 0,
-                created=self.ledger.now_s,
+        if kind_of(part) is QueueKind.PUBLIC:
+            return self.publication.create_queue(
+                part, values, guid, lambda guid: self._make(part, values, guid, descriptor)
             )
-            self.records.set_queue(queue.ordinal, queue.record())
-
-        done = self.records.unit(fill)
-        assert queue is not None  # noqa: S101 - set by fill
-        self.add(queue)
-        done.add_done_callback(lambda done: self._created(queue, done.exception() is None))
+        made: list[Queue] = []
+        guid = guid or UUID(bytes=self.random_bytes(16), version=4)
+        done = self.records.unit(lambda: made.append(self._make(part, values, guid, descriptor)))
+        (queue,) = made
+        done.add_done_callback(lambda done: None if done.exception() is None else self.undo(queue))
         return _with(done, queue)
 
-    def _created(self, queue: Queue, kept: bool) -> None:
+    def _make(
+        self, part: QueuePart, values: QueueProperties, guid: UUID, security: SecurityDescriptor
+    ) -> Queue:
+        """A queue and, in the current unit, its record."""
+        kind = kind_of(part)
+        queue = Queue(
+            self.ledger,
+            self._ordinals.take(),
+            guid,
+            part,
+            self.settings.computer_name,
+            kind,
+            values,
+            private_number=self._numbers.take() if kind is QueueKind.PRIVATE else 0,
+            created=self.ledger.now_s,
+        )
+        queue.security = security
+        self.records.set_queue(queue.ordinal, queue.record())
+        self.add(queue)
+        return queue
+
+    def undo(self, queue: Queue) -> None:
         """A queue whose record was not kept does not exist."""
-        if not kept and queue.state is QueueState.EXISTING:
+        if queue.state is QueueState.EXISTING:
             self._remove(queue)
 
     def add(self, queue: Queue) -> None:
@@ -242,19 +287,59 @@ class QueueManager:
         self.directory.add(queue)
         queue.readers.join(self.waited)
 
-    def set_properties(self, queue: Queue, **properties: object) -> Completion[None]:
-        """Change properties; resolved when durable (DU-17). PROPERTY: `transactional` never changes."""
+    def set_properties(
+        self,
+        queue: Queue,
+        *,
+        token: Token | None = None,
+        security: SecurityDescriptor | None = None,
+        **properties: object,
+    ) -> Completion[None]:
+        """Change properties, and the parts of the descriptor that `security` has; resolved when durable
+        (DU-17).
+
+        PROPERTY: `transactional` never changes. ACCESS_DENIED: `token` may not change all of it.
+        """
         self._serving()
+        if properties or security is None:
+            self.guard.write_properties(token, queue)
+        if security is not None:
+            security = self.guard.change_permissions(token, queue, security)
         if "transactional" in properties:
             raise PropertyError("whether a queue is transactional is decided when it is created")
+        changed = replace(queue.properties)
+        changed.update(dict(properties))
+        if queue.kind is not QueueKind.PUBLIC:
+            return self.apply_properties(queue, properties, security)
+        return self.publication.write_queue(
+            queue, changed, lambda: self.apply_properties(queue, properties, security)
+        )
+
+    def apply_properties(
+        self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
+    ) -> Completion[None]:
+        """Take over properties that were checked; resolved when durable."""
         queue.properties.update(dict(properties))
+        if security is not None:
+            queue.security = security
         queue.modified = self.ledger.now_s
         queue.set_quota()
         if self.on_changed is not None:
             self.on_changed()
         return self._write(queue)
 
-    def delete_queue(self, path: str) -> Completion[None]:
+    def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
+        """Replace the descriptor of a queue, of the queue manager for None; resolved when durable.
+
+        `guard.change_permissions` has seen it before.
+        """
+        self._serving()
+        if queue is not None:
+            return self.set_properties(queue, security=descriptor)
+        self.guard.machine = descriptor
+        return self.records.unit(lambda: self.records.set_meta(MetaName.SECURITY, descriptor.encoded))
+
+    def delete_queue(self, path: str, *, token: Token | None = None) -> Completion[None]:
         """Delete a queue and its messages.
 
         Resolved when nothing can bring it back (DM-064 … DM-068, DU-09).
@@ -263,8 +348,20 @@ class QueueManager:
         queue = self.find(path)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
             raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
+        self.guard.delete(token, queue)
+        if queue.kind is QueueKind.PUBLIC:
+            return self.publication.delete_queue(queue, lambda: self._delete(queue))
+        return self._delete(queue)
+
+    def _delete(self, queue: Queue) -> Completion[None]:
+        queue.state = QueueState.DELETING
+        try:
+            done = self._write(queue)
+        except Exception:
+            queue.state = QueueState.EXISTING
+            raise
         self._remove(queue)
-        return self._write(queue)
+        return done
 
     def _remove(self, queue: Queue) -> None:
         queue.state = QueueState.DELETING
@@ -292,23 +389,33 @@ class QueueManager:
         return self.directory.find_field(kind, wire)
 
     def open(
-        self, name: str, access: Access, share: Share = Share.DENY_NONE, *, internal: bool = False
+        self,
+        name: str,
+        access: Access,
+        share: Share = Share.DENY_NONE,
+        *,
+        internal: bool = False,
+        token: Token | None = None,
     ) -> OpenQueue:
         """Open a queue (DM-069 … DM-086).
 
         A queue of another computer can be opened for sending: an outgoing queue takes the messages.
-        `internal` opens queues that applications cannot. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION,
-        UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
+        `internal` opens queues that applications cannot; `token` is who asks, None for the queue manager
+        itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
+        UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
         """
         self._serving()
         if access is Access.SEND and share is not Share.DENY_NONE:
             raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+        if name[:3].upper() == "DL=":
+            name = self.publication.expand(name)
         target = self.directory.resolve(name)
         queue = self._queue_to_open(target, name, access)
         if queue.key in INTERNAL_KEYS and not internal:
             raise UnsupportedAccessMode("the queue is internal")
         if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
             raise UnsupportedAccessMode("nothing is sent to a system queue")
+        self.guard.open(token, queue, access)
         for existing in queue.descriptors:
             if excludes(existing.access, existing.share, access, share):
                 raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
@@ -333,7 +440,10 @@ class QueueManager:
             raise QueueNotFound(f"{name} is not on this computer")
         if target.name is None or target.name.read_only:
             raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
-        return self._outgoing_of(target.name) or self._create_outgoing(target.name)
+        outgoing = self._outgoing_of(target.name)
+        if outgoing is None and target.name.kind is NameKind.PUBLIC:
+            self.publication.check_remote(target.name)
+        return outgoing or self._create_outgoing(target.name)
 
     def _outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         return None if name is None else self._outgoing.get(name.key)
@@ -354,6 +464,7 @@ class QueueManager:
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists."""
+        self.publication.attach(queue)
         self._outgoing[queue.key] = queue
         queue.readers.join(self.waited)
         queue.watch(self._on_outgoing)

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
-from msmq_fast.packet.names import FormatName, parse_format_name
+from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState
 
 
@@ -59,6 +59,11 @@ class ConnectionEvent:
     addresses: tuple[str, ...]
 
 
+def unlocated(name: FormatName) -> tuple[str, UUID | None]:
+    """(host, queue manager) of a destination that is not direct, as far as the name says it."""
+    return "", name.guid if name.kind is NameKind.PRIVATE else None
+
+
 class OutgoingQueue(Queue):
     """`transfer` is called when messages are available and nothing forbids sending them."""
 
@@ -79,6 +84,7 @@ class OutgoingQueue(Queue):
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
         self._transfer: Callable[[OutgoingQueue], None] | None = None
+        self.locate: Callable[[FormatName], tuple[str, UUID | None]] = unlocated
 
     @property
     def name(self) -> str:

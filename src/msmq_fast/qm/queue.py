@@ -12,11 +12,14 @@ from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
 from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart, Scope, parse_queue_part
 from msmq_fast.qm.reading import Readers
 from msmq_fast.qm.settings import UNLIMITED, quota_bytes
+from msmq_fast.security.acl import Acl
+from msmq_fast.security.descriptor import SecurityDescriptor
 
 if TYPE_CHECKING:
     from msmq_fast.qm.handle import OpenQueue
 
 MAX_LABEL = 124
+NOBODY = SecurityDescriptor.build(None, None, Acl())  # until a queue gets its own descriptor
 
 
 class QueueKind(IntEnum):
@@ -123,7 +126,9 @@ class Queue:
         self.properties = properties
         self.private_number = private_number
         self.created = self.modified = created
+        self.security = NOBODY  # Q-15; of user queues, the others follow the queue manager's
         self.state = QueueState.EXISTING
+        self.full_path = self.directory_path = ""  # of a public queue
         self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
         self.core = QueueCore(ledger, ordinal, quota_bytes(properties.quota_kb), kind is QueueKind.OUTGOING)
         self.readers = Readers(self.core)
@@ -186,6 +191,7 @@ class Queue:
             "modified": self.modified,
             "state": int(self.state),
             "purged_to": self.purged_to,
+            "security": self.security.encoded,
             "properties": properties,
         }
 
@@ -208,6 +214,8 @@ class Queue:
         )
         queue.modified = record["modified"]
         queue.purged_to = record["purged_to"]
+        if record.get("security"):  # stores of earlier versions have none
+            queue.security = SecurityDescriptor.from_bytes(record["security"])
         queue.state = QueueState(record["state"])
         return queue
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from msmq_fast._native.queue import Loader
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, stored_part
+from msmq_fast.qm.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
 from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.qm.system import JOURNAL, SYSTEM_QUEUES, SystemQueue
 from msmq_fast.store.schema import MetaName
@@ -56,7 +56,10 @@ def _load_outgoing(manager: QueueManager, ordinal: int, record: dict[str, Any]) 
 def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Queue:
     """A queue of this computer."""
     stored_part(record["part"])
-    return Queue.load(manager.ledger, ordinal, record, manager.settings.computer_name)
+    queue = Queue.load(manager.ledger, ordinal, record, manager.settings.computer_name)
+    if queue.security is NOBODY and queue.kind is not QueueKind.SYSTEM:
+        queue.security = manager.guard.new_descriptor(None, None)
+    return queue
 
 
 def _load_positions(manager: QueueManager, deleting: set[int]) -> None:

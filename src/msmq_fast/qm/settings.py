@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
 
 UNLIMITED = 0xFFFFFFFF  # of quotas in KB
+
+
+class DirectoryMode(StrEnum):
+    """Where directory objects are kept."""
+
+    EMBEDDED = "embedded"  # in the queue manager's own store
+    WORKGROUP = "workgroup"  # nowhere: there are no public queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,10 @@ class QueueManagerSettings:
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000
     history_length: int = 10  # entries of a ConnectionHistory
+    directory: DirectoryMode = DirectoryMode.EMBEDDED
+    site: UUID | None = None  # Site of this computer, entered at the first start (DM-005)
+    sites_interval: float = 43_200.0  # seconds between two readings of the sites (X-01)
+    gates_interval: float = 3_600.0  # and of their gates (X-02)
 
     @property
     def qualified_name(self) -> str:

@@ -15,8 +15,9 @@ from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
 from msmq_fast.server import sockets
+from msmq_fast.server.access import AccessControl
 from msmq_fast.server.addresses import host_names, local_addresses
 from msmq_fast.server.adminlistener import AdminListener
 from msmq_fast.server.applistener import AppListener
@@ -65,12 +66,16 @@ class Assembly:
         # Ports first: a taken one is the commonest mistake, and recovery may take seconds.
         listening = self._bind()
         store = self._store = self._open_store()
-        self._manager = manager = QueueManager(store, self._settings(), self._clock, random.SystemRandom())
+        access = self._access = AccessControl(config, self._clock.monotonic)
+        self._manager = manager = QueueManager(
+            store, self._settings(), self._clock, random.SystemRandom(), guard=access.guard
+        )
         store.writer.on_failure = self._store_failed
         store.writer.before_seal = manager.before_submit
         self._tick()
         manager.start()
         declare(manager, config.queues)
+        self._quarantine = access.quarantine(manager)
         store.commit()
         pacemaker = self._pacemaker = Pacemaker(
             self._loop, self._clock.monotonic, tick=self._tick, submit=store.writer.submit
@@ -78,6 +83,7 @@ class Assembly:
         pacemaker.watch(cast(LmdbWriter, store.writer))
         pacemaker.watch(cast(LmdbReader, store.reader))
         pacemaker.add(manager)
+        pacemaker.add(access)
         self._disk = DiskGuard(
             config.store.disk_low,
             config.store.disk_check_interval,
@@ -146,6 +152,10 @@ class Assembly:
             journal_quota_kb=config.queue_manager.journal_quota_kb,
             cache_bytes=config.queue_manager.cache,
             feed=config.store.feed,
+            directory=DirectoryMode(config.directory.mode),
+            site=UUID(config.directory.site) if config.directory.site else None,
+            sites_interval=config.directory.sites_interval,
+            gates_interval=config.directory.gates_interval,
         )
 
     async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
@@ -153,8 +163,17 @@ class Assembly:
         assert pacemaker is not None  # noqa: S101 - set by start() before
         counters = Counters()
         self._mqqb = MqqbListener(
-            config, manager, self._store_of(), self._clock, self._loop, pacemaker, self._refused
+            config,
+            manager,
+            self._store_of(),
+            self._clock,
+            self._loop,
+            pacemaker,
+            self._refused,
+            self._access.gate(),
+            self._quarantine,
         )
+        self._access.watch(self._mqqb.node.forget_routes)
         limits = config.limits
         self._app = AppListener(
             limits.app_connections, limits.handshake_timeout, pacemaker.touch, self._refused.refuse
@@ -171,10 +190,12 @@ class Assembly:
                 messages_out=lambda: self._mqqb.messages_out,
                 space=lambda: self._disk.space,
                 not_ready=self._why_not_ready,
+                denied=lambda: self._access.audit.total,
             ),
         )
         software = f"msmq-fast {release()}"
-        local = Service(manager, software, statistics=view.stats, counters=counters)
+        principals = self._access.principals
+        local = Service(manager, software, statistics=view.stats, counters=counters, principals=principals)
         path = config.app_socket
         if path is not None:
             listener = sockets.unix_socket(path, config.server.app_socket_mode)
@@ -182,7 +203,14 @@ class Assembly:
             self._addresses["app"] = [str(path)]
             await self._app.listen(listener, local)
         if "app-tcp" in bound:
-            remote = Service(manager, software, _tokens(config), statistics=view.stats, counters=counters)
+            remote = Service(
+                manager,
+                software,
+                _tokens(config),
+                statistics=view.stats,
+                counters=counters,
+                principals=principals,
+            )
             for listener in bound["app-tcp"]:
                 await self._app.listen(listener, remote, _tls(config))
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
@@ -226,6 +254,7 @@ class Assembly:
     async def stop(self) -> None:
         """Drain: accept nothing, end sessions and waiting reads, write what was accepted, stop clean."""
         self._not_ready = "draining"
+        self._access.audit.flush(everything=True)
         self._app.stop_accepting()
         self._mqqb.stop()
         self._manager.stop()
@@ -272,7 +301,7 @@ def _tokens(config: Config) -> TokenTable:
         if not token:
             raise DeclarationError(f'user "{user.name}": the token is empty')
         users[user.name] = token
-    return TokenTable(users)
+    return TokenTable(users, {user.name: user.groups for user in config.users})
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:

@@ -8,17 +8,20 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.server import kinds
 from msmq_fast.server.kinds import Kind
 
 __all__ = [
     "SECTIONS",
     "Config",
+    "DirectoryConfig",
     "LimitsConfig",
     "LogConfig",
     "MqqbConfig",
     "QueueDeclaration",
     "QueueManagerConfig",
+    "SecurityConfig",
     "ServerConfig",
     "StoreConfig",
     "UserDeclaration",
@@ -114,6 +117,26 @@ class QueueManagerConfig:
 
 
 @dataclass(slots=True)
+class SecurityConfig:
+    """Section [security]: who may do what."""
+
+    users_file: Path | None = _key(kinds.PATH, None, "users; empty: users.toml in the data directory")  # noqa: RUF009
+    default_queue_acl: str = _key(
+        kinds.choice("spec", "restrictive"), "spec", "what Everyone may do with a new queue: all, or send"
+    )
+    anonymous_may_send: bool = _key(
+        kinds.FLAG, True, "new queues take messages of senders that do not say who they are"
+    )
+    everyone_creates_queues: bool = _key(kinds.FLAG, False, "not only administrators create queues")
+    domains: tuple[str, ...] = _key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
+    amb23_unsigned_sid: str = _key(
+        kinds.choice("use", "anonymous"), "use", "what the sender id of an unsigned message counts for"
+    )
+    quarantine: str = _key(kinds.TEXT, "", "queue for messages of refused senders; empty: they are dropped")
+    audit_interval: float = _key(kinds.duration(0, 86_400), 10.0, "equal refusals are logged once in so long")
+
+
+@dataclass(slots=True)
 class MqqbConfig:
     """Section [mqqb]: sessions with other queue managers."""
 
@@ -166,6 +189,20 @@ class LogConfig:
 
 
 @dataclass(slots=True)
+class DirectoryConfig:
+    """Section [directory]: where public queues, computers, sites and users are kept."""
+
+    mode: str = _key(
+        kinds.choice(*(mode.value for mode in DirectoryMode)),
+        DirectoryMode.EMBEDDED.value,
+        "embedded: in the own store; workgroup: nowhere, without public queues",
+    )
+    site: str = _key(kinds.GUID, "", "site of this computer, entered at the first start")
+    sites_interval: float = _key(kinds.duration(60, 10**7), 43_200.0, "how often sites are read again")
+    gates_interval: float = _key(kinds.duration(60, 10**7), 3_600.0, "how often site gates are read again")
+
+
+@dataclass(slots=True)
 class QueueDeclaration:
     """One [[queues]] table: a queue that exists after every start."""
 
@@ -184,6 +221,7 @@ class UserDeclaration:
     name: str = _key(kinds.TEXT, "", "what the user is called in logs")
     token: str = _key(kinds.TEXT, "", "secret that the program presents")
     token_file: Path | None = _key(kinds.PATH, None, "file that holds the secret")  # noqa: RUF009
+    groups: tuple[str, ...] = _key(kinds.TEXTS, (), "groups, such as administrators")
 
 
 @dataclass(slots=True)
@@ -193,7 +231,9 @@ class Config:
     server: ServerConfig = field(default_factory=ServerConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
     mqqb: MqqbConfig = field(default_factory=MqqbConfig)
+    directory: DirectoryConfig = field(default_factory=DirectoryConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
@@ -211,6 +251,11 @@ class Config:
         return self.server.name or default_computer_name()
 
     @property
+    def users_file(self) -> Path:
+        """Where the users are."""
+        return self.security.users_file or self.data / "users.toml"
+
+    @property
     def app_socket(self) -> Path | None:
         """The Unix socket for programs, None if there is none."""
         if self.server.app_socket == "off":
@@ -222,7 +267,9 @@ SECTIONS: dict[str, type] = {
     "server": ServerConfig,
     "store": StoreConfig,
     "queue_manager": QueueManagerConfig,
+    "security": SecurityConfig,
     "mqqb": MqqbConfig,
+    "directory": DirectoryConfig,
     "limits": LimitsConfig,
     "log": LogConfig,
 }

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from ipaddress import ip_address
 
 from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import Refusal
+from msmq_fast.mqqb.receive import Gate
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.qm.manager import QueueManager
@@ -48,6 +50,8 @@ class MqqbListener:
         loop: asyncio.AbstractEventLoop,
         pacemaker: Pacemaker,
         refused: RefusalCounters,
+        gate: Gate,
+        quarantine: Callable[[], QueueCore | None] | None,
     ) -> None:
         self._manager = manager
         self._clock = clock
@@ -62,12 +66,14 @@ class MqqbListener:
         self.node = Node(
             manager.guid,
             manager.ledger,
-            destinations(manager.find_field),
+            destinations(manager.find_field, manager.guard.open_to_everybody),
             history=_history(store),
             window=config.mqqb.window,
             timers=_timers(config),
             limits=_limits(config),
             on_refusal=self._message_refused,
+            gate=gate,
+            quarantine=quarantine,
         )
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,

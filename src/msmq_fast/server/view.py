@@ -30,6 +30,7 @@ class Figures:
     messages_out: Callable[[], int]
     space: Callable[[], SpaceFigures]
     not_ready: Callable[[], str | None]
+    denied: Callable[[], int]
 
 
 class ServerView:
@@ -120,6 +121,7 @@ class ServerView:
                 "Removals to be repeated for lack of space",
                 self._manager.ledger.removals.failed,
             ),
+            "access_denied": ("Operations refused for lack of rights", self._figures.denied()),
             "app_messages_in": ("Messages sent by programs", self._counters.sent),
             "app_messages_out": ("Messages delivered to programs", self._counters.delivered),
             "app_errors": ("Requests of programs answered with an error", self._counters.errors),

@@ -59,3 +59,4 @@ class MetaName:
     TX_TIMESTAMP: Final = b"txseq_timestamp"  # time stamp half of transactional sequence identifiers
     QUEUE_ORDINAL_HW: Final = b"queue_ord_hw"
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
+    SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative

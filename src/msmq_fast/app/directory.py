@@ -1,0 +1,111 @@
+"""Requests that read and, for administrators, change the directory (section 3.2 of the protocol)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.wire import Frame
+from msmq_fast.directory.exchange import Outcome, entry_of, object_of, put
+from msmq_fast.directory.filters import Condition, Operator
+from msmq_fast.directory.objects import BY_TITLE, IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.results import for_applications
+from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.app.requests import Handler, Session
+    from msmq_fast.qm.publication import Publication
+
+_MAX_PAGE = 1000
+_TYPE = Field("object", str)
+_NAME = Field("name", str)
+
+
+def _kind(title: str) -> ObjectType:
+    kind = BY_TITLE.get(title.casefold())
+    if kind is None:
+        raise InvalidParameter(f"object is one of {', '.join(kind.title for kind in ObjectType)}")
+    return kind
+
+
+def named(title: str, name: str) -> DirectoryObject:
+    """The object that a type and a GUID, or its name, mean. Raises InvalidParameter."""
+    kind = _kind(title)
+    try:
+        return DirectoryObject(kind, {IDENTIFIER: UUID(name)})
+    except ValueError:
+        pass
+    try:
+        return DirectoryObject(kind, {RULES[kind].unique[0]: name})
+    except ValueError as error:
+        raise InvalidParameter(str(error)) from None
+
+
+def _found(publication: Publication, item: DirectoryObject) -> Completion[DirectoryObject]:
+    (name,) = item.values
+    return publication.read(item.kind, (Condition(name, Operator.EQUALS, item[name]),))
+
+
+def _list(session: Session, request_id: int, payload: memoryview) -> None:
+    title, after, limit = arguments(
+        payload, _TYPE, Field("after", str, default=""), Field("limit", int, default=_MAX_PAGE)
+    )
+    kind = _kind(title)
+    try:
+        conditions = (Condition(IDENTIFIER, Operator.GREATER_THAN, UUID(after)),) if after else ()
+    except ValueError:
+        raise InvalidParameter("after is the Identifier of an object, or empty") from None
+    events = session.manager.publication.events
+    found = events.all(kind, conditions, limit=min(limit, _MAX_PAGE))
+    session.when(request_id, for_applications(found), lambda items: [entry_of(item) for item in items])
+
+
+def _show(session: Session, request_id: int, payload: memoryview) -> None:
+    title, name = arguments(payload, _TYPE, _NAME)
+    found = _found(session.manager.publication, named(title, name))
+    session.when(request_id, for_applications(found), entry_of)
+
+
+def _put(session: Session, request_id: int, payload: memoryview) -> None:
+    entry, how, dry_run = arguments(
+        payload, Field("entry", dict), Field("how", str), Field("dry_run", bool, default=False)
+    )
+    session.manager.guard.administer(session.token, "change the directory")
+    try:
+        item = object_of(entry)
+    except ValueError as error:
+        raise InvalidParameter(str(error)) from None
+    publication = session.manager.publication
+    done: Completion[Outcome]
+    match how:
+        case "create":
+            done = publication.create(item).then(lambda _: Completion.of(Outcome.CREATED))
+        case "set":
+            done = publication.write(item).then(lambda _: Completion.of(Outcome.CHANGED))
+        case "import":
+            done = put(publication, item, dry_run=dry_run)
+        case _:
+            raise InvalidParameter("how is create, set or import")
+    session.when(request_id, for_applications(done), lambda outcome: outcome.value)
+
+
+def _delete(session: Session, request_id: int, payload: memoryview) -> None:
+    title, name = arguments(payload, _TYPE, _NAME)
+    session.manager.guard.administer(session.token, "change the directory")
+    publication = session.manager.publication
+
+    def delete(item: DirectoryObject) -> Completion[Any]:
+        return publication.delete(item)
+
+    done = _found(publication, named(title, name)).then(delete)
+    session.when(request_id, for_applications(done))
+
+
+HANDLERS: dict[int, Handler] = {
+    Frame.LIST_DIRECTORY: _list,
+    Frame.SHOW_DIRECTORY: _show,
+    Frame.PUT_DIRECTORY: _put,
+    Frame.DELETE_DIRECTORY: _delete,
+}

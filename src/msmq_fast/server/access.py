@@ -1,0 +1,142 @@
+"""Access control as the configuration says: principals, guard, audit, and what keeps them up to date."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+from msmq_fast._native.queue import QueueCore
+from msmq_fast.mqqb.access import SenderGate
+from msmq_fast.packet.errors import MSMQError, QueueNotFound
+from msmq_fast.qm.guard import Guard
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.security.audit import Audit
+from msmq_fast.security.authorizer import Authorizer
+from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.principals import Principals, UnsignedSid
+from msmq_fast.security.sddl import parse_sddl
+from msmq_fast.security.sid import Sid, sid
+from msmq_fast.security.users import Users, UsersFileError
+from msmq_fast.security.usersfile import UsersSource, load_users
+from msmq_fast.server.config import Config
+from msmq_fast.server.declarations import DeclarationError
+
+__all__ = ["AccessControl"]
+
+_log = logging.getLogger("msmq_fast.server")
+_LOOK_INTERVAL = 2.0  # seconds between two looks at the users file
+_FOR_ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
+
+
+class AccessControl:
+    """Made before the queue manager; `attach` follows when it runs.
+
+    Raises DeclarationError for a users file or a group that cannot be used.
+    """
+
+    def __init__(self, config: Config, monotonic: Callable[[], float]) -> None:
+        self._config = config
+        self._monotonic = monotonic
+        self._due = monotonic() + _LOOK_INTERVAL
+        self._on_change: Callable[[], None] | None = None
+        self.audit = Audit(monotonic, interval=config.security.audit_interval)
+        self._source = UsersSource(config.users_file, Users.new(os.urandom), self._complain)
+        self._check_file()
+        self.principals = Principals(self._source, os.geteuid())
+        self._seen = self._source()
+        self.guard = Guard(Authorizer(self.audit), self._policy())
+        self._check_groups()
+
+    def gate(self) -> SenderGate:
+        """Who decides about senders of messages."""
+        unsigned = UnsignedSid(self._config.security.amb23_unsigned_sid)
+        return SenderGate(self.principals, self.guard.authorizer, unsigned)
+
+    def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:
+        """Where messages of refused senders go; the queue is created if it is missing. None: nowhere."""
+        name = self._config.security.quarantine
+        if not name:
+            return None
+        try:
+            if manager.find(name).transactional:
+                raise DeclarationError(f'security.quarantine: "{name}" is transactional')
+        except QueueNotFound:
+            security = parse_sddl(_FOR_ADMINISTRATORS)
+            label = "messages of refused senders"
+            manager.create_queue(name, security=security, label=label)
+        except MSMQError as error:
+            raise DeclarationError(f'security.quarantine: "{name}": {error}') from None
+
+        def core() -> QueueCore | None:
+            try:
+                return manager.find(name).core
+            except MSMQError:
+                return None
+
+        return core
+
+    # ---- upkeep
+
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Call `on_change` whenever the users file has changed."""
+        self._on_change = on_change
+
+    def next_deadline(self) -> float:
+        """When the next look is due."""
+        return self._due
+
+    def expire(self) -> None:
+        """Look at the users file; write what the audit held back."""
+        self._due = self._monotonic() + _LOOK_INTERVAL
+        users = self._source()
+        if users is not self._seen:
+            self._seen = users
+            if self._on_change is not None:
+                self._on_change()
+        self.audit.flush()
+
+    # ---- inside
+
+    def _policy(self) -> DefaultPolicy:
+        security = self._config.security
+        domains = [_domain(text) for text in security.domains]
+        return DefaultPolicy(
+            DefaultAcl(security.default_queue_acl),
+            reachable_by_srmp=security.anonymous_may_send,
+            everyone_creates_queues=security.everyone_creates_queues,
+            is_domain_user=lambda account: any(account.within(domain) for domain in domains),
+        )
+
+    def _check_file(self) -> None:
+        path = self._config.users_file
+        try:
+            load_users(path)
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            return
+        except UsersFileError as error:
+            raise DeclarationError(str(error)) from None
+        except OSError as error:
+            raise DeclarationError(f"{path}: {error.strerror}") from None
+        if mode & 0o077:
+            _log.warning("%s can be read by others, and holds secrets: chmod 600 it", path)
+
+    def _check_groups(self) -> None:
+        for user in self._config.users:
+            try:
+                self.principals.of_name(user.name, user.groups)
+            except UsersFileError as error:
+                raise DeclarationError(f'user "{user.name}": {error}') from None
+
+    @staticmethod
+    def _complain(text: str) -> None:
+        _log.error("the users file is left as it was read before: %s", text)
+
+
+def _domain(text: str) -> Sid:
+    try:
+        return sid(text)
+    except SecurityDataError as error:
+        raise DeclarationError(f"security.domains: {error}") from None
