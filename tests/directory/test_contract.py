@@ -29,6 +29,8 @@ from tests.directory.support import (
 SAMPLES = {
     ObjectType.QUEUE_MANAGER: {
         "ComputerName": "BETA",
+        "DirectoryServer": True,
+        "DirectoryServerType": 3,
         "SiteIdentifierList": (OWN, OTHER),
         "MachineSid": "S-1-5-9",
     },
@@ -60,7 +62,7 @@ def changed_again(world: World, identifier: UUID) -> DirectoryObject:
     return world.directory.read(ObjectType.QUEUE, (equals(IDENTIFIER, identifier),)).result()
 
 
-@pytest.mark.rule("DS-01")
+@pytest.mark.rule("DS-01", "DS-11")
 @pytest.mark.parametrize("kind", list(ObjectType), ids=lambda kind: kind.title)
 def test_every_type_keeps_all_its_attributes_over_a_restart(world: World, kind: ObjectType) -> None:
     identifier = world.finish(world.directory.create(DirectoryObject(kind, SAMPLES[kind])))
