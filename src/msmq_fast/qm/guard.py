@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from msmq_fast.packet.errors import AccessDenied, IllegalPropertyValue
@@ -15,6 +16,7 @@ from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.edit import merge, needed_to_change
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.masks import MachineRight, QueueRight, Standard
+from msmq_fast.security.sid import Sid
 from msmq_fast.security.token import Token
 
 _OPEN: Final = {
@@ -112,9 +114,14 @@ class Guard:
 
     # ---- descriptors
 
-    def new_descriptor(self, token: Token | None, supplied: SecurityDescriptor | None) -> SecurityDescriptor:
-        """The descriptor of a queue that `token` creates. Raises ILLEGAL_PROPERTY_VALUE."""
-        result = queue_descriptor(self.policy, token, supplied)
+    def new_descriptor(
+        self, token: Token | None, supplied: SecurityDescriptor | None, machine: Sid | None = None
+    ) -> SecurityDescriptor:
+        """The descriptor of a queue that `token` creates; `machine` is the SID of the computer, if any.
+
+        Raises ILLEGAL_PROPERTY_VALUE.
+        """
+        result = queue_descriptor(replace(self.policy, machine=machine), token, supplied)
         self._check_owner(token, None, result)
         return _sound(result)
 

@@ -242,12 +242,12 @@ class QueueManager:
         if part.key in self.directory:
             raise QueueExists(f"a queue {part} exists")
         values = QueueProperties.build(dict(properties))
-        descriptor = self.guard.new_descriptor(token, security)
+        descriptor = self.guard.new_descriptor(token, security, self.publication.machine_sid)
         if values.transactional and values.multicast_address:
             raise PropertyError("a transactional queue cannot have a multicast address")
         if kind_of(part) is QueueKind.PUBLIC:
             return self.publication.create_queue(
-                part, values, guid, lambda guid: self._make(part, values, guid, descriptor)
+                part, values, descriptor, guid, lambda guid: self._make(part, values, guid, descriptor)
             )
         made: list[Queue] = []
         guid = guid or UUID(bytes=self.random_bytes(16), version=4)
@@ -312,7 +312,10 @@ class QueueManager:
         if queue.kind is not QueueKind.PUBLIC:
             return self.apply_properties(queue, properties, security)
         return self.publication.write_queue(
-            queue, changed, lambda: self.apply_properties(queue, properties, security)
+            queue,
+            changed,
+            security or queue.security,
+            lambda: self.apply_properties(queue, properties, security),
         )
 
     def apply_properties(

@@ -31,6 +31,9 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties
 from msmq_fast.qm.settings import DirectoryMode
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.sid import Sid, sid
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -159,6 +162,12 @@ class Publication:
         }
         return DirectoryObject(ObjectType.QUEUE_MANAGER, defaults | dict(self._learned) | own)
 
+    @property
+    def machine_sid(self) -> Sid | None:
+        """objectSid of the computer, None where no directory tells it (DM-045)."""
+        text = self._learned.get("MachineSid")
+        return sid(text) if text and self.events.integrated else None
+
     def queues(self) -> Iterable[DirectoryObject]:
         kinds = (QueueKind.PUBLIC, QueueKind.PRIVATE)
         return [self.queue_object(queue) for queue in self._manager.directory.queues() if queue.kind in kinds]
@@ -178,8 +187,9 @@ class Publication:
         given = properties_of(item)
         changed = {name: value for name, value in given.items() if getattr(queue.properties, name) != value}
         changed.pop("transactional", None)
-        if changed:
-            self._manager.apply_properties(queue, changed)
+        security = security_of(item)
+        if changed or (security is not None and security != queue.security):
+            self._manager.apply_properties(queue, changed, security)
 
     # ---- own queues
 
@@ -193,7 +203,7 @@ class Publication:
     def queue_object(self, queue: Queue) -> DirectoryObject:
         """A queue of this computer as a directory object."""
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
-        values = self._described(queue.part, queue.properties) | {
+        values = self._described(queue.part, queue.properties, queue.security) | {
             IDENTIFIER: queue.guid,
             "CreateTime": queue.created,
             "ModifyTime": queue.modified,
@@ -202,7 +212,9 @@ class Publication:
             values["PrivateQueueNumber"] = queue.private_number
         return DirectoryObject(ObjectType.QUEUE, values)
 
-    def _described(self, part: QueuePart, properties: QueueProperties) -> dict[str, Any]:
+    def _described(
+        self, part: QueuePart, properties: QueueProperties, security: SecurityDescriptor
+    ) -> dict[str, Any]:
         settings = self._manager.settings
         values: dict[str, Any] = {
             "Pathname": str(PathName(settings.computer_name, part)),
@@ -210,14 +222,19 @@ class Publication:
             "Scope": _ENTERPRISE_SCOPE,
         }
         values |= {attribute: getattr(properties, name) for attribute, name in _PROPERTIES.items()}
-        return values | {"PrivacyLevel": int(properties.privacy)}
+        return values | {"PrivacyLevel": int(properties.privacy), "Security": security.encoded}
 
     def create_queue(
-        self, part: QueuePart, properties: QueueProperties, guid: UUID | None, join: Callable[[UUID], Queue]
+        self,
+        part: QueuePart,
+        properties: QueueProperties,
+        security: SecurityDescriptor,
+        guid: UUID | None,
+        join: Callable[[UUID], Queue],
     ) -> Completion[Queue]:
         """DM-060: the object of a public queue and the queue, which `join` makes, in one unit (DU-10)."""
         made: list[Queue] = []
-        values = self._described(part, properties)
+        values = self._described(part, properties, security)
         if guid is not None:
             values[IDENTIFIER] = guid
         wanted = DirectoryObject(ObjectType.QUEUE, values)
@@ -269,15 +286,19 @@ class Publication:
         return for_applications(ended)
 
     def write_queue(
-        self, queue: Queue, changed: QueueProperties, join: Callable[[], Completion[None]]
+        self,
+        queue: Queue,
+        changed: QueueProperties,
+        security: SecurityDescriptor,
+        join: Callable[[], Completion[None]],
     ) -> Completion[None]:
         """The properties of a public queue written through, and `join` with them, in one unit (DU-17)."""
         if not self.events.integrated:
             return join()
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
-        values = self._described(queue.part, changed) | {IDENTIFIER: queue.guid}
+        values = self._described(queue.part, changed, security) | {IDENTIFIER: queue.guid}
         wanted = DirectoryObject(ObjectType.QUEUE, values)
-        return for_applications(self.events.write(wanted, tuple(_PROPERTIES), join=lambda _: join()))
+        return for_applications(self.events.write(wanted, (*_PROPERTIES, "Security"), join=lambda _: join()))
 
     # ---- exchange.Changes: administration
 
@@ -288,7 +309,9 @@ class Publication:
         path = item.get("Pathname")
         if item.kind is not ObjectType.QUEUE or not self._is_own_path(path):
             return self.events.create(item, attributes, join=join)
-        made = self._manager.create_queue(str(path), guid=item.identifier, **properties_of(item))
+        made = self._manager.create_queue(
+            str(path), guid=item.identifier, security=security_of(item), **properties_of(item)
+        )
         return made.then(lambda queue: Completion.of(queue.guid))
 
     def write(
@@ -300,9 +323,10 @@ class Publication:
         queue = self._named_queue(item)
         if queue is None:
             return self.events.write(item, attributes, join=join)
-        values = properties_of(item.only(attributes))
+        given = item.only(attributes)
+        values = properties_of(given)
         values.pop("transactional", None)
-        return self._manager.set_properties(queue, **values)
+        return self._manager.set_properties(queue, security=security_of(given), **values)
 
     def _reread(self) -> Completion[None]:
         """The own QueueManager object was changed by hand."""
@@ -414,6 +438,18 @@ class Publication:
                 handle.close()
         except MSMQError as error:
             _log.warning("the owner %s of a changed object is not told: %s", owner, error)
+
+
+def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
+    """The descriptor of a Queue object; None where it has none that can be read (X-43)."""
+    data = item.get("Security")
+    if not data:
+        return None
+    try:
+        return SecurityDescriptor.from_bytes(data)
+    except SecurityDataError as error:
+        _log.error("the directory gives a queue a descriptor that cannot be read: %s", error)
+        return None
 
 
 def properties_of(item: DirectoryObject) -> dict[str, Any]:
