@@ -53,6 +53,9 @@ def test_everything_once(path: str) -> None:
                 assert message.lookup_id
                 break
             assert queue.purge() > 0
+        changed = connection.edit_acl("orders", "deny", "anonymous", "send")
+        assert changed == connection.acl("orders")
+        assert connection.explain_access("orders", "anonymous", "send")["entry"] == changed["entries"][0]
         connection.delete_queue("orders")
         assert connection.queues() == []
 

@@ -233,6 +233,18 @@ class Connection:
         """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
         return _runner.run(self._inner.purge_outgoing(name))
 
+    def acl(self, name: str | None) -> dict[str, Any]:
+        """Owner and entries of the access control list of a queue; of the queue manager for None."""
+        return _runner.run(self._inner.acl(name))
+
+    def edit_acl(self, name: str | None, action: str, account: str, rights: str = "") -> dict[str, Any]:
+        """Change the list; see Connection.edit_acl of the asynchronous client."""
+        return _runner.run(self._inner.edit_acl(name, action, account, rights))
+
+    def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
+        """Whether somebody has rights to a queue, and which entry decides."""
+        return _runner.run(self._inner.explain_access(name, account, rights))
+
     def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
         return _runner.run(self._inner.directory_objects(kind, after, limit))
