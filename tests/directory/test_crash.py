@@ -192,3 +192,31 @@ def test_a_store_on_disk(tmp_path: Path) -> None:
     world.restart()
     assert (world.objects(), world.objects(ObjectType.SITE)) == before
     assert joined(world) == b"1"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda key, value: (key, value[:-1]),
+        lambda key, value: (key, b"\x09" + value[1:]),
+        lambda key, value: (key, b""),
+        lambda key, value: (key, b"\x01\x90"),
+        lambda key, value: (key, b"\x01\x80"),
+        lambda key, value: (key[:-1], value),
+        lambda key, value: (key[:-1] + b"\xff", value),
+    ],
+)
+def test_damaged_records_are_set_aside(damage) -> None:  # type: ignore[no-untyped-def]
+    world = World()
+    for name in "ab":
+        world.finish(world.directory.create(queue(rf"HOST\{name}")))
+    first, second = world.objects()
+    key = bytes((ObjectType.QUEUE,)) + first["Identifier"].bytes
+    value = world.store.tables.get(Table.DIRECTORY, key)
+    world.store.writer.delete_record(Table.DIRECTORY, key)
+    world.store.writer.put_record(Table.DIRECTORY, *damage(key, value))
+    world.run()
+    world.restart()
+    assert world.objects() == [second]
+    assert len(world.set_aside) == 1
+    assert "damaged" in world.set_aside[0]

@@ -24,7 +24,7 @@ from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
 from tests.store.support import commit, crash, open_store
 
-TABLES = [Table.META, Table.POSITION, Table.CONTENT, Table.QUEUE, Table.HISTORY, Table.FEED]
+TABLES = [Table.META, Table.POSITION, Table.CONTENT, Table.QUEUE, Table.HISTORY, Table.FEED, Table.DIRECTORY]
 
 
 class Clock:

@@ -52,6 +52,7 @@ class Surroundings:
     random_bytes: Callable[[int], bytes]
     domain: str = ""  # DNS domain below which distinguished names lie; "": a workgroup
     server: str = "localhost"  # computer name of this queue manager
+    set_aside: Callable[[str], None] = lambda _line: None  # told of each record that is damaged
 
 
 class EmbeddedDirectory:
@@ -273,15 +274,24 @@ class EmbeddedDirectory:
             self._objects[kind].put(item)
 
     def _load(self) -> None:
-        """Everything that is durable; records of types that this version does not know are left alone."""
+        """Everything that is durable.
+
+        Damaged records are set aside; those of types that this version does not know are left alone.
+        """
         known = {int(kind): kind for kind in ObjectType}
         lower = b""
         while True:
             rows = self._store.tables.scan(Table.DIRECTORY, lower, None, _PAGE)
             for key, record in rows:
                 kind = known.get(key[0])
-                if kind is not None and len(key) == 17:
-                    self._objects[kind].put(_object(kind, record))
+                if kind is None:
+                    continue
+                try:
+                    self._objects[kind].put(_stored(kind, key, record))
+                except (ValueError, TypeError, DirectoryError) as error:
+                    self._around.set_aside(
+                        f"the directory record with the key {key.hex()} is damaged: {error}"
+                    )
             if len(rows) < _PAGE:
                 return
             lower = rows[-1][0] + b"\0"
@@ -296,6 +306,16 @@ def _object(kind: ObjectType, record: bytes) -> DirectoryObject:
     if not isinstance(values, dict):
         raise decode.DecodeError("a directory record must be a map")
     return DirectoryObject.from_store(kind, values)
+
+
+def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
+    """The object of a record that nobody has vouched for. Raises ValueError, TypeError, DirectoryError."""
+    item = _object(kind, record)
+    if _key(kind, item[IDENTIFIER]) != key:
+        raise ValueError("it is the object of another key")
+    for name in RULES[kind].required:
+        item[name]
+    return item
 
 
 def _check_public(path: str) -> None:

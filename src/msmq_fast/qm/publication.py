@@ -80,6 +80,7 @@ class Publication:
                 random_bytes=manager.random_bytes,
                 domain=settings.domain,
                 server=settings.computer_name,
+                set_aside=lambda line: manager.set_aside("directory", line),
             )
             chosen = EmbeddedDirectory(manager.store, around)
         self._learned: Mapping[str, Any] = {}  # what the directory says of the own QueueManager object

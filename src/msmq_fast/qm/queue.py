@@ -201,6 +201,11 @@ class Queue:
         part = stored_part(record["part"])
         values = dict(record["properties"])
         values["type"] = UUID(bytes_le=values["type"])
+        # All of it is looked at before the queue takes its ordinal.
+        state = QueueState(record["state"])
+        modified, purged_to = int(record["modified"]), int(record["purged_to"])
+        encoded = record.get("security")  # stores of earlier versions have none
+        security = SecurityDescriptor.from_bytes(encoded) if encoded else NOBODY
         queue = cls(
             ledger,
             ordinal,
@@ -212,11 +217,8 @@ class Queue:
             private_number=record["number"],
             created=record["created"],
         )
-        queue.modified = record["modified"]
-        queue.purged_to = record["purged_to"]
-        if record.get("security"):  # stores of earlier versions have none
-            queue.security = SecurityDescriptor.from_bytes(record["security"])
-        queue.state = QueueState(record["state"])
+        queue.modified, queue.purged_to = modified, purged_to
+        queue.security, queue.state = security, state
         return queue
 
 
