@@ -196,6 +196,13 @@ def test_refusals_are_recorded_with_sender_and_message() -> None:
     assert host.refusals == [(Refusal.ACCESS_DENIED, f"{{{wire.PEER}}}\\1")]
 
 
+def test_a_malformed_sender_is_recorded() -> None:
+    host = Guarded(f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)")
+    host.send(security(BOB.data[:-4]))
+    (record,) = host.records
+    assert record.reason == "the sender id is malformed"  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_quarantine(recoverable: bool) -> None:
     host = Guarded(f"D:(A;;LC;;;{BOB})", quarantine=True)

@@ -188,6 +188,7 @@ def test_nobody_gives_ownership_away(world: World) -> None:
     world.manager.guard.machine = parse_sddl("D:(A;;GA;;;WD)")
     with pytest.raises(AccessDenied, match="owner"):
         world.manager.create_queue("fresh", token=alice, security=parse_sddl(f"O:{BOB}"))
+    assert world.manager.guard.authorizer.audit.counts["change permissions"] == 2
 
 
 def test_an_administrator_gets_in_by_taking_ownership(world: World) -> None:

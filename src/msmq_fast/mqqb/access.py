@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SenderGate"]
 
+_OPERATION = "send by message"
+
 
 class SenderGate:
     """Decides whether the sender of a message may put it into its queue. Refusals are recorded."""
@@ -29,23 +31,19 @@ class SenderGate:
     def __call__(self, target: Destination, sender_type: int, sender_id: bytes, message: str) -> bool:
         """`sender_type` and `sender_id` as in the SecurityHeader; `message` is the identifier, for records.
 
-        A sender whose identifier cannot be read counts as anonymous, and is refused even where anonymous ones
-        may send: it claims to be somebody (QB-259).
+        A sender whose identifier cannot be read is refused, even where anonymous ones may send: it claims to
+        be somebody (QB-259).
         """
         token = self._principals.of_sender(sender_type, sender_id, self._unsigned)
         detail = f"message {message}"
         if token is None:
-            detail += ", malformed sender id"
-        try:
-            self._authorizer.check(
-                token or ANONYMOUS_TOKEN,
-                target.security,
-                int(QueueRight.WRITE_MESSAGE),
-                QUEUE,
-                target.name,
-                "send by message",
-                detail,
+            self._authorizer.refuse(
+                ANONYMOUS_TOKEN, target.name, _OPERATION, "the sender id is malformed", detail=detail
             )
+            return False
+        right = int(QueueRight.WRITE_MESSAGE)
+        try:
+            self._authorizer.check(token, target.security, right, QUEUE, target.name, _OPERATION, detail)
         except AccessDenied:
             return False
-        return token is not None
+        return True

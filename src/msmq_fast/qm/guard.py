@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from msmq_fast.packet.errors import AccessDenied, IllegalPropertyValue
+from msmq_fast.packet.errors import IllegalPropertyValue
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.system import JOURNAL
@@ -36,6 +36,7 @@ _DEADLETTER: Final = {
     Access.RECEIVE: int(MachineRight.RECEIVE_DEADLETTER_MESSAGE),
     Access.PEEK: int(MachineRight.PEEK_DEADLETTER_MESSAGE),
 }
+_OWNER_RULE: Final = "the owner can only be the caller or one of the caller's groups"
 _OF_THE_MACHINE: Final = (QueueKind.OUTGOING, QueueKind.SYSTEM, QueueKind.CONNECTOR)
 _ADMINISTER: Final = int(MachineRight.SET_MACHINE_PROPERTIES)
 
@@ -122,7 +123,7 @@ class Guard:
         Raises ILLEGAL_PROPERTY_VALUE.
         """
         result = queue_descriptor(replace(self.policy, machine=machine), token, supplied)
-        self._check_owner(token, None, result)
+        self._check_owner(token, "a new queue", None, result)
         return _sound(result)
 
     def read_permissions(self, token: Token | None, queue: Queue | None) -> SecurityDescriptor:
@@ -155,7 +156,7 @@ class Guard:
             self._on_machine(token, needed, "change permissions")
         else:
             self._on_queue(token, queue, needed, "change permissions")
-        self._check_owner(token, old, new)
+        self._check_owner(token, "the queue manager" if queue is None else queue.name, old, new)
         return _sound(new)
 
     def explain(self, token: Token, queue: Queue | None, desired: int) -> Decision:
@@ -171,13 +172,13 @@ class Guard:
     # ---- inside
 
     def _check_owner(
-        self, token: Token | None, old: SecurityDescriptor | None, new: SecurityDescriptor
+        self, token: Token | None, name: str, old: SecurityDescriptor | None, new: SecurityDescriptor
     ) -> None:
         """Nobody but an administrator makes somebody else an owner."""
         if token is None or token.administrator or new.owner in token.sids:
             return
         if old is None or old.owner != new.owner:
-            raise AccessDenied("the owner can only be the caller or one of the caller's groups")
+            raise self.authorizer.refuse(token, name, "change permissions", _OWNER_RULE)
 
     def _on_queue(self, token: Token | None, queue: Queue, right: int, operation: str) -> None:
         if token is not None:

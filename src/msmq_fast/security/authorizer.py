@@ -92,16 +92,21 @@ class Authorizer:
             return
         rights = right_names(decision.missing, kind.rights)
         entry = "" if decision.index is None else f"entry {decision.index}: {entry_text(decision.entry)}"
+        raise self.refuse(token, name, operation, decision.reason.value, rights, entry, detail)
+
+    def refuse(
+        self,
+        token: Token,
+        name: str,
+        operation: str,
+        reason: str,
+        rights: tuple[str, ...] = (),
+        entry: str = "",
+        detail: str = "",
+    ) -> AccessDenied:
+        """Record a refusal, also one that no list is the reason of; returns the error to raise."""
         self.audit.refused(
-            AuditRecord(
-                str(token),
-                str(token.user),
-                name,
-                operation,
-                rights,
-                decision.reason.value,
-                entry,
-                detail,
-            )
+            AuditRecord(str(token), str(token.user), name, operation, rights, reason, entry, detail)
         )
-        raise AccessDenied(f"{operation} on {name} needs {', '.join(rights)}")
+        needs = f"needs {', '.join(rights)}" if rights else f"is refused: {reason}"
+        return AccessDenied(f"{operation} on {name} {needs}")
