@@ -16,6 +16,8 @@
 #define STORE_TABLES 9
 #define STORE_FEED 3
 #define STORE_CONTENT 2
+#define LOOK_NS 150000u /* how long the writer looks for the next batch */
+#define SOON_NS 400000u /* a batch that came within this time after the last one came at once */
 
 typedef struct {
     MDB_env *env;
@@ -30,6 +32,7 @@ typedef struct {
     LmdbStore *store;
     BatchList waiting, done;
     int busy, stop, event_fd, fatal;
+    int looking; /* the thread looks for work without being woken */
     uint64_t next_number[PACKS];
 } WriterThread;
 
@@ -159,12 +162,39 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     return status;
 }
 
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Called with the lock held. Waking a thread takes as long as a short sync: when the last batch came at once, the next one
+ * is looked for a moment before sleeping. */
+static void writer_wait(WriterThread *writer, int look) {
+    if (look && !writer->waiting.head && !writer->stop) {
+        uint64_t until = monotonic_ns() + LOOK_NS;
+        writer->looking = 1;
+        pthread_mutex_unlock(&writer->lock);
+        while (!__atomic_load_n(&writer->waiting.head, __ATOMIC_ACQUIRE) && monotonic_ns() < until)
+            for (int i = 0; i < 16; i++)
+                relax();
+        pthread_mutex_lock(&writer->lock);
+        writer->looking = 0;
+    }
+    while (!writer->waiting.head && !writer->stop)
+        pthread_cond_wait(&writer->wake, &writer->lock);
+}
+
 static void *writer_main(void *argument) {
     WriterThread *writer = argument;
+    uint64_t idle_since = 0;
+    int look = 0;
     pthread_mutex_lock(&writer->lock);
     for (;;) {
-        while (!writer->waiting.head && !writer->stop)
-            pthread_cond_wait(&writer->wake, &writer->lock);
+        writer_wait(writer, look);
+        look = monotonic_ns() - idle_since < SOON_NS;
         Batch *batch = list_pop(&writer->waiting);
         if (!batch)
             break;
@@ -178,6 +208,7 @@ static void *writer_main(void *argument) {
         /* Whoever is woken wants the lock. */
         pthread_mutex_unlock(&writer->lock);
         signal_event(writer->event_fd);
+        idle_since = monotonic_ns();
         pthread_mutex_lock(&writer->lock);
     }
     pthread_mutex_unlock(&writer->lock);
@@ -216,8 +247,10 @@ static void writer_give(WriterThread *writer, Batch *batch) {
     pthread_mutex_lock(&writer->lock);
     list_push(&writer->waiting, batch);
     writer->busy++;
+    int looking = writer->looking;
     pthread_mutex_unlock(&writer->lock);
-    pthread_cond_signal(&writer->wake);
+    if (!looking)
+        pthread_cond_signal(&writer->wake);
 }
 
 static Batch *writer_take(WriterThread *writer) {
