@@ -399,6 +399,37 @@ def test_creation_waits_for_a_directory_that_answers_later(world: World) -> None
     assert done.result() is world.manager.find(r".\orders")
 
 
+def test_changes_and_deletion_wait_for_it_too(world: World) -> None:
+    public(world, label="old")
+    script = scripted(world)
+    world.manager.start()
+    world.run()
+    script.later = True
+    made = world.manager.find(r".\orders")
+    changed = world.manager.set_properties(made, label="new")
+    world.run()
+    script.answer()
+    world.run()
+    assert (changed.done, made.label) == (True, "new")
+    deleted = world.manager.delete_queue(r".\orders")
+    script.answer()
+    world.run()
+    deleted.result()
+    assert script._inner.read(ObjectType.QUEUE).exception() is not None
+    with pytest.raises(errors.QueueNotFound):
+        world.manager.find(r".\orders")
+
+
+def test_a_queue_that_the_directory_lost_can_be_deleted(world: World) -> None:
+    public(world)
+    provider = world.manager.publication.events.provider
+    world.finish(provider.delete(objects(world)[0]))
+    world.finish(world.manager.delete_queue(r".\orders"))
+    world.crash()
+    with pytest.raises(errors.QueueNotFound):
+        world.manager.find(r".\orders")
+
+
 # ---- notifications
 
 

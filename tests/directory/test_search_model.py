@@ -130,17 +130,19 @@ def test_looking_up_does_not_take_longer_among_many() -> None:
             for item in group:
                 world.directory.create(item)
         world.run()
-        began = time.perf_counter()
-        for number in range(0, count, count // 100):
-            world.directory.read(ObjectType.QUEUE, (equals("Pathname", rf"m{number}\Q"),)).result()
-            world.directory.read(ObjectType.QUEUE, (equals(IDENTIFIER, UUID(int=2 * number + 1)),)).result()
-            world.directory.read(ObjectType.QUEUE_MANAGER, (equals("ComputerName", f"m{number}"),)).result()
-            sid = f"S-1-5-21-{number}"
-            world.directory.read(ObjectType.USER, (equals("SecurityIdentifier", sid),)).result()
-        return time.perf_counter() - began
+        return min(round_of_lookups(world, count) for _ in range(5))
 
-    few = min(lookups(100) for _ in range(3))
-    assert lookups(4000) < 10 * few  # a search through all would take 40 times as long
+    def round_of_lookups(world: World, count: int) -> float:
+        read = world.directory.read
+        began = time.process_time()
+        for number in range(0, count, count // 100):
+            read(ObjectType.QUEUE, (equals("Pathname", rf"m{number}\Q"),)).result()
+            read(ObjectType.QUEUE, (equals(IDENTIFIER, UUID(int=2 * number + 1)),)).result()
+            read(ObjectType.QUEUE_MANAGER, (equals("ComputerName", f"m{number}"),)).result()
+            read(ObjectType.USER, (equals("SecurityIdentifier", f"S-1-5-21-{number}"),)).result()
+        return time.process_time() - began
+
+    assert lookups(4000) < 10 * lookups(100)  # a search through all would take 40 times as long
 
 
 def test_users_are_found_by_a_certificate_digest() -> None:
