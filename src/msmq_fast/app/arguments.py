@@ -7,7 +7,15 @@ from typing import Any
 from msmq_fast.app.wire import unpack_payload
 from msmq_fast.packet.errors import InvalidParameter
 
-_WORDS = {str: "text", int: "a whole number from 0", bool: "a bool", dict: "a map", type(None): "nil"}
+_WORDS = {
+    str: "text",
+    bytes: "binary",
+    int: "a whole number from 0",
+    bool: "a bool",
+    dict: "a map",
+    list: "an array",
+    type(None): "nil",
+}
 
 
 class Field:

@@ -12,7 +12,7 @@ from msmq_fast.packet.errors import MSMQError, TransactionUsage, error
 from msmq_fast.packet.fields import destination_field, manager_of
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handle import refusal
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ class SendTarget:
         if queue.transactional and queue.kind is not QueueKind.OUTGOING:
             return None
         return LaneTarget(self._builder, queue.core, self._manager.message_ordinals.take)
+
+    @property
+    def queue(self) -> Queue:
+        """The queue, local or outgoing. Raises what OpenQueue.queue raises."""
+        return self._opened.queue
 
     def close(self) -> None:
         """Close the queue; what was sent is answered all the same."""

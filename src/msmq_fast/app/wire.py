@@ -71,6 +71,11 @@ class Frame(IntEnum):
     SHOW_DIRECTORY = 0x41
     PUT_DIRECTORY = 0x42
     DELETE_DIRECTORY = 0x43
+    BROWSE = 0x50
+    RELOCATE = 0x51
+    RESUBMIT = 0x52
+    OPEN_IMPORT = 0x53
+    IMPORT = 0x54
 
     REPLY = 0x80
     ERROR = 0x81

@@ -50,6 +50,10 @@ class Connection:
         """Close the connection and with it all its queues; pending calls raise ConnectionLost."""
         await self._link.close()
 
+    async def request(self, kind: Frame, payload: Any) -> Any:
+        """One request, for parts of the protocol that have no method here."""
+        return await self._link.request(kind, payload)
+
     async def ping(self) -> None:
         """One round trip."""
         await self._link.request(Frame.PING, [])

@@ -38,6 +38,15 @@ class Queue:
         if self._link.lost is None:
             await self.close()
 
+    @property
+    def handle(self) -> int:
+        """Its number in the frames of this connection."""
+        return self._handle
+
+    async def request(self, kind: Frame, *fields: Any) -> Any:
+        """One request about this queue, for parts of the protocol that have no method here."""
+        return await self._link.request(kind, [self._handle, *fields])
+
     async def close(self) -> None:
         """Close the queue; its waiting calls raise OperationCancelled.
 

@@ -31,6 +31,7 @@ from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.housekeeping import Housekeeping
 from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
+from msmq_fast.qm.jobs import Jobs
 from msmq_fast.qm.lookup import Directory, Target
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.publication import Publication
@@ -105,6 +106,8 @@ class QueueManager:
         self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
         self._housekeeping = Housekeeping(self)
         self.publication = Publication(self, directory)
+        self.jobs = Jobs(self)
+        self.importing: set[bytes] = set()  # jobs of imports that connections work on
 
     def _identity(self) -> UUID:
         stored = self.records.meta(MetaName.GUID)

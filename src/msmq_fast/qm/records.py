@@ -47,6 +47,10 @@ class Records:
         """Write a value of META."""
         self._store.writer.put_record(Table.META, name, cold(value))
 
+    def delete_meta(self, name: bytes) -> None:
+        """Delete a value of META."""
+        self._store.writer.delete_record(Table.META, name)
+
     def queues(self, set_aside: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
         """All queue records, by ordinal; `set_aside(kind, text)` is told of those that are damaged."""
         result: list[tuple[int, dict[str, Any]]] = []

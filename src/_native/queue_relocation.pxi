@@ -1,0 +1,255 @@
+# Messages that an operator exports, imports, moves or copies: listed, put in with what they had before, taken out.
+
+@cython.final
+cdef class Withdrawal(CommitListener):
+    """Messages that leave a queue with the current unit: gone when it is durable, back in their places if it is not kept."""
+    cdef QueueCore _core
+    cdef list _keys
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef QueueCore core = self._core
+        cdef Slot* slot = NULL
+        cdef uint64_t key
+        for key in self._keys:
+            slot = core.positions.find(key)
+            if slot == NULL or not slot.flags & FLAG_REMOVING:
+                continue
+            if status == STATUS_OK:
+                core.removed_total += 1
+                core._drop(slot)
+            else:
+                core._return(slot)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count) -> list:
+    """Available messages in the order of their arrival, as (lookup id, size, arrival in Unix microseconds, class).
+
+    At most `count` of those whose arrival sequence is greater than `after` and not greater than `upto`.
+    """
+    cdef Slot* heads[BANDS]
+    cdef Slot* slot = NULL
+    cdef size_t number, best
+    cdef uint64_t key
+    cdef list result = []
+    after = min(after, SEQUENCE_MASK)
+    for number in range(BANDS):
+        heads[number] = _next_in_band(core.positions, <uint64_t>number << 56 | after)
+    while <size_t>len(result) < count:
+        best = BANDS
+        for number in range(BANDS):
+            if heads[number] != NULL and (
+                best == BANDS or heads[number].key & SEQUENCE_MASK < heads[best].key & SEQUENCE_MASK
+            ):
+                best = number
+        if best == BANDS:
+            break
+        slot = heads[best]
+        key = slot.key
+        if key & SEQUENCE_MASK > upto:
+            break
+        result.append((key, slot.size, slot.arrived, slot.message_class))
+        heads[best] = _next_in_band(core.positions, key)
+    return result
+
+
+cdef Slot* _next_in_band(PositionList positions, uint64_t key) noexcept:
+    """The first available message behind `key` that has its priority."""
+    cdef Slot* slot = positions.following(key, 1 << STATE_AVAILABLE)
+    return slot if slot != NULL and slot.key >> 56 == key >> 56 else NULL
+
+
+cdef int _entire(bytes packet, UserMessage* m) except -1:
+    """Parses a packet that is to be kept as it is. ValueError: it is none."""
+    cdef int code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), m)
+    if code:
+        raise ValueError(f"not a UserMessage packet (fault {code})")
+    if m.size != <uint64_t>PyBytes_GET_SIZE(packet) or m.wire_size != m.size:
+        raise ValueError("more or less than one UserMessage packet")
+    return 0
+
+
+def is_transactional(bytes packet not None) -> bool:
+    """Whether a message belongs into a transactional queue. ValueError: not one whole UserMessage packet."""
+    cdef UserMessage m
+    _entire(packet, &m)
+    return m.transaction_offset != 0
+
+
+def place(QueueCore core not None, list entries not None) -> list:
+    """Enqueue messages with what they had elsewhere: (packet, arrival in Unix microseconds, abort count, move count).
+
+    Each gets a new place at the end of its priority. To be called within a unit; what is recoverable is available when that is
+    durable. Returns an EnqueueResult for each up to the first that is refused, behind which none is enqueued. Raises
+    ValueError for a malformed packet; then none at all is enqueued.
+    """
+    cdef Ledger ledger = core.ledger
+    cdef UserMessage m
+    cdef PositionRecord record
+    cdef Slot* slot = NULL
+    cdef bytes packet
+    cdef uint64_t arrived, sequence
+    cdef uint32_t aborts, moves
+    cdef bint recoverable
+    cdef list results = []
+    for packet, _, _, _ in entries:
+        _entire(packet, &m)
+    for packet, arrived, aborts, moves in entries:
+        _entire(packet, &m)
+        if not core.has_room(1, m.size):
+            results.append(_refused(core, m.size))
+            break
+        sequence = ledger.next_sequence()
+        slot = core._place(<uint64_t>(7 - effective_priority(&m)) << 56 | sequence, sequence, arrived, packet, &m)
+        slot.abort_count = <uint16_t>min(aborts, COUNT_LIMIT)
+        slot.move_count = <uint16_t>min(moves, COUNT_LIMIT)
+        core.arrived_total += 1
+        recoverable = slot.flags & FLAG_RECOVERABLE
+        if ledger.feed:
+            ledger.event(EVENT_SENT if core.outgoing else EVENT_ARRIVED, core.ordinal, slot, not recoverable)
+        if recoverable:
+            describe(&record, slot, &m, PyBytes_AS_STRING(packet))
+            ledger.writer.put_position(core.ordinal, slot.key, &record, True)
+            ledger.writer.put_content(sequence, packet)
+            ledger.writer.notify(core, slot.key)
+            results.append(ENQUEUED_PENDING)
+        else:
+            core._count(slot)
+            if core.interested:
+                core.mark()
+            results.append(ENQUEUED)
+    return results
+
+
+cdef int _refused(QueueCore core, uint64_t size) noexcept:
+    """Why a queue has no room for a message."""
+    if core.gone:
+        return QUEUE_GONE
+    if size > core.quota_bytes or core.used_bytes > core.quota_bytes - size:
+        return QUEUE_QUOTA
+    return MACHINE_QUOTA
+
+
+def withdraw(QueueCore core not None, list keys not None, int event) -> int:
+    """Take available messages out of a queue with the current unit. Returns how many; others are passed over.
+
+    Recoverable ones are back in their places if the unit is not kept.
+    """
+    cdef Ledger ledger = core.ledger
+    cdef Withdrawal withdrawal = Withdrawal.__new__(Withdrawal)
+    cdef Slot* slot = NULL
+    cdef uint64_t key
+    cdef int taken = 0
+    withdrawal._core = core
+    withdrawal._keys = []
+    for key in keys:
+        slot = core.positions.find(key)
+        if slot == NULL or slot.state != STATE_AVAILABLE:
+            continue
+        taken += 1
+        if not slot.flags & FLAG_RECOVERABLE:
+            core._take_out(slot, event)
+            continue
+        core.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_STORE
+        slot.flags |= FLAG_REMOVING
+        ledger.writer.delete_position(core.ordinal, slot.key)
+        ledger.writer.delete_content(slot.content_id, slot.size)
+        if ledger.feed:
+            ledger.event(event, core.ordinal, slot, False)
+        withdrawal._keys.append(key)
+    if withdrawal._keys:
+        ledger.writer.notify(withdrawal, 0)
+    return taken
+
+
+cdef class Identifiers:
+    """``Identifiers(core)``: the message identifiers (source GUID, ordinal) in a queue, and those that are added."""
+    cdef uint64_t* _table           # open addressing; source number << 32 | ordinal, 0: empty
+    cdef uint64_t _mask, _count
+    cdef dict _sources              # GUID -> number from 1 on
+
+    def __cinit__(self, QueueCore core not None):
+        cdef Slot* slot = NULL
+        cdef PositionList positions = core.positions
+        cdef uint64_t key = 0, source = 0
+        cdef uint32_t latest = 0
+        self._sources = {}
+        self._resize(positions.live)
+        slot = positions.following(0, EVERY_STATE)
+        while slot != NULL:
+            if slot.source != latest or not source:
+                latest = slot.source
+                source = self._number(PyBytes_FromStringAndSize(<const char*>core.ledger.sources.guid(latest), 16))
+            self._insert(source << 32 | slot.ordinal)
+            key = slot.key
+            slot = positions.following(key, EVERY_STATE)
+
+    def __dealloc__(self):
+        free(self._table)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, bytes packet not None) -> bool:
+        """Add the identifier of a whole UserMessage packet; False if it was there."""
+        cdef UserMessage m
+        _entire(packet, &m)
+        if (self._count + 1) * 2 > self._mask:
+            self._resize(self._count + 1)
+        return self._insert(<uint64_t>self._number(packet[SOURCE_OFFSET : SOURCE_OFFSET + 16]) << 32 | m.message_id)
+
+    def __contains__(self, bytes packet not None) -> bool:
+        cdef UserMessage m
+        cdef uint64_t entry, index
+        _entire(packet, &m)
+        number = self._sources.get(packet[SOURCE_OFFSET : SOURCE_OFFSET + 16])
+        if number is None:
+            return False
+        entry = <uint64_t>number << 32 | m.message_id
+        index = _spread(entry) & self._mask
+        while self._table[index]:
+            if self._table[index] == entry:
+                return True
+            index = (index + 1) & self._mask
+        return False
+
+    cdef uint64_t _number(self, bytes guid) except 0:
+        return self._sources.setdefault(guid, len(self._sources) + 1)
+
+    cdef bint _insert(self, uint64_t entry) noexcept:
+        cdef uint64_t index = _spread(entry) & self._mask
+        while self._table[index]:
+            if self._table[index] == entry:
+                return False
+            index = (index + 1) & self._mask
+        self._table[index] = entry
+        self._count += 1
+        return True
+
+    cdef int _resize(self, uint64_t count) except -1:
+        """Room for `count` identifiers and as many more."""
+        cdef uint64_t* old = self._table
+        cdef uint64_t size = 64, index, length = self._mask + 1 if old != NULL else 0
+        while size < count * 4:
+            size *= 2
+        self._table = <uint64_t*>calloc(size, sizeof(uint64_t))
+        if self._table == NULL:
+            self._table = old
+            raise MemoryError("no memory for message identifiers")
+        self._mask = size - 1
+        self._count = 0
+        for index in range(length):
+            if old[index]:
+                self._insert(old[index])
+        free(old)
+        return 0
+
+
+cdef inline uint64_t _spread(uint64_t value) noexcept nogil:
+    value ^= value >> 31
+    value *= <uint64_t>0x9E3779B97F4A7C15
+    return value ^ (value >> 29)

@@ -1,0 +1,199 @@
+"""Requests that list, move, copy, send again and import messages in batches (section 8 of the protocol)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.wire import Frame
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    InvalidHandle,
+    InvalidParameter,
+    UnsupportedAccessMode,
+)
+from msmq_fast.qm.importing import Entry, Import
+from msmq_fast.qm.jobs import Progress, check_job
+from msmq_fast.qm.relocation import EVER, SEQUENCE_MASK, Outcome, Page, Selection, Stretch, browse, relocate
+from msmq_fast.qm.resubmission import resubmit
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.app.requests import Handler, Session
+    from msmq_fast.qm.queue import Queue
+
+MAX_IMPORTS: Final = 16  # of one connection at once
+_MAX_PATTERN: Final = 249  # characters, as a label
+_U64: Final = 0xFFFF_FFFF_FFFF_FFFF
+_HANDLE = Field("handle", int)
+_FILTER = Field("filter", dict, default={})
+_AFTER = Field("after", int, maximum=SEQUENCE_MASK, default=0)
+_UPTO = Field("upto", int, maximum=SEQUENCE_MASK, default=0)
+_LIMIT = Field("limit", int, default=0xFFFF_FFFF)
+_FILTER_FIELDS = {
+    "label": Field("label", str),
+    "class": Field("class", int, maximum=0xFFFF),
+    "since": Field("since", int, maximum=_U64),
+    "until": Field("until", int, maximum=_U64),
+}
+
+
+def _selection(given: dict[Any, Any]) -> Selection:
+    for name in given:
+        if name not in _FILTER_FIELDS:
+            raise InvalidParameter(f"a filter has no {name!r}")
+    checked = {name: _FILTER_FIELDS[name].check(value) for name, value in given.items()}
+    label = checked.get("label")
+    if label is not None and len(label) > _MAX_PATTERN:
+        raise InvalidParameter(f"label: a pattern has at most {_MAX_PATTERN} characters")
+    return Selection(label, checked.get("class"), checked.get("since", 0), checked.get("until", EVER))
+
+
+def _stretch(session: Session, given: dict[Any, Any], after: int, upto: int, limit: int) -> Stretch:
+    """`upto` 0 stands for what has arrived by now."""
+    return Stretch(_selection(given), after, upto or session.manager.ledger.sequence, limit)
+
+
+def _locked(queue: Queue) -> int:
+    positions = queue.core.positions
+    return positions.live - positions.available - positions.pending
+
+
+def _browse(session: Session, request_id: int, payload: memoryview) -> None:
+    number, given, after, upto, limit = arguments(payload, _HANDLE, _FILTER, _AFTER, _UPTO, _LIMIT)
+    queue = session.handle(number).reader().queue
+    stretch = _stretch(session, given, after, upto, limit)
+
+    def answer(page: Page) -> dict[str, Any]:
+        return {
+            "next": page.next,
+            "upto": stretch.upto,
+            "finished": page.finished,
+            "locked": _locked(queue),
+            "messages": [
+                [m.lookup_id, m.arrived_us, m.abort_count, m.move_count, m.packet] for m in page.messages
+            ],
+        }
+
+    session.when(request_id, browse(queue.core, stretch), answer)
+
+
+def _answer(outcome: Outcome, stretch: Stretch) -> dict[str, Any]:
+    return {
+        "next": outcome.next,
+        "upto": stretch.upto,
+        "finished": outcome.finished,
+        "count": outcome.count,
+        "bytes": outcome.size,
+        "refusals": outcome.refusals,
+    }
+
+
+def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
+    number, target_number, keep, given, after, upto, limit, job = arguments(
+        payload,
+        _HANDLE,
+        Field("target", int),
+        Field("keep", bool),
+        _FILTER,
+        Field("after", int, type(None), maximum=SEQUENCE_MASK, default=0),
+        _UPTO,
+        _LIMIT,
+        Field("job", bytes, type(None), default=None),
+    )
+    manager = session.manager
+    reader, sending = session.handle(number).reader(), session.handle(target_number).sending
+    if sending is None:
+        raise UnsupportedAccessMode("the target is not open for sending")
+    if not keep and not reader.access.receives:
+        raise UnsupportedAccessMode("the source is not open for receiving")
+    source, target = reader.queue, sending.queue
+    if job is not None:
+        # Progress stays in the store until the job is complete, which takes the patience of an operator.
+        manager.guard.administer(session.token, "copy messages with progress")
+        check_job(job)
+
+    def run(progress: Progress) -> Any:
+        stretch = _stretch(session, given, progress.done, progress.upto, limit)
+
+        def note(outcome: Outcome) -> None:
+            if job is None:
+                return
+            if outcome.finished:
+                manager.jobs.end(job)
+            else:
+                manager.jobs.advance(job, Progress(outcome.next, stretch.upto))
+
+        done = relocate(manager, source, target, stretch, keep=keep, also=note if job is not None else None)
+        return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
+
+    if after is None and job is not None:
+        session.when(request_id, manager.jobs.find(job).then(run), dict)
+    else:
+        session.when(request_id, run(Progress(after or 0, upto)), dict)
+
+
+def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
+    number, given, after, upto, limit = arguments(payload, _HANDLE, _FILTER, _AFTER, _UPTO, _LIMIT)
+    reader = session.handle(number).reader()
+    if not reader.access.receives:
+        raise UnsupportedAccessMode("the queue is not open for receiving")
+    stretch = _stretch(session, given, after, upto, limit)
+    done = resubmit(session.manager, reader.queue, stretch, session.token)
+    session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
+
+
+def _open_import(session: Session, request_id: int, payload: memoryview) -> None:
+    job, anew = arguments(payload, Field("job", bytes), Field("anew", bool, default=False))
+    manager = session.manager
+    manager.guard.administer(session.token, "import messages")
+    check_job(job)
+    if len(session.imports) >= MAX_IMPORTS:
+        raise InsufficientResources(f"{MAX_IMPORTS} imports are under way on this connection")
+    running = Import(manager, job)
+    session.imports[request_id] = running
+    session.when(request_id, running.begin(anew=anew), lambda done: [request_id, done])
+
+
+def _import(session: Session, request_id: int, payload: memoryview) -> None:
+    number, name, first, entries, skip, last = arguments(
+        payload,
+        Field("import", int),
+        Field("queue", str, type(None)),
+        Field("first record", int, maximum=_U64),
+        Field("messages", list),
+        Field("skip existing", bool),
+        Field("last", bool),
+    )
+    running = session.imports.get(number)
+    if running is None:
+        raise InvalidHandle(f"there is no import {number}")
+    queue = None if name is None else session.manager.find(name)
+    done = running.put(queue, first, [_entry(value) for value in entries], skip=skip, last=last)
+    if last:
+        del session.imports[number]
+        done.add_done_callback(lambda _: running.close())
+    session.when(request_id, done, list)
+
+
+def _entry(value: Any) -> Entry:
+    if not isinstance(value, list) or len(value) != len(_ENTRY):
+        raise InvalidParameter(f"a message of an import is an array of {len(_ENTRY)} values")
+    packet, arrived, aborts, moves = (field.check(item) for field, item in zip(_ENTRY, value, strict=True))
+    return packet, arrived, aborts, moves
+
+
+_ENTRY = (
+    Field("packet", bytes),
+    Field("arrival time", int, maximum=1 << 63),
+    Field("abort count", int),
+    Field("move count", int),
+)
+
+HANDLERS: dict[int, Handler] = {
+    Frame.BROWSE: _browse,
+    Frame.RELOCATE: _relocate,
+    Frame.RESUBMIT: _resubmit,
+    Frame.OPEN_IMPORT: _open_import,
+    Frame.IMPORT: _import,
+}

@@ -1,0 +1,173 @@
+"""What an operator does with many messages: list, move, copy, send again, import. One batch a call.
+
+A batch tells how far it came; the next call goes on there. Each batch that changes something is one durable
+unit of the queue manager.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msmq_fast.app.wire import Frame
+from msmq_fast.client.connection import Connection
+from msmq_fast.client.queue import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which messages are meant: a pattern for the label, a class, times of arrival in Unix microseconds."""
+
+    label: str | None = None
+    message_class: int | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The filter map of the protocol."""
+        given = {
+            "label": self.label,
+            "class": self.message_class,
+            "since": self.since_us,
+            "until": self.until_us,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+EVERYTHING = Filter()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message as a queue holds it. `packet` is its UserMessage packet (MS-MQMQ), with all properties."""
+
+    lookup_id: int
+    arrived_us: int
+    abort_count: int
+    move_count: int
+    packet: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A batch of a queue: the next one begins behind `next`; nothing that arrived after `upto` is shown."""
+
+    next: int
+    upto: int
+    finished: bool
+    locked: int  # messages that somebody holds and that are not shown, in the whole queue
+    messages: list[Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one batch did: messages moved, copied or sent again, and why others stay."""
+
+    next: int
+    upto: int
+    finished: bool
+    count: int
+    size: int
+    refusals: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_wire(cls, reply: dict[str, Any]) -> Done:
+        """Of a reply of the protocol."""
+        return cls(
+            reply["next"],
+            reply["upto"],
+            reply["finished"],
+            reply["count"],
+            reply["bytes"],
+            reply["refusals"],
+        )
+
+
+async def browse(
+    queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+) -> Page:
+    """The next messages of a queue in the order of arrival; they stay. `upto` 0: what is there now.
+
+    Raises AccessDenied, QueueDeleted.
+    """
+    reply = await queue.request(Frame.BROWSE, wanted.to_wire(), after, upto, limit)
+    messages = [Stored(*fields) for fields in reply["messages"]]
+    return Page(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
+
+
+async def move(
+    source: Queue,
+    target: Queue,
+    wanted: Filter = EVERYTHING,
+    after: int = 0,
+    upto: int = 0,
+    limit: int = 1000,
+) -> Done:
+    """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
+
+    Raises the refusal of the target if it takes not even the first message.
+    """
+    fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
+    return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
+
+
+async def copy(
+    source: Queue,
+    target: Queue,
+    wanted: Filter = EVERYTHING,
+    after: int | None = None,
+    upto: int = 0,
+    limit: int = 1000,
+    *,
+    job: bytes | None = None,
+) -> Done:
+    """Copy the next batch, like `move`.
+
+    With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
+    None goes on there.
+    """
+    fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
+    return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
+
+
+async def resubmit(
+    dead_letters: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+) -> Done:
+    """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
+    reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
+    return Done.from_wire(reply)
+
+
+class Import:
+    """An import of the messages of a file. `done`: how many records an earlier attempt brought in."""
+
+    def __init__(self, connection: Connection, number: int, done: int) -> None:
+        self.done = done
+        self._connection = connection
+        self._number = number
+
+    @classmethod
+    async def open(cls, connection: Connection, job: bytes, *, anew: bool = False) -> Import:
+        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
+
+        Raises AccessDenied, SharingViolation if it is under way.
+        """
+        number, done = await connection.request(Frame.OPEN_IMPORT, [job, anew])
+        return cls(connection, number, done)
+
+    async def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
+        """Bring the next records into a queue; (imported, skipped), when they are durable.
+
+        `skip` passes over messages that are in the queue. Raises what the queue refuses the first of them
+        with; what came before is kept.
+        """
+        first, self.done = self.done, self.done + len(messages)
+        entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count] for m in messages]
+        imported, skipped = await self._connection.request(
+            Frame.IMPORT, [self._number, name, first, entries, skip, False]
+        )
+        return imported, skipped
+
+    async def end(self) -> None:
+        """All records are there: the queue manager forgets how far the import got."""
+        await self._connection.request(Frame.IMPORT, [self._number, None, self.done, [], False, True])

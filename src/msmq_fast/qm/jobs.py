@@ -1,0 +1,63 @@
+"""How far long work of an operator got: written in the units that do the work, so that it can be interrupted
+anywhere and goes on without a gap and without a repetition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+JOB_SIZE: Final = 16  # bytes of the name of a job
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done`: records imported, or the arrival sequence up to which was copied; `upto`: where a copy ends."""
+
+    done: int = 0
+    upto: int = 0
+
+
+def check_job(job: bytes) -> None:
+    """Raises INVALID_PARAMETER for what cannot be the name of a job."""
+    if len(job) != JOB_SIZE:
+        raise InvalidParameter(f"the name of a job has {JOB_SIZE} bytes")
+
+
+class Jobs:
+    """Progress records of one queue manager. A job is named by 16 bytes that its client makes."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+
+    def find(self, job: bytes) -> Completion[Progress]:
+        """How far a job got; nothing is under way that would change it. Raises INVALID_PARAMETER."""
+        check_job(job)
+        records = self._manager.records
+        # Behind this barrier, what earlier connections began is durable or has failed.
+        return records.unit(lambda: None).then(lambda _: Completion.of(self._load(job)))
+
+    def _load(self, job: bytes) -> Progress:
+        stored = self._manager.records.meta(MetaName.JOB + job)
+        if (
+            isinstance(stored, list)
+            and len(stored) == 2
+            and all(type(value) is int and 0 <= value < 1 << 64 for value in stored)
+        ):
+            return Progress(*stored)
+        return Progress()
+
+    def advance(self, job: bytes, progress: Progress) -> None:
+        """Write progress with the current unit."""
+        self._manager.records.set_meta(MetaName.JOB + job, [progress.done, progress.upto])
+
+    def end(self, job: bytes) -> None:
+        """With the current unit, forget a job that is complete or to be begun anew."""
+        self._manager.records.delete_meta(MetaName.JOB + job)
