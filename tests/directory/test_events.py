@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.notices import Change, Notice, encode_notice, parse_notice
+from msmq_fast.directory.notices import Change, Notice, encode_notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.workgroup import WorkgroupDirectory
+from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory
 from tests.directory.support import (
     OTHER,

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.notices import Change, parse_notice
+from msmq_fast.directory.notices import Change
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.mqqb.queues import OutgoingSource
@@ -20,6 +20,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.settings import DirectoryMode
+from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory
 from tests.directory.support import everything, machine, queue, site
 from tests.qm.world import World, body

@@ -17,6 +17,7 @@ from msmq_fast.store.completion import Completion
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handler, Session
     from msmq_fast.qm.publication import Publication
+    from msmq_fast.qm.queue import Queue
 
 _MAX_PAGE = 1000
 _TYPE = Field("object", str)
@@ -48,6 +49,19 @@ def _found(publication: Publication, item: DirectoryObject) -> Completion[Direct
     return publication.read(item.kind, (Condition(name, Operator.EQUALS, item[name]),))
 
 
+def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
+    identifier = item.identifier if item.kind is ObjectType.QUEUE else None
+    return None if identifier is None else session.manager.directory.by_guid(identifier)
+
+
+def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:
+    """The entry of an object; the descriptor of an own queue is for those who may see it."""
+    queue = _own_queue(session, item)
+    if queue is not None and not session.manager.guard.sees_permissions(session.token, queue):
+        item = item.only([name for name in item.values if name != "Security"])
+    return entry_of(item)
+
+
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
     title, after, limit = arguments(
         payload, _TYPE, Field("after", str, default=""), Field("limit", int, default=_MAX_PAGE)
@@ -59,13 +73,32 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
         raise InvalidParameter("after is the Identifier of an object, or empty") from None
     events = session.manager.publication.events
     found = events.all(kind, conditions, limit=min(limit, _MAX_PAGE))
-    session.when(request_id, for_applications(found), lambda items: [entry_of(item) for item in items])
+    session.when(request_id, for_applications(found), lambda items: _visible(session, items))
+
+
+def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, Any]]:
+    """Entries; of an own queue that the caller may not see, the identifier and the path only."""
+    entries: list[dict[str, Any]] = []
+    for item in items:
+        queue = _own_queue(session, item)
+        if queue is not None and not session.manager.guard.sees(session.token, queue):
+            item = item.only(("Pathname",))
+        entries.append(_shown(session, item))
+    return entries
 
 
 def _show(session: Session, request_id: int, payload: memoryview) -> None:
     title, name = arguments(payload, _TYPE, _NAME)
     found = _found(session.manager.publication, named(title, name))
-    session.when(request_id, for_applications(found), entry_of)
+
+    def checked(item: DirectoryObject) -> Completion[DirectoryObject]:
+        queue = _own_queue(session, item)
+        if queue is not None:
+            session.manager.guard.read_properties(session.token, queue)
+        return Completion.of(item)
+
+    done = for_applications(found.then(checked))
+    session.when(request_id, done, lambda item: _shown(session, item))
 
 
 def _put(session: Session, request_id: int, payload: memoryview) -> None:
