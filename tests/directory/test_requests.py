@@ -23,7 +23,10 @@ def hello(world: World, identity: Identity) -> Client:
 @pytest.fixture
 def world() -> World:
     world = World()
-    for name, descriptor in ((r".\open", "D:(A;;WP;;;WD)"), (r".\closed", "D:(A;;LC;;;WD)")):
+    for name, descriptor in (
+        (r".\open", "D:(A;;WP;;;WD)"),
+        (r".\closed", "D:(A;;LC;;;WD)(A;;WP;;;S-1-22-1-0)"),
+    ):
         world.client().call(Frame.CREATE_QUEUE, [name, {"security": descriptor, "label": "secret"}])
     return world
 
