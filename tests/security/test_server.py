@@ -25,6 +25,7 @@ app_port = 0
 format = "json"
 [security]
 quarantine = "refused"
+everyone_creates_queues = false
 default_queue_acl = "{default}"
 [[users]]
 name = "billing"

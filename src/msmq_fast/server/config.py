@@ -55,6 +55,7 @@ class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
     name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
+    domain: str = _key(kinds.TEXT, "", "DNS domain, for the qualified name that the directory shows")
     aliases: tuple[str, ...] = _key(kinds.TEXTS, (), "more names that mean this computer")
     guid: str = _key(
         kinds.GUID, "", "queue-manager GUID to take over when the store is created; empty: a new one"
@@ -127,7 +128,7 @@ class SecurityConfig:
     anonymous_may_send: bool = _key(
         kinds.FLAG, True, "new queues take messages of senders that do not say who they are"
     )
-    everyone_creates_queues: bool = _key(kinds.FLAG, False, "not only administrators create queues")
+    everyone_creates_queues: bool = _key(kinds.FLAG, True, "not only administrators create queues")
     domains: tuple[str, ...] = _key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
     amb23_unsigned_sid: str = _key(
         kinds.choice("use", "anonymous"), "use", "what the sender id of an unsigned message counts for"
