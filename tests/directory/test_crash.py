@@ -11,6 +11,7 @@ import pytest
 from msmq_fast._native.batch import MemoryWriter
 from msmq_fast.directory.objects import DirectoryObject, ObjectType
 from msmq_fast.packet.errors import MessageStorageFailed, QueueExists
+from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.directory.support import World, queue
 
@@ -172,6 +173,17 @@ def test_crashes_between_random_changes(seed: int) -> None:
         for name, possible in states.items():
             assert found.get(name) in possible
         kept = found
+
+
+@pytest.mark.rule("KV-02")
+def test_the_record_of_an_object() -> None:
+    world = World()
+    identifier = world.finish(world.directory.create(queue(r"HOST\q", Quota=7)))
+    ((key, value),) = world.store.tables.scan(Table.DIRECTORY)
+    assert key == bytes((2,)) + identifier.bytes
+    record = decode.cold(value)
+    assert (record["Identifier"], record["Pathname"], record["Quota"]) == (identifier.bytes_le, r"HOST\q", 7)
+    assert record["ModifyTime"] == world.now
 
 
 def test_the_records_of_an_unknown_type_are_left_alone() -> None:

@@ -103,7 +103,7 @@ def test_a_forced_read_asks_the_directory_and_does_not_go_offline() -> None:
     assert found.result()["ComputerName"] == "BETA"
 
 
-@pytest.mark.rule("DM-166", "DM-167", "DS-06", "DS-28", "X-05")
+@pytest.mark.rule("DM-166", "DM-167", "DS-06", "DS-28", "ST-8", "X-05")
 def test_the_probe_runs_every_minute_until_the_directory_is_back() -> None:
     public = queue(r"HOST\orders", Identifier=UUID(int=9))
     private = queue(r"HOST\private$\p", Identifier=UUID(int=10))
@@ -138,7 +138,7 @@ def test_a_probe_under_way_is_not_started_twice() -> None:
     assert not scene.events.offline
 
 
-@pytest.mark.rule("DS-05")
+@pytest.mark.rule("DS-05", "ST-8")
 def test_a_workgroup_is_never_offline() -> None:
     at = Events(WorkgroupDirectory(Local()))
     at.events.create(queue(r"HOST\q"))

@@ -293,6 +293,7 @@ def target(world: World, name: str) -> Target:
     return OutgoingSource(outgoing, lambda: 0).target
 
 
+@pytest.mark.rule("QB-364")
 def test_where_public_and_private_names_lead(world: World) -> None:
     remote(world)
     assert target(world, f"PUBLIC={REMOTE}") == Target("beta.example.net", BETA)

@@ -146,6 +146,7 @@ class Assembly:
         config = self._config
         return QueueManagerSettings(
             computer_name=config.name,
+            domain=config.server.domain,
             aliases=host_names() | frozenset(config.server.aliases),
             addresses=local_addresses(config.server.host),
             quota_kb=config.queue_manager.quota_kb,
