@@ -28,6 +28,8 @@ cdef class Withdrawal(CommitListener):
 def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count) -> list:
     """Available messages in the order of their arrival, as (lookup id, size, arrival in Unix microseconds, class).
 
+    The class is why a message is in a dead-letter queue, else its own.
+
     At most `count` of those whose arrival sequence is greater than `after` and not greater than `upto`.
     """
     cdef Slot* heads[BANDS]
@@ -51,7 +53,7 @@ def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count)
         key = slot.key
         if key & SEQUENCE_MASK > upto:
             break
-        result.append((key, slot.size, slot.arrived, slot.message_class))
+        result.append((key, slot.size, slot.arrived, slot.reason or slot.message_class))
         heads[best] = _next_in_band(core.positions, key)
     return result
 
@@ -80,7 +82,8 @@ def is_transactional(bytes packet not None) -> bool:
 
 
 def place(QueueCore core not None, list entries not None) -> list:
-    """Enqueue messages with what they had elsewhere: (packet, arrival in Unix microseconds, abort count, move count).
+    """Enqueue messages with what they had elsewhere: (packet, arrival in Unix microseconds, abort count,
+    move count, why it is a dead letter or 0).
 
     Each gets a new place at the end of its priority. To be called within a unit; what is recoverable is available when that is
     durable. Returns an EnqueueResult for each up to the first that is refused, behind which none is enqueued. Raises
@@ -92,12 +95,12 @@ def place(QueueCore core not None, list entries not None) -> list:
     cdef Slot* slot = NULL
     cdef bytes packet
     cdef uint64_t arrived, sequence
-    cdef uint32_t aborts, moves
+    cdef uint32_t aborts, moves, reason
     cdef bint recoverable
     cdef list results = []
-    for packet, _, _, _ in entries:
+    for packet, _, _, _, _ in entries:
         _entire(packet, &m)
-    for packet, arrived, aborts, moves in entries:
+    for packet, arrived, aborts, moves, reason in entries:
         _entire(packet, &m)
         if not core.has_room(1, m.size):
             results.append(_refused(core, m.size))
@@ -106,6 +109,7 @@ def place(QueueCore core not None, list entries not None) -> list:
         slot = core._place(<uint64_t>(7 - effective_priority(&m)) << 56 | sequence, sequence, arrived, packet, &m)
         slot.abort_count = <uint16_t>min(aborts, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(moves, COUNT_LIMIT)
+        slot.reason = <uint16_t>reason
         core.arrived_total += 1
         recoverable = slot.flags & FLAG_RECOVERABLE
         if ledger.feed:

@@ -71,7 +71,8 @@ def _browse(session: Session, request_id: int, payload: memoryview) -> None:
             "finished": page.finished,
             "locked": _locked(queue),
             "messages": [
-                [m.lookup_id, m.arrived_us, m.abort_count, m.move_count, m.packet] for m in page.messages
+                [m.lookup_id, m.arrived_us, m.abort_count, m.move_count, m.packet, m.reason]
+                for m in page.messages
             ],
         }
 
@@ -179,8 +180,9 @@ def _import(session: Session, request_id: int, payload: memoryview) -> None:
 def _entry(value: Any) -> Entry:
     if not isinstance(value, list) or len(value) != len(_ENTRY):
         raise InvalidParameter(f"a message of an import is an array of {len(_ENTRY)} values")
-    packet, arrived, aborts, moves = (field.check(item) for field, item in zip(_ENTRY, value, strict=True))
-    return packet, arrived, aborts, moves
+    checked = [field.check(item) for field, item in zip(_ENTRY, value, strict=True)]
+    packet, arrived, aborts, moves, reason = checked
+    return packet, arrived, aborts, moves, reason
 
 
 _ENTRY = (
@@ -188,6 +190,7 @@ _ENTRY = (
     Field("arrival time", int, maximum=1 << 63),
     Field("abort count", int),
     Field("move count", int),
+    Field("reason", int, maximum=0xFFFF),
 )
 
 HANDLERS: dict[int, Handler] = {

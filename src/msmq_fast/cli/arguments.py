@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from msmq_fast.cli.directoryarguments import add_directory
+from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.securityarguments import add_acl, add_user
 
@@ -123,6 +124,7 @@ def build_parser() -> Parser:
     check.add_argument("config", nargs="?", metavar="FILE")
     check.add_argument("--config", dest="config_flag", metavar="FILE")
     add_directory(verbs, client, Parser)
+    add_exchange(verbs, client, _number, _seconds, Parser)
     _add_store(verbs, output)
     return parser
 
@@ -168,6 +170,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     change.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     change.add_argument("--journal", action=argparse.BooleanOptionalAction, default=None)
     change.add_argument("--authenticated", action=argparse.BooleanOptionalAction, default=None)
+    add_transfer(actions, client, _number, _seconds)
     definitions = actions.add_parser("import", parents=[client], help="queues as Get-MsmqQueue exports them")
     definitions.add_argument("file", metavar="FILE", help="CSV or JSON; - for stdin")
     definitions.add_argument("--dry-run", action="store_true", help="only say what would be done")

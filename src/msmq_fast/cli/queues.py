@@ -9,6 +9,7 @@ from msmq_fast.app.wire import Access
 from msmq_fast.cli.definitions import import_queues
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.transfer import run_transfer
 from msmq_fast.client.connection import Connection
 
 __all__ = ["run_outgoing", "run_queue", "run_stats"]
@@ -21,6 +22,8 @@ def run_queue(arguments: argparse.Namespace) -> int:
     """`msmq-fast queue …`."""
     if arguments.action == "import":
         return import_queues(arguments)
+    if arguments.action in ("move", "copy"):
+        return run_transfer(arguments)
     return converse(_queue, arguments)
 
 

@@ -46,6 +46,7 @@ class Stored:
     abort_count: int
     move_count: int
     packet: bytes
+    reason: int = 0  # of a dead letter: the message class that says why it is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Import:
         with; what came before is kept.
         """
         first, self.done = self.done, self.done + len(messages)
-        entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count] for m in messages]
+        entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count, m.reason] for m in messages]
         imported, skipped = await self._connection.request(
             Frame.IMPORT, [self._number, name, first, entries, skip, False]
         )

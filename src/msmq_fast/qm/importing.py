@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _TAKEN: Final = (0, 4)  # EnqueueResult
 
-Entry = tuple[bytes, int, int, int]  # packet, arrival in Unix microseconds, abort count, move count
+# Packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter or 0.
+Entry = tuple[bytes, int, int, int, int]
 
 
 class Import:
@@ -82,13 +83,13 @@ class Import:
         numbers: list[int] = []  # of the records chosen
         refused: tuple[int, MSMQError] | None = None
         now_us = self._manager.ledger.now_us
-        for number, (packet, arrived_us, aborts, moves) in enumerate(entries):
+        for number, (packet, arrived_us, aborts, moves, reason) in enumerate(entries):
             problem = _judge(packet, queue, identifiers, first + number, skip=skip)
             if problem is not None:
                 refused = (number, problem)
                 break
             if identifiers.add(packet):
-                chosen.append((packet, min(arrived_us, now_us), aborts, moves))
+                chosen.append((packet, min(arrived_us, now_us), aborts, moves, reason))
                 numbers.append(number)
         return self._finish(queue, chosen, numbers, len(entries), refused, last=last)
 

@@ -179,7 +179,7 @@ def relocate(
             results = place(
                 target.core,
                 [
-                    (message.packet, message.arrived_us, 0, message.move_count + moves)
+                    (message.packet, message.arrived_us, 0, message.move_count + moves, 0)
                     for message in chosen
                 ],
             )

@@ -92,6 +92,6 @@ def _send(manager: QueueManager, target: Queue, message: Received) -> None:
     packet[_SOURCE] = manager.guid.bytes_le
     packet[_SENT_TIME] = ledger.now_s.to_bytes(4, "little")
     packet[_MESSAGE_ID] = manager.message_ordinals.take().to_bytes(4, "little")
-    (result,) = place(target.core, [(bytes(packet), ledger.now_us, 0, 0)])
+    (result,) = place(target.core, [(bytes(packet), ledger.now_us, 0, 0, 0)])
     if result not in _TAKEN:
         raise refusal(result)

@@ -1,0 +1,140 @@
+"""The verb `export`: messages of one queue, of some or of all into a file; they stay where they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from msmq_fast.app.wire import Access
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.exportfile import ExportWriter, Header, Section
+from msmq_fast.cli.progress import Progress
+from msmq_fast.cli.session import converse, show
+from msmq_fast.client.connection import Connection
+from msmq_fast.client.exchange import browse
+from msmq_fast.packet.errors import AccessDenied, UnsupportedAccessMode
+
+__all__ = ["run_export"]
+
+_KINDS = ("user", "system")
+
+
+@dataclass(slots=True)
+class _Counts:
+    queues: int = 0
+    messages: int = 0
+    size: int = 0
+    locked: int = 0
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """`msmq-fast export`."""
+    if arguments.all == bool(arguments.names):
+        raise CommandError(Exit.USAGE, "give the queues to be exported, or --all")
+    if arguments.output == "-":
+        if arguments.format == "msgpack" and sys.stdout.isatty():
+            raise CommandError(Exit.USAGE, "a terminal cannot show msgpack: give --output FILE")
+        if arguments.json:
+            raise CommandError(Exit.USAGE, "--json needs --output FILE: the messages go to stdout")
+        return converse(lambda connection, _: _export(connection, arguments, sys.stdout.buffer), arguments)
+    path = Path(arguments.output)
+    # Under its own name only when it is whole: what is left of an interrupted export is no export.
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            code = converse(lambda connection, _: _export(connection, arguments, file), arguments)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise CommandError(Exit.FAILURE, f"{error.filename or path}: {error.strerror}") from None
+    except CommandError:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    return code
+
+
+async def _export(connection: Connection, arguments: argparse.Namespace, file: BinaryIO) -> int:
+    queues = await _queues(connection, arguments)
+    writer = ExportWriter(file, arguments.format)
+    writer.header(
+        Header(
+            str(connection.guid),
+            connection.computer_name,
+            str(connection.hello["server"]),
+            int(time.time()),
+            secrets.token_bytes(16),
+        )
+    )
+    counts = _Counts()
+    with Progress("export", sum(int(queue["messages"]) for queue in queues)) as progress:
+        for queue in queues:
+            await _export_queue(connection, queue, writer, counts, progress, everything=arguments.all)
+    end = writer.end()
+    if arguments.output != "-":
+        summary = {
+            "exported": end.messages,
+            "queues": end.queues,
+            "bytes": end.size,
+            "locked": counts.locked,
+            "file": arguments.output,
+            "seconds": round(progress.seconds, 3),
+        }
+        show(summary, as_json=arguments.json)
+    if counts.locked:
+        print(
+            f"msmq-fast export: {counts.locked} messages are held by readers or transactions: not exported",
+            file=sys.stderr,
+        )
+    return Exit.OK
+
+
+async def _queues(connection: Connection, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    if arguments.all:
+        every = [queue for queue in await connection.queues("all") if queue["kind"] in _KINDS]
+        return sorted(every, key=lambda queue: str(queue["name"]).casefold())
+    queues = [await connection.queue(name) for name in arguments.names]
+    for queue in queues:
+        if queue["kind"] not in _KINDS:
+            raise CommandError(Exit.REFUSED, f"{queue['name']}: outgoing queues are not exported")
+    return queues
+
+
+async def _export_queue(
+    connection: Connection,
+    definition: dict[str, Any],
+    writer: ExportWriter,
+    counts: _Counts,
+    progress: Progress,
+    *,
+    everything: bool,
+) -> None:
+    try:
+        queue = await connection.open(definition["name"], Access.PEEK)
+    except UnsupportedAccessMode:
+        if everything:
+            return  # an internal queue of the queue manager
+        raise
+    except AccessDenied as error:
+        raise CommandError(Exit.REFUSED, f"{definition['name']}: {error}") from None
+    writer.section(Section(str(definition["name"]), definition))
+    after = upto = 0
+    locked = 0
+    finished = False
+    while not finished:
+        page = await browse(queue, after=after, upto=upto)
+        for message in page.messages:
+            writer.message(message)
+        after, upto, finished, locked = page.next, page.upto, page.finished, page.locked
+        progress.add(len(page.messages))
+    counts.locked += locked
+    await queue.close()

@@ -1,0 +1,330 @@
+"""Files of exported messages: a header, for each queue its definition and its messages, and a trailer by which
+a file that was cut or changed is noticed. docs/operations.md describes both forms.
+
+msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a line;
+binary values stand in base64 under a name with `_b64` behind. Reading trusts nothing: every record is bounded
+and checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import msgpack
+
+from msmq_fast.client.exchange import Stored
+from msmq_fast.packet.message import Message
+
+__all__ = ["BadFile", "End", "ExportWriter", "Header", "Record", "Section", "read_export"]
+
+VERSION: Final = 1
+MAGIC: Final = b"\x89MQX\r\n\x1a\n"  # text transfers would change it
+MAX_RECORD: Final = 0x0040_0000 + 0x1_0000  # bytes: a packet of 4 MiB, and what stands beside it
+MAX_LINE: Final = 16 << 20  # bytes: the same with packet and body in base64
+_LENGTH: Final = struct.Struct(">I")
+_BINARY: Final = "_b64"
+
+
+class BadFile(ValueError):
+    """No export file, or one that was cut or changed; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where and when the file was made; `export` is different for every file."""
+
+    manager: str
+    computer: str
+    software: str
+    created: int
+    export: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A queue: its properties, as GET_QUEUE tells them. Its messages follow."""
+
+    name: str
+    definition: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How many queues, messages and bytes of packets the file holds."""
+
+    queues: int
+    messages: int
+    size: int
+
+
+Record = Header | Section | Stored | End
+
+# The fields of each kind of record: name, type, and the greatest value of a number.
+_U32, _U64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+_FIELDS: Final[dict[str, tuple[tuple[str, type, int], ...]]] = {
+    "header": (
+        ("version", int, _U32),
+        ("manager", str, 0),
+        ("computer", str, 0),
+        ("software", str, 0),
+        ("created", int, _U64),
+        ("export", bytes, 0),
+    ),
+    "queue": (("name", str, 0), ("definition", dict, 0)),
+    "message": (
+        ("lookup_id", int, _U64),
+        ("arrived_us", int, 1 << 63),
+        ("abort_count", int, _U32),
+        ("move_count", int, _U32),
+        ("packet", bytes, 0),
+        ("reason", int, 0xFFFF),
+    ),
+    "end": (("queues", int, _U64), ("messages", int, _U64), ("bytes", int, _U64), ("sha256", bytes, 0)),
+}
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+class ExportWriter:
+    """Writes one file, in order: header, section, messages, section, …, end."""
+
+    def __init__(self, file: BinaryIO, form: str) -> None:
+        """`form` is msgpack or jsonl."""
+        self._file = file
+        self._lines = form == "jsonl"
+        self._digest = hashlib.sha256()
+        self._queues = self._messages = self._size = 0
+
+    def header(self, header: Header) -> None:
+        """The first record."""
+        if not self._lines:
+            self._write(MAGIC)
+        self._put(
+            {
+                "kind": "header",
+                "version": VERSION,
+                "manager": header.manager,
+                "computer": header.computer,
+                "software": header.software,
+                "created": header.created,
+                "export": header.export,
+            }
+        )
+
+    def section(self, section: Section) -> None:
+        """The messages that follow are of this queue."""
+        self._queues += 1
+        self._put({"kind": "queue", "name": section.name, "definition": section.definition})
+
+    def message(self, message: Stored) -> None:
+        """A message; a line of JSON shows its properties beside the packet."""
+        self._messages += 1
+        self._size += len(message.packet)
+        record = {
+            "kind": "message",
+            "lookup_id": message.lookup_id,
+            "arrived_us": message.arrived_us,
+            "abort_count": message.abort_count,
+            "move_count": message.move_count,
+            "packet": message.packet,
+            "reason": message.reason,
+        }
+        self._put(record | _properties(message.packet) if self._lines else record)
+
+    def end(self) -> End:
+        """The last record; what was written."""
+        self._put(
+            {
+                "kind": "end",
+                "queues": self._queues,
+                "messages": self._messages,
+                "bytes": self._size,
+                "sha256": self._digest.digest(),
+            }
+        )
+        return End(self._queues, self._messages, self._size)
+
+    def _put(self, record: dict[str, Any]) -> None:
+        if self._lines:
+            self._write(json.dumps(_to_text(record), ensure_ascii=True).encode() + b"\n")
+        else:
+            body: bytes = msgpack.packb(record)
+            self._write(_LENGTH.pack(len(body)) + body)
+
+    def _write(self, data: bytes) -> None:
+        self._digest.update(data)
+        self._file.write(data)
+
+
+def _to_text(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name + _BINARY if isinstance(value, bytes) else name: (
+            b64encode(value).decode() if isinstance(value, bytes) else value
+        )
+        for name, value in record.items()
+    }
+
+
+def _properties(packet: bytes) -> dict[str, Any]:
+    """What people and scripts want to see of a packet; reading a file passes over it."""
+    try:
+        message = Message.from_packet(packet)
+    except ValueError:
+        return {}
+    return {
+        "message_id": message.identifier,
+        "label": message.label,
+        "class": int(message.message_class),
+        "priority": message.priority,
+        "delivery": message.delivery.name.lower(),
+        "transactional": message.transactional,
+        "body_type": message.body_type,
+        "body": message.body,
+        "app_specific": message.app_specific,
+        "correlation_id": message.correlation_id,
+        "extension": message.extension,
+        "destination_queue": str(message.destination) if message.destination else None,
+        "response_queue": str(message.response_queue) if message.response_queue else None,
+        "admin_queue": str(message.admin_queue) if message.admin_queue else None,
+        "acknowledge": int(message.acknowledge),
+        "journal": int(message.journal),
+        "sent_time": message.sent_time,
+        "time_to_reach_queue": message.time_to_reach_queue,
+        "time_to_be_received": message.time_to_be_received,
+    }
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def read_export(file: BinaryIO) -> Iterator[Record]:
+    """The records of a file of either form, the header first and the end last. Raises BadFile.
+
+    Memory is that of one record, whatever the file says.
+    """
+    digest = hashlib.sha256()
+    start = file.read(1)
+    if start == b"{":
+        records = _lines(file, start, digest)
+    else:
+        if start + file.read(len(MAGIC) - 1) != MAGIC:
+            raise BadFile("this is no file of exported messages")
+        digest.update(MAGIC)
+        records = _frames(file, digest)
+    queues = messages = size = number = 0
+    for number, (record, before) in enumerate(records):
+        kind = record.get("kind")
+        if (kind == "header") != (number == 0):
+            raise BadFile(f"record {number}: a file begins with its header" if number == 0 else f"record {number}: a second header")
+        if not isinstance(kind, str) or kind not in _FIELDS:
+            raise BadFile(f"record {number}: there are no records of this kind")
+        values = _values(record, kind, number)
+        if kind == "header":
+            if values["version"] != VERSION:
+                raise BadFile(f"a file of version {values['version']}; this program reads version {VERSION}")
+            yield Header(
+                values["manager"], values["computer"], values["software"], values["created"], values["export"]
+            )
+        elif kind == "queue":
+            queues += 1
+            yield Section(values["name"], values["definition"])
+        elif kind == "message":
+            if not queues:
+                raise BadFile(f"record {number}: a message of no queue")
+            messages += 1
+            size += len(values["packet"])
+            yield Stored(**values)
+        else:
+            if values["sha256"] != before:
+                raise BadFile("the file was changed: its checksum does not fit")
+            if (values["queues"], values["messages"], values["bytes"]) != (queues, messages, size):
+                raise BadFile("the file was changed: its counts do not fit")
+            if file.read(1):
+                raise BadFile("there is something behind the end of the export")
+            yield End(queues, messages, size)
+            return
+    raise BadFile(f"the file was cut: it ends after {messages} messages, without its last record")
+
+
+Digest = Any  # hashlib has no name for it
+
+
+def _frames(file: BinaryIO, digest: Digest) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Records of the msgpack form, each with the checksum of what stands before it."""
+    while head := file.read(_LENGTH.size):
+        if len(head) < _LENGTH.size:
+            raise BadFile("the file was cut in the middle of a record")
+        (length,) = _LENGTH.unpack(head)
+        if length > MAX_RECORD:
+            raise BadFile(f"a record of {length} bytes; the limit is {MAX_RECORD}")
+        body = file.read(length)
+        if len(body) < length:
+            raise BadFile("the file was cut in the middle of a record")
+        before = digest.digest()
+        digest.update(head)
+        digest.update(body)
+        try:
+            record = msgpack.unpackb(body)
+        except (ValueError, msgpack.exceptions.UnpackException) as error:
+            raise BadFile(f"a record is no msgpack value: {error}") from None
+        yield _map(record), before
+
+
+def _lines(file: BinaryIO, start: bytes, digest: Digest) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Records of the JSON form, as _frames."""
+    while line := start + file.readline(MAX_LINE):
+        start = b""
+        if not line.endswith(b"\n"):
+            if len(line) >= MAX_LINE:
+                raise BadFile(f"a line of more than {MAX_LINE} bytes")
+            raise BadFile("the file was cut in the middle of a line")
+        before = digest.digest()
+        digest.update(line)
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise BadFile(f"a line is no JSON: {error}") from None
+        yield _from_text(_map(record)), before
+
+
+def _map(record: object) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise BadFile("a record is no map")
+    return record
+
+
+def _from_text(record: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, value in record.items():
+        if not name.endswith(_BINARY):
+            result[name] = value
+        elif name in _DECODED:
+            try:
+                result[name.removesuffix(_BINARY)] = b64decode(value, validate=True)
+            except (ValueError, TypeError):
+                raise BadFile(f"{name} is no base64") from None
+    return result
+
+
+_DECODED: Final = frozenset(
+    name + _BINARY for fields in _FIELDS.values() for name, kind, _ in fields if kind is bytes
+)
+
+
+def _values(record: dict[str, Any], kind: str, number: int) -> dict[str, Any]:
+    """The fields of a record, checked; others are passed over."""
+    values: dict[str, Any] = {}
+    for name, wanted, greatest in _FIELDS[kind]:
+        value = record.get(name)
+        # bool is a subclass of int, hence the exact comparison
+        if type(value) is not wanted or (wanted is int and not 0 <= value <= greatest):
+            raise BadFile(f"record {number}: {name} is missing or out of its range")
+        values[name] = value
+    return values

@@ -1,0 +1,235 @@
+"""The verb `import`: messages of an export into queues, with their identifiers, arrival times and counts."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read_export
+from msmq_fast.cli.progress import Progress
+from msmq_fast.cli.session import converse, show
+from msmq_fast.client.connection import Connection
+from msmq_fast.client.exchange import Import, Stored
+from msmq_fast.packet.errors import QueueNotFound
+
+__all__ = ["QueueMap", "run_import"]
+
+_BATCH = 500  # messages
+_BATCH_BYTES = 1 << 20  # of their packets
+_AHEAD = 4  # batches on their way at once
+_PRIVATE = "private$\\"
+# What a queue is created with; who may do what is not taken over: accounts differ from host to host.
+_PROPERTIES = (
+    "label",
+    "transactional",
+    "journal",
+    "quota_kb",
+    "journal_quota_kb",
+    "authenticated",
+    "base_priority",
+    "privacy_level",
+    "type",
+)
+
+
+class QueueMap:
+    """Where the messages of each queue of the file go: `OLD=NEW`, or `NEW` for a file of one queue."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        """Raises ValueError for contradictions."""
+        self._targets: dict[str, str] = {}
+        self._single: str | None = None
+        for word in words:
+            old, equals, new = word.partition("=")
+            if not equals:
+                old, new = "", word
+            if not new:
+                raise ValueError(f"--queue {word}: a queue name is missing")
+            if not old:
+                if self._single is not None:
+                    raise ValueError("--queue NEW can be given once")
+                self._single = new
+            elif self._targets.setdefault(_key(old), new) != new:
+                raise ValueError(f"--queue: two targets for {old}")
+        if self._single is not None and self._targets:
+            raise ValueError("--queue: either NEW or OLD=NEW")
+
+    def target(self, name: str) -> str:
+        """The queue of this computer for a queue of the file."""
+        return self._single or self._targets.get(_key(name)) or f".\\{_local(name)}"
+
+    @property
+    def single(self) -> bool:
+        """Whether only a file of one queue makes sense."""
+        return self._single is not None
+
+    def __str__(self) -> str:
+        pairs = sorted(self._targets.items())
+        return self._single or ",".join(f"{old}={new}" for old, new in pairs)
+
+
+def _local(name: str) -> str:
+    """A path name without its computer."""
+    return name.split("\\", 1)[1] if "\\" in name else _PRIVATE + name
+
+
+def _key(name: str) -> str:
+    return _local(name).casefold()
+
+
+def run_import(arguments: argparse.Namespace) -> int:
+    """`msmq-fast import`."""
+    try:
+        targets = QueueMap(arguments.queue)
+    except ValueError as error:
+        raise CommandError(Exit.USAGE, str(error)) from None
+    try:
+        if arguments.file == "-":
+            return _run(arguments, targets, sys.stdin.buffer, 0)
+        with Path(arguments.file).open("rb") as file:
+            total = 0
+            if file.seekable():
+                # The whole file is checked before the first message of it gets anywhere.
+                total = _check(file, arguments.file, targets)
+                file.seek(0)
+            return _run(arguments, targets, file, total)
+    except BadFile as error:
+        raise CommandError(Exit.FAILURE, f"{arguments.file}: {error}") from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise CommandError(Exit.FAILURE, f"{arguments.file}: {error.strerror or error}") from None
+
+
+def _check(file: BinaryIO, name: str, targets: QueueMap) -> int:
+    """The number of messages in a file. Raises BadFile, or CommandError if the targets do not fit."""
+    end = End(0, 0, 0)
+    sections: set[str] = set()
+    for record in read_export(file):
+        if isinstance(record, Section) and targets.single:
+            sections.add(_key(record.name))
+            if len(sections) > 1:
+                raise CommandError(Exit.USAGE, f"{name} holds several queues: give --queue OLD=NEW")
+        elif isinstance(record, End):
+            end = record
+    return end.messages
+
+
+def _run(arguments: argparse.Namespace, targets: QueueMap, file: BinaryIO, total: int) -> int:
+    async def run(connection: Connection, _: argparse.Namespace) -> int:
+        try:
+            return await _Run(connection, arguments, targets).import_file(file, total)
+        except BadFile as error:
+            raise CommandError(Exit.FAILURE, f"{arguments.file}: {error}") from None
+
+    return converse(run, arguments)
+
+
+class _Run:
+    """One import over one connection."""
+
+    def __init__(self, connection: Connection, arguments: argparse.Namespace, targets: QueueMap) -> None:
+        self._connection = connection
+        self._arguments = arguments
+        self._targets = targets
+        self._imported = self._skipped = self._queues = self._created = 0
+        self._under_way: deque[tuple[int, asyncio.Task[tuple[int, int]]]] = deque()
+
+    async def import_file(self, file: BinaryIO, total: int) -> int:
+        """Everything in it. Raises BadFile."""
+        records = read_export(file)
+        header = next(records)
+        if not isinstance(header, Header):
+            raise BadFile("a file begins with its header")
+        running = await Import.open(self._connection, self._job(header), anew=self._arguments.anew)
+        earlier = running.done
+        try:
+            with Progress("import", total) as progress:
+                await self._import(records, running, progress)
+                await running.end()
+        finally:
+            for _, task in self._under_way:
+                task.cancel()
+        summary = {
+            "imported": self._imported,
+            "skipped": self._skipped,
+            "earlier": earlier,
+            "queues": self._queues,
+            "created": self._created,
+            "seconds": round(progress.seconds, 3),
+        }
+        show(summary, as_json=self._arguments.json)
+        return Exit.OK
+
+    def _job(self, header: Header) -> bytes:
+        """The same file into the same queues is the same import."""
+        return hashlib.sha256(header.export + str(self._targets).casefold().encode()).digest()[:16]
+
+    async def _import(self, records: Iterator[Record], running: Import, progress: Progress) -> None:
+        target = ""
+        skip = running.done  # messages that an earlier attempt brought in
+        batch: list[Stored] = []
+        size = 0
+        for record in records:
+            if isinstance(record, Section):
+                await self._send(running, target, batch, progress)
+                batch, size = [], 0
+                target = await self._target(record)
+            elif isinstance(record, Stored):
+                if skip:
+                    skip -= 1
+                    progress.add(1)
+                    continue
+                if batch and (len(batch) >= _BATCH or size + len(record.packet) > _BATCH_BYTES):
+                    await self._send(running, target, batch, progress)
+                    batch, size = [], 0
+                batch.append(record)
+                size += len(record.packet)
+        await self._send(running, target, batch, progress)
+        while self._under_way:
+            await self._settle(progress)
+
+    async def _send(
+        self, running: Import, target: str, batch: list[Stored], progress: Progress
+    ) -> None:
+        if not batch:
+            return
+        while len(self._under_way) >= _AHEAD:
+            await self._settle(progress)
+        put = running.put(target, batch, skip=self._arguments.skip_existing)
+        self._under_way.append((len(batch), asyncio.ensure_future(put)))
+        # The request is written when the task runs for the first time: in order, before the next one.
+        await asyncio.sleep(0)
+
+    async def _settle(self, progress: Progress) -> None:
+        count, task = self._under_way.popleft()
+        imported, skipped = await task
+        self._imported += imported
+        self._skipped += skipped
+        progress.add(count)
+
+    async def _target(self, section: Section) -> str:
+        """The queue for a section, which is created if there is none."""
+        self._queues += 1
+        if self._targets.single and self._queues > 1:
+            raise CommandError(Exit.USAGE, "the file holds several queues: give --queue OLD=NEW")
+        name = self._targets.target(section.name)
+        try:
+            await self._connection.queue(name)
+        except QueueNotFound:
+            if section.definition.get("kind") != "user":
+                raise
+            await self._connection.create_queue(name, **_properties(section.definition))
+            self._created += 1
+        return name
+
+
+def _properties(definition: dict[str, Any]) -> dict[str, Any]:
+    return {name: definition[name] for name in _PROPERTIES if name in definition}
