@@ -42,6 +42,9 @@ cdef struct Slot:
     uint16_t message_class
     uint8_t state
     uint8_t flags
+    uint32_t dead_letter        # ordinal of the queue its application chose for its failure, or 0
+    uint16_t reason             # why it is in a dead-letter queue, or 0
+    uint8_t wishes              # acknowledgments and copies that its sender asked for, as in the stored record
 
 cdef struct Band:
     Slot* slots                 # ring of `capacity` (a power of two) slots

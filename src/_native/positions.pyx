@@ -13,7 +13,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-assert sizeof(Slot) == 64
+assert sizeof(Slot) == 72
 
 
 cdef inline Slot* at(Band* band, uint64_t index) noexcept nogil:

@@ -1,7 +1,7 @@
 # One queue of the queue manager: its position list, its accounting, and the store mutations of its operations.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, ReadListener, Writer
+from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage
 from msmq_fast._native.positions cimport PositionList, Slot
 from msmq_fast._native.record cimport PositionRecord
@@ -24,15 +24,40 @@ cdef enum Owner:
     OWNER_STORE = 1             # a plain receive whose removal is not durable yet
     OWNER_DAMAGED = 2           # its body could not be read from the store, or was not kept by it
     OWNER_RETURNED = 3          # pending: given back, not durable yet
+    OWNER_PURGED = 4            # as OWNER_STORE, and the queue was purged meanwhile
+    OWNER_POISON = 5            # its last abort was one too many: it is about to be moved
     OWNER_FIRST = 16
+
+
+cdef enum Role:
+    # What a queue is to what follows from a removal.
+    ROLE_NONE = 0               # nothing follows: journals, dead-letter queues, internal queues
+    ROLE_DESTINATION = 1
+    ROLE_OUTGOING = 2
+
+
+cdef enum Reason:
+    # Why a message leaves, or what became of it: values of packet.classes.MessageClass.
+    REASON_NONE = -1            # nothing follows
+    REASON_SENT = 0             # the next queue manager keeps it
+    REASON_ARRIVED = 0x0002
+    REASON_RECEIVED = 0x4000
+    REASON_UNSENT = 0x8001      # purged before it was sent
+    REASON_LATE = 0x8002        # expired before it was sent
+    REASON_DELETED = 0xC000     # with its queue
+    REASON_PURGED = 0xC001
+    REASON_TIMEOUT = 0xC002
+    REASON_NEGATIVE = 0x8000    # bit of every failure
 
 
 cdef struct Doomed:
     # A stored message that is out of every list and has to leave the store.
     uint64_t key, content_id
-    uint32_t queue, size, source, ordinal
-    uint16_t message_class
+    uint32_t queue, size, source, ordinal, dead_letter
+    uint16_t message_class, reason, abort_count, move_count
     uint8_t event               # that the feed gets in the commit of the removal
+    uint8_t role, wishes
+    bint follows                # its packet is needed for what follows from the removal
 
 
 cdef class Removals(CommitListener):
@@ -50,6 +75,8 @@ cdef class Drain:
     """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
     cdef Ledger _ledger
     cdef uint32_t _queue
+    cdef uint8_t _role
+    cdef int _reason
     cdef PositionList _positions
     cdef size_t run(self, size_t limit) except? 0
 
@@ -61,12 +88,16 @@ cdef class Received:
     cdef readonly uint64_t arrived_us
     cdef readonly bytes packet
     cdef readonly uint32_t abort_count, move_count
+    cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, else 0
+    cdef readonly uint32_t dead_letter      # ordinal of the queue its application chose for its failure, else 0
+    cdef uint32_t _purges                   # of its queue, when it was handed out
 
 
 cdef class Ledger:
     """What all queues of one queue manager share: the sequence, the quotas, the body cache, the time, the store."""
     cdef public Writer writer
     cdef public Reader reader
+    cdef public Tables tables               # what is durable
     cdef public uint64_t sequence           # last SequentialID given out (DM-099); also the arrival sequence
     cdef public uint64_t sequence_limit     # reserved durably up to here (DU-18)
     cdef public uint64_t bytes, quota_bytes     # DM-096
@@ -77,7 +108,11 @@ cdef class Ledger:
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
     cdef public object reserve              # called with the new limit when the sequence runs low
     cdef public object wake                 # called when a queue with waiting readers got something, once until serve()
+    cdef public object on_poison            # called with (queue ordinal, lookup ids) of locked messages, see OWNER_POISON
     cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
+    # Called inside a unit with (role, packet, reason, wishes, ordinal of the chosen dead-letter queue or 0) when wishes may apply to what
+    # becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueCore for the copy or None).
+    cdef public object dispose
     cdef readonly TimerWheel wheel
     cdef readonly SourceTable sources
     cdef readonly Removals removals
@@ -89,13 +124,15 @@ cdef class Ledger:
     cdef uint32_t _last_owner
     cdef Doomed* _doomed
     cdef size_t _doomed_count, _doomed_capacity
+    cdef size_t _disposing                  # doomed ones whose packets are being read
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
     cdef list _drains
     cdef list _returned                     # (QueueCore, Received) whose return was not kept
     cdef uint64_t next_sequence(self) except 0
     cdef int doom(self, const Doomed* entry) except -1
-    cdef int _condemn(self, uint32_t queue, const Slot* slot, int event) except -1
+    # `moved`: the content belongs to another queue now.
+    cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
     cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1
 
 
@@ -105,13 +142,28 @@ cdef class QueueCore(CommitListener):
     cdef readonly Ledger ledger
     cdef public uint64_t quota_bytes
     cdef readonly bint outgoing             # TTRQ counts here
+    cdef public uint8_t role                # a Role
+    cdef public bint timeless               # nothing expires: journals and dead-letter queues
+    cdef public QueueCore journal           # gets what is received from here (X-60), or None
+    cdef uint64_t _entered                  # key of the latest message that came
     cdef readonly uint64_t bytes            # TotalBytes (Q-21): of messages that are not pending
-    cdef readonly uint64_t used_bytes       # what the quota counts: pending ones too
+    cdef readonly uint64_t used_bytes       # what the quota counts: pending and reserved ones too
+    cdef readonly uint64_t reserved_bytes   # of messages of transactions that are not committed (X-33)
+    cdef readonly QueueCore parent          # of a subqueue: its quota counts (X-34)
+    cdef readonly uint64_t sub_bytes        # used_bytes of the subqueues
+    cdef readonly uint64_t moving_bytes     # of messages that are counted in two queues of the family
+    cdef readonly uint32_t expected         # moves to this queue that are under way
     cdef readonly uint64_t messages         # number of messages that are not pending
     cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
     cdef readonly bint gone                 # deleted
     cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
     cdef public bint interested             # somebody waits: call `ready` when something becomes available
+    cdef public bint watched                # a cursor waits: fresh() tells what became available
+    cdef bint _peek_when_locked             # a message may have AllowPeekWhenLocked
+    cdef uint32_t _purges
+    cdef list _fresh
+    cdef public uint32_t poison_after       # aborts after which a message is moved away, 0: never
+    cdef list _poisoned
     cdef public object ready                # called without arguments, at most once per batch and tick
     cdef bint _dirty
     cdef uint32_t _fetching
@@ -122,16 +174,26 @@ cdef class QueueCore(CommitListener):
     # remember=1 also writes the message id to the duplicate history in the same commit.
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
                      bint remember) except -1
+    # The same with the ordinal of the dead-letter queue that the application chose, or 0.
+    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, bint remember,
+                          uint32_t dead_letter) except -1
     # Whether `count` messages of `size` bytes together would all be taken now.
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept
     # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
     cdef int mark(self) except -1
+    cdef uint64_t family_bytes(self) noexcept
+    cdef void _use(self, uint64_t size) noexcept
+    # The arrival sequence to be stored for a message: behind the purge marker, so that it is not taken for a purged one.
+    cdef uint64_t _arrival(self, uint64_t key) except 0
     cdef Received _received(self, Slot* slot)
     cdef int _count(self, Slot* slot) except -1
     cdef int _drop(self, Slot* slot) except -1
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
+    cdef int _postpone(self, Slot* slot, int event, int reason) except -1
+    # Deletes what is stored of a message that is received, inside a unit, with what follows. True: the content has moved.
+    cdef bint forget(self, uint64_t key, bytes packet) except -1
     cdef int _return(self, Slot* slot) except -1
     cdef uint64_t _set_aside(self, bint everything) except? 0
     cdef int _available(self, Slot* slot) except -1
@@ -143,6 +205,22 @@ cdef class QueueCore(CommitListener):
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
     cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1
+    cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL
+    cdef int _refusal(self, const UserMessage* m, uint64_t size) noexcept
+    # For transactions. ENQUEUED with the quota taken (X-33), or why the message cannot come.
+    cdef int reserve(self, const UserMessage* m, uint64_t size) except -1
+    cdef void reserve_again(self, uint64_t size) noexcept
+    cdef void unreserve(self, uint64_t size) noexcept
+    # A message whose quota was reserved joins the current unit; available when that is durable. `record` gets its place.
+    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record) except -1
+    cdef int undo_enqueue(self, uint64_t key) except -1
+    # What `owner` locked leaves with the current unit; drop_locked() follows when that is durable. Whether it has to be stored.
+    cdef bint commit_dequeue(self, Slot* slot) except -1
+    cdef int drop_locked(self, uint64_t key, int status) except -1
+    # An aborted receive: back to its place, AbortCount + 1, unless the queue was purged or the message expired meanwhile.
+    cdef int abort_dequeue(self, Slot* slot) except -1
+    cdef int put_counts(self, uint64_t key) except -1
+    cdef int shed_body(self, uint64_t key) except -1
 
 
 cdef class Delivery(CommitListener):
@@ -165,7 +243,20 @@ cdef class Loader(PositionVisitor):
     cdef uint32_t _queue
     cdef uint64_t _purged
     cdef dict _purges
-    cdef object _deleting
+    cdef object _deleting, _silent, _held
     cdef readonly uint64_t positions, bytes, highest_sequence, doomed
     cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
     cdef readonly list damaged              # keys of records that cannot be what they should be
+    cdef int _follows(self, Doomed* entry, const PositionRecord* record) except -1
+
+
+# A transaction moves a message to another queue of its family.
+cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1
+cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1
+cdef int undo_move(QueueCore source, uint64_t key, QueueCore target) except -1
+
+# The stored record of a position, as far as it follows from the slot and the packet.
+cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil
+
+# What follows when a message reaches a queue, inside the unit that enqueues it. `slot` may be invalid afterwards.
+cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1

@@ -5,14 +5,14 @@ MS-MQDMPR 3.1.7.1.9 (Enqueue Message), 3.1.7.1.10 (Dequeue Message), 3.1.7.1.7 (
 inventory. Nothing here knows about names, sessions or clients. Everything runs on the event loop.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport ENOSPC
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.positions cimport (
     BANDS,
@@ -34,8 +34,11 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.record cimport (
+    POSITION_ACK_MASK,
     POSITION_JOURNAL_NEGATIVE,
     POSITION_JOURNAL_POSITIVE,
+    POSITION_KEY_SIZE,
+    POSITION_PREPARED,
     POSITION_PURGE_PENDING,
     POSITION_RECOVERABLE,
     POSITION_TRANSACTIONAL,
@@ -43,6 +46,7 @@ from msmq_fast._native.record cimport (
     FeedEntry,
     HistoryEntry,
     PositionRecord,
+    position_key,
 )
 from msmq_fast._native.sources cimport SourceTable
 from msmq_fast._native.wheel cimport Timer, TimerWheel
@@ -66,8 +70,18 @@ cdef enum:
     EVENT_RECEIVED = 3
     EVENT_REMOVED = 4
     EVENT_EXPIRED = 5
+    EVENT_MOVED = 6
     EVENT_PURGED = 7
-    EVENT_ACKED = 10
+    EVENT_JOURNALED = 8
+    EVENT_DEAD_LETTERED = 9
+    EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
+    EVENT_NACKED = 11
+    WISH_POSITIVE_ARRIVAL = 1   # bits of PositionRecord.wishes
+    WISH_POSITIVE_RECEIVE = 2
+    WISH_NEGATIVE_ARRIVAL = 4
+    WISH_NEGATIVE_RECEIVE = 8
+    DISPOSAL_COUNT = 256        # packets read at a time for what follows from removals
+    DISPOSAL_BYTES = 8 << 20
 
 cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
 SEQUENCE_BLOCK = 1 << 20
@@ -100,11 +114,9 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.version = POSITION_VERSION
     record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
     record.priority = <uint8_t>(7 - (slot.key >> 56))
-    record.wishes = (
-        m.ack_flags
-        | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_FLAG_JOURNAL_NEGATIVE else 0)
-        | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_FLAG_JOURNAL_POSITIVE else 0)
-    )
+    record.wishes = wishes_of(m)
+    record.reason = slot.reason
+    record.dead_letter_queue = slot.dead_letter
     record.message_class = m.message_class
     record.content_id = slot.content_id
     record.content_bytes = slot.size
@@ -119,6 +131,10 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.move_count = slot.move_count
 
 
+include "queue_disposition.pxi"
 include "queue_ledger.pxi"
 include "queue_core.pxi"
 include "queue_delivery.pxi"
+include "queue_relocation.pxi"
+include "queue_seek.pxi"
+include "queue_moving.pxi"

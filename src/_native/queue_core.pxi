@@ -24,9 +24,10 @@ cdef class BodyRead(ReadListener):
 
 
 cdef class QueueCore(CommitListener):
-    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False)``: registers itself with the ledger."""
+    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
 
-    def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False):
+    def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False,
+                 QueueCore parent=None):
         cdef BodyFetcher fetcher = BodyFetcher()
         if ordinal in ledger._cores:
             raise ValueError("the ordinal is in use")
@@ -34,6 +35,9 @@ cdef class QueueCore(CommitListener):
         self.ordinal = ordinal
         self.quota_bytes = quota_bytes
         self.outgoing = outgoing
+        self.parent = parent
+        self._fresh = []
+        self._poisoned = []
         self.positions = PositionList()
         fetcher._core = self
         self._fetcher = fetcher
@@ -43,6 +47,10 @@ cdef class QueueCore(CommitListener):
 
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
                      bint remember) except -1:
+        return self.enqueue_with(packet, m, origin, token, remember, 0)
+
+    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, bint remember,
+                          uint32_t dead_letter) except -1:
         cdef Ledger ledger = self.ledger
         cdef Slot* slot = NULL
         cdef PositionRecord record
@@ -50,21 +58,15 @@ cdef class QueueCore(CommitListener):
         cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
-        if self.gone:
-            return QUEUE_GONE
-        if (
-            m.time_to_reach_queue != INFINITE and ledger.now_s > m.sent_time
-            and ledger.now_s - m.sent_time > m.time_to_reach_queue
-        ):
-            return EXPIRED
-        if ledger.throttled or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
-            return MACHINE_QUOTA
-        if size > self.quota_bytes or self.used_bytes > self.quota_bytes - size:
-            return QUEUE_QUOTA
+        cdef int refused = self._refusal(m, size)
+        if refused:
+            return refused
         if ledger.sequence >= ledger.sequence_limit:
             return MACHINE_QUOTA
         sequence = ledger.next_sequence()
         slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
+        slot.dead_letter = dead_letter
+        self._entered = slot.key
         self.arrived_total += 1
         if remember:
             memcpy(entry.source, data + SOURCE_OFFSET, 16)
@@ -78,6 +80,8 @@ cdef class QueueCore(CommitListener):
             self._count(slot)
             if self.interested:
                 self.mark()
+            if slot.wishes:
+                arrived(self, slot, packet)
             return ENQUEUED
         describe(&record, slot, m, data)
         ledger.writer.begin_unit()
@@ -89,11 +93,29 @@ cdef class QueueCore(CommitListener):
             if ledger.feed:
                 ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
             ledger.writer.notify(self, slot.key)
+            if slot.wishes:
+                arrived(self, slot, packet)
             if origin is not None:
                 ledger.writer.notify(origin, token)
         finally:
             ledger.writer.end_unit()
         return ENQUEUED_PENDING
+
+    cdef int _refusal(self, const UserMessage* m, uint64_t size) noexcept:
+        """Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED."""
+        cdef Ledger ledger = self.ledger
+        if self.gone:
+            return QUEUE_GONE
+        if (
+            m.time_to_reach_queue != INFINITE and ledger.now_s > m.sent_time
+            and ledger.now_s - m.sent_time > m.time_to_reach_queue
+        ):
+            return EXPIRED
+        if ledger.throttled or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+            return MACHINE_QUOTA
+        if size > self.quota_bytes or self.family_bytes() > self.quota_bytes - size:
+            return QUEUE_QUOTA
+        return ENQUEUED
 
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept:
         cdef Ledger ledger = self.ledger
@@ -101,7 +123,23 @@ cdef class QueueCore(CommitListener):
             return False
         if size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
             return False
-        return size <= self.quota_bytes and self.used_bytes <= self.quota_bytes - size
+        return size <= self.quota_bytes and self.family_bytes() <= self.quota_bytes - size
+
+    cdef uint64_t family_bytes(self) noexcept:
+        """What the quota counts: the queue and its subqueues (X-34)."""
+        return self.used_bytes + self.sub_bytes - self.moving_bytes
+
+    cdef void _use(self, uint64_t size) noexcept:
+        """A message takes up room."""
+        self.used_bytes += size
+        self.ledger.bytes += size
+        if self.parent is not None:
+            self.parent.sub_bytes += size
+
+    cdef uint64_t _arrival(self, uint64_t key) except 0:
+        if key & SEQUENCE_MASK > self.purged_to:
+            return key & SEQUENCE_MASK
+        return self.ledger.next_sequence()
 
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
         """A slot for a packet, within the quotas' accounts: pending if it has to be stored."""
@@ -116,10 +154,12 @@ cdef class QueueCore(CommitListener):
         slot.ordinal = m.message_id
         slot.message_class = m.message_class
         slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
-        slot.deadline = deadline_of(m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing)
+        slot.wishes = wishes_of(m)
+        slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
+            m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing
+        )
         self.positions.set_body(slot, packet)
-        self.used_bytes += slot.size
-        self.ledger.bytes += slot.size
+        self._use(slot.size)
         self._arm(slot)
         return slot
 
@@ -153,6 +193,8 @@ cdef class QueueCore(CommitListener):
         self._count(slot)
         slot.owner = OWNER_NONE
         self.positions.set_state(slot, STATE_AVAILABLE)
+        if self.watched:
+            self._fresh.append(slot.key)
         if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
             self._expire(slot)
         return 0
@@ -164,6 +206,8 @@ cdef class QueueCore(CommitListener):
         slot.flags |= FLAG_COUNTED
         self.bytes += slot.size
         self.messages += 1
+        if self.watched and slot.state == STATE_AVAILABLE:
+            self._fresh.append(slot.key)
         if slot.flags & FLAG_RECOVERABLE and slot.body != NULL:
             if self.ledger.cached_bytes + slot.size > self.ledger.cache_limit and slot.state != STATE_LOCKED:
                 self.positions.set_body(slot, None)
@@ -204,6 +248,8 @@ cdef class QueueCore(CommitListener):
             ledger.cached_bytes -= slot.size
         self.used_bytes -= slot.size
         ledger.bytes -= slot.size
+        if self.parent is not None:
+            self.parent.sub_bytes -= slot.size
         ledger.sources.release(slot.source)
         self.positions.remove(slot)
         return 0
@@ -224,18 +270,52 @@ cdef class QueueCore(CommitListener):
     cdef int _take_out(self, Slot* slot, int event) except -1:
         """_erase as a part of a unit whose end watches over the removals."""
         cdef Ledger ledger = self.ledger
-        cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+        cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
+        cdef uint64_t key = slot.key
+        cdef int reason = REASON_NONE
+        if slot.wishes or self.journal is not None:
+            reason = reason_of(self, event)
+            if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
+                if slot.body == NULL:
+                    return self._postpone(slot, event, reason)
+                moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, <bytes>slot.body, reason)
+                slot = self.positions.find(key)
         if recoverable:
-            ledger._condemn(self.ordinal, slot, event)
+            ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
         if ledger.feed and event:
             ledger.event(event, self.ordinal, slot, not recoverable)
         self.removed_total += 1
         return self._drop(slot)
 
+    cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
+        """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
+        cdef Doomed entry
+        doomed_of(&entry, self.ordinal, self.role, slot, event, reason)
+        let_follow(&entry, self.role, slot, reason)
+        self.ledger.sources.retain(slot.source)
+        self.ledger.doom(&entry)
+        self.removed_total += 1
+        return self._drop(slot)
+
+    cdef bint forget(self, uint64_t key, bytes packet) except -1:
+        """Message Position Deleted(AckReceive) as far as the store is concerned, and what follows from it (X-60, X-67)."""
+        cdef Ledger ledger = self.ledger
+        cdef Slot* slot = self.positions.find(key)
+        cdef bint moved = False
+        ledger.writer.delete_position(self.ordinal, key)
+        if self.journal is not None or slot.wishes & concerning(self.role, REASON_RECEIVED):
+            moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, REASON_RECEIVED)
+            slot = self.positions.find(key)
+        if not moved:
+            ledger.writer.delete_content(slot.content_id, slot.size)
+        if ledger.feed:
+            ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+        return moved
+
     cdef int _return(self, Slot* slot) except -1:
         """The removal of a received message was not kept: it is where it was, unless the queue was purged or deleted meanwhile."""
         slot.flags &= ~FLAG_REMOVING
-        if self.gone or slot.key & SEQUENCE_MASK <= self.purged_to:
+        if self.gone or slot.owner == OWNER_PURGED:
             return self._erase(slot, EVENT_PURGED)
         return self._available(slot)
 
@@ -334,6 +414,9 @@ cdef class QueueCore(CommitListener):
         received.arrived_us = slot.arrived
         received.abort_count = slot.abort_count
         received.move_count = slot.move_count
+        received.reason = slot.reason
+        received.dead_letter = slot.dead_letter
+        received._purges = self._purges
         if slot.body != NULL:
             received.packet = <bytes>slot.body
         return received
@@ -372,6 +455,7 @@ cdef class QueueCore(CommitListener):
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
+        cdef Received received
         cdef Ledger ledger = self.ledger
         cdef list result = []
         cdef uint64_t size = 0
@@ -391,10 +475,10 @@ cdef class QueueCore(CommitListener):
                     self.positions.set_state(slot, STATE_LOCKED)
                     slot.owner = OWNER_STORE
                     slot.flags |= FLAG_REMOVING
-                    ledger.writer.delete_position(self.ordinal, slot.key)
-                    ledger.writer.delete_content(slot.content_id, slot.size)
-                    if ledger.feed:
-                        ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+                    received = <Received>result[count - 1]
+                    if self.forget(slot.key, received.packet):
+                        received.content_id = 0
+                    slot = self.positions.find(received.lookup_id)
                 else:
                     self._erase(slot, EVENT_RECEIVED)
                     slot = NULL
@@ -437,7 +521,7 @@ cdef class QueueCore(CommitListener):
             if there == NULL:
                 sink([], -2)
             elif message is None:
-                if key & SEQUENCE_MASK <= self.purged_to:
+                if there.owner == OWNER_PURGED:
                     self._erase(there, EVENT_PURGED)
                 else:
                     there.owner = OWNER_DAMAGED
@@ -461,15 +545,14 @@ cdef class QueueCore(CommitListener):
             self._erase(slot, EVENT_RECEIVED)
             sink([received], STATUS_OK)
             return 0
-        self.positions.set_state(slot, STATE_LOCKED)
-        slot.owner = OWNER_STORE
+        if slot.state == STATE_AVAILABLE:
+            self.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = OWNER_STORE
         slot.flags |= FLAG_REMOVING
         ledger.writer.begin_unit()
         try:
-            ledger.writer.delete_position(self.ordinal, slot.key)
-            ledger.writer.delete_content(slot.content_id, slot.size)
-            if ledger.feed:
-                ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+            if self.forget(slot.key, received.packet):
+                received.content_id = 0
             delivery = Delivery.__new__(Delivery)
             delivery._core = self
             delivery._messages = [received]
@@ -540,6 +623,120 @@ cdef class QueueCore(CommitListener):
             self.mark()
         return 0
 
+    # ---- transactions
+
+    cdef int reserve(self, const UserMessage* m, uint64_t size) except -1:
+        cdef int refused = self._refusal(m, size)
+        if not refused:
+            self.reserve_again(size)
+        return refused
+
+    cdef void reserve_again(self, uint64_t size) noexcept:
+        """What had its quota once has it again, whatever the quota is now."""
+        self.used_bytes += size
+        self.reserved_bytes += size
+        self.ledger.bytes += size
+
+    cdef void unreserve(self, uint64_t size) noexcept:
+        self.used_bytes -= size
+        self.reserved_bytes -= size
+        self.ledger.bytes -= size
+
+    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record) except -1:
+        """`content_id` 0: the packet has not been written yet. A `packet` of None has been, and is durable."""
+        cdef Ledger ledger = self.ledger
+        cdef uint64_t sequence = ledger.next_sequence()
+        cdef Slot* slot = NULL
+        record.arrival_seq = sequence
+        record.arrived_us = ledger.now_us
+        record.content_id = content_id or sequence
+        slot = self._put_slot(<uint64_t>(7 - record.priority) << 56 | sequence, record, STATE_PENDING)
+        self.positions.set_body(slot, packet)
+        self.reserved_bytes -= slot.size
+        self._entered = slot.key
+        self.arrived_total += 1
+        try:
+            ledger.writer.put_position(self.ordinal, slot.key, record, True)
+            if content_id == 0:
+                ledger.writer.put_content(sequence, packet)
+            if ledger.feed:
+                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
+            ledger.writer.notify(self, slot.key)
+            if slot.wishes & concerning(self.role, REASON_ARRIVED):
+                arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
+        except BaseException:
+            self.undo_enqueue(<uint64_t>(7 - record.priority) << 56 | sequence)
+            raise
+        return 0
+
+    cdef int undo_enqueue(self, uint64_t key) except -1:
+        """As if commit_enqueue had not been called; the caller takes the unit back."""
+        cdef Slot* slot = self.positions.find(key)
+        cdef uint64_t size = slot.size
+        self._drop(slot)
+        self.arrived_total -= 1
+        self.reserve_again(size)
+        return 0
+
+    cdef bint commit_dequeue(self, Slot* slot) except -1:
+        cdef bytes packet = None
+        slot.flags |= FLAG_REMOVING
+        if not slot.flags & FLAG_RECOVERABLE:
+            return False
+        if slot.body != NULL:
+            packet = <bytes>slot.body
+        elif self.journal is not None or slot.wishes & concerning(self.role, REASON_RECEIVED):
+            packet = self.ledger.tables.read_content(slot.content_id, slot.size)
+        self.forget(slot.key, packet)
+        return True
+
+    cdef int drop_locked(self, uint64_t key, int status) except -1:
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or not slot.flags & FLAG_REMOVING:
+            return 0
+        slot.flags &= ~FLAG_REMOVING
+        if status != STATUS_OK:
+            return self.abort_dequeue(slot)
+        if not slot.flags & FLAG_RECOVERABLE:
+            return self._erase(slot, EVENT_RECEIVED)
+        self.removed_total += 1
+        return self._drop(slot)
+
+    cdef int abort_dequeue(self, Slot* slot) except -1:
+        if slot.state == STATE_PURGE_PENDING or slot.owner == OWNER_PURGED or self.gone:
+            return self._erase(slot, EVENT_PURGED)
+        if slot.abort_count < COUNT_LIMIT:
+            slot.abort_count += 1
+        if self.poison_after and slot.abort_count >= self.poison_after and not slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
+            # It is moved before anybody sees it again.
+            slot.owner = OWNER_POISON
+            self._poisoned.append(slot.key)
+            return self.mark()
+        self._available(slot)
+        if self.interested:
+            self.mark()
+        return 0
+
+    cdef int put_counts(self, uint64_t key) except -1:
+        """Writes the record of an available message whose counts changed."""
+        cdef Slot* slot = self.positions.find(key)
+        cdef PositionRecord record
+        if slot == NULL or slot.state != STATE_AVAILABLE or not slot.flags & FLAG_RECOVERABLE:
+            return 0
+        stored_record(self, slot, &record)
+        record.abort_count = slot.abort_count
+        self.ledger.writer.put_position(self.ordinal, key, &record)
+        return 0
+
+    cdef int shed_body(self, uint64_t key) except -1:
+        """The packet of a locked message leaves the memory, if the store has it."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot != NULL and slot.state == STATE_LOCKED and slot.flags & FLAG_CACHED and slot.body != NULL:
+            slot.flags &= ~FLAG_CACHED
+            self.ledger.cached_bytes -= slot.size
+            self.positions.set_body(slot, None)
+        return 0
+
     # ---- whole queues
 
     def purge(self) -> int:
@@ -549,6 +746,7 @@ cdef class QueueCore(CommitListener):
         ones when they are durable, and one that is out with a reader does not come back.
         """
         self.purged_to = self.ledger.sequence
+        self._purges += 1
         return self._set_aside(False)
 
     def abandon(self) -> int:
@@ -570,7 +768,7 @@ cdef class QueueCore(CommitListener):
         cdef Ledger ledger = self.ledger
         cdef Drain drain
         cdef Slot* slot = NULL
-        cdef uint64_t key, left, removed, used = 0, counted = 0, messages = 0
+        cdef uint64_t key, left, removed, used = self.reserved_bytes, counted = 0, messages = 0
         if old.live == 0:
             return 0
         kept = PositionList()
@@ -591,7 +789,9 @@ cdef class QueueCore(CommitListener):
             if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED):
                 continue
             slot = kept.adopt(old, slot)
-            if slot.owner != OWNER_STORE and not slot.flags & FLAG_REMOVING:
+            if slot.owner == OWNER_STORE or slot.flags & FLAG_REMOVING:
+                slot.owner = slot.owner if slot.owner == OWNER_DAMAGED else OWNER_PURGED
+            else:
                 kept.set_state(slot, STATE_PURGE_PENDING)
             used += slot.size
             if slot.flags & FLAG_COUNTED:
@@ -599,6 +799,8 @@ cdef class QueueCore(CommitListener):
                 messages += 1
         self.positions = kept
         ledger.bytes -= self.used_bytes - used
+        if self.parent is not None:
+            self.parent.sub_bytes -= self.used_bytes - used
         self.used_bytes = used
         self.bytes = counted
         self.messages = messages
@@ -608,6 +810,8 @@ cdef class QueueCore(CommitListener):
             drain = Drain.__new__(Drain)
             drain._ledger = ledger
             drain._queue = self.ordinal
+            drain._role = self.role
+            drain._reason = reason_of(self, EVENT_PURGED)
             drain._positions = old
             ledger._drains.append(drain)
         return removed
@@ -651,7 +855,7 @@ cdef class QueueCore(CommitListener):
                     stored = stored or result == ENQUEUED_PENDING
                     results.append(result)
                     if result == ENQUEUED or result == ENQUEUED_PENDING:
-                        keys.append(<uint64_t>(7 - effective_priority(&parsed[number - 1])) << 56 | self.ledger.sequence)
+                        keys.append(self._entered)
                     else:
                         keys.append(0)
                 if stored and sink is not None:
@@ -686,16 +890,21 @@ cdef class QueueCore(CommitListener):
                     continue
                 if parse_user_message(<const uint8_t*>data, PyBytes_GET_SIZE(received.packet), &m):
                     continue
-                if received.lookup_id & SEQUENCE_MASK <= self.purged_to:
+                if received._purges != self._purges:
                     self._purged_outside(received, &m)
                     continue
                 recoverable = m.delivery == 1 or m.transaction_offset != 0
+                if received.content_id == 0:
+                    received.content_id = self.ledger.next_sequence()   # what it had belongs to its journal copy
                 slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
                 slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
                 slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
+                slot.reason = <uint16_t>received.reason
+                slot.dead_letter = received.dead_letter
                 if recoverable:
                     slot.owner = OWNER_RETURNED
                     describe(&record, slot, &m, data)
+                    record.arrival_seq = self._arrival(slot.key)
                     writer.put_position(self.ordinal, slot.key, &record)
                     writer.put_content(slot.content_id, received.packet)
                     writer.notify(self, slot.key)
@@ -724,8 +933,15 @@ cdef class QueueCore(CommitListener):
 
     cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1:
         """A stored position at start: available, its packet on disk."""
+        cdef Slot* slot = self._put_slot(key, record, STATE_AVAILABLE)
+        self._use(slot.size)
+        self._count(slot)
+        return 0
+
+    cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL:
+        """A slot for what a record describes, without its packet and outside the accounts; its timer runs."""
         cdef uint32_t source = self.ledger.sources.intern(record.source)
-        cdef Slot* slot = self.positions.insert(key, STATE_AVAILABLE)
+        cdef Slot* slot = self.positions.insert(key, state)
         slot.source = source
         slot.content_id = record.content_id
         slot.arrived = record.arrived_us
@@ -735,8 +951,11 @@ cdef class QueueCore(CommitListener):
         slot.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
-        slot.deadline = deadline_of(record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing)
-        self.used_bytes += slot.size
-        self.ledger.bytes += slot.size
-        self._count(slot)
-        return self._arm(slot)
+        slot.wishes = record.wishes
+        slot.reason = record.reason
+        slot.dead_letter = record.dead_letter_queue
+        slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
+            record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing
+        )
+        self._arm(slot)
+        return slot

@@ -54,22 +54,44 @@ cdef Confirmation confirmation(object sink):
 
 
 cdef class Loader(PositionVisitor):
-    """``Loader(ledger, purges, deleting=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
+    """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 
-    Positions of the queues in `deleting` are doomed. Those of queues that nobody knows stay in the store, counted in `orphans`;
-    so do records that are damaged, their keys in `damaged`.
+    Positions of the queues in `deleting` are doomed, without further consequences if they are in `silent` too. Those of queues that nobody knows stay in the store, counted in `orphans`;
+    so do records that are damaged, their keys in `damaged`. What is in `held`, pairs of queue ordinal and LookupIdentifier, is locked by
+    prepared transactions: if it was purged, they let it go.
     """
 
-    def __init__(self, Ledger ledger, dict purges, deleting=()):
+    def __init__(self, Ledger ledger, dict purges, deleting=(), silent=(), held=()):
         self._ledger = ledger
         self._purges = purges
         self._deleting = frozenset(deleting)
+        self._silent = frozenset(silent)
+        self._held = frozenset(held)
         self.orphans = {}
         self.damaged = []
 
     def run(self, Tables tables not None) -> int:
         """Visit every stored position. Returns their number."""
         return tables.load_positions(self)
+
+    cdef int _follows(self, Doomed* entry, const PositionRecord* record) except -1:
+        """What follows from the removal of a position that a purge or the deletion of its queue left behind."""
+        cdef uint8_t role = ROLE_DESTINATION
+        cdef int reason = REASON_DELETED
+        if self._core is not None:
+            role = self._core.role
+            reason = reason_of(self._core, EVENT_PURGED)
+        elif self._queue in self._silent:
+            role = ROLE_NONE
+        entry.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
+        entry.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
+        entry.dead_letter = record.dead_letter_queue
+        if record.wishes & concerning(role, reason):
+            entry.follows = True
+            entry.role = role
+            entry.reason = <uint16_t>reason
+            entry.wishes = record.wishes
+        return 0
 
     def damage(self, bytes key, str problem) -> None:
         """A record that cannot be a position is passed over."""
@@ -90,12 +112,18 @@ cdef class Loader(PositionVisitor):
         ):
             self.damage(self._queue.to_bytes(4, "big") + lookup_id.to_bytes(8, "big"), "")
             return 0
-        if sequence > self.highest_sequence:
-            self.highest_sequence = sequence
+        self.highest_sequence = max(self.highest_sequence, sequence, record.arrival_seq)
         if self._core is None and self._queue not in self._deleting:
             self.orphans[self._queue] = self.orphans.get(self._queue, 0) + 1
             return 0
-        if self._core is None or record.flags & POSITION_PURGE_PENDING or sequence <= self._purged:
+        if (
+            self._held and self._core is not None and record.arrival_seq <= self._purged
+            and (self._queue, lookup_id) in self._held
+        ):
+            self._core._restore(lookup_id, record)
+            self._core.positions.set_state(self._core.positions.find(lookup_id), STATE_PURGE_PENDING)
+            return 0
+        if self._core is None or record.flags & POSITION_PURGE_PENDING or record.arrival_seq <= self._purged:
             self.doomed += 1
             memset(&entry, 0, sizeof(entry))
             entry.key = lookup_id
@@ -106,6 +134,7 @@ cdef class Loader(PositionVisitor):
             entry.ordinal = record.ordinal
             entry.message_class = record.message_class
             entry.event = EVENT_PURGED
+            self._follows(&entry, record)
             self._ledger.doom(&entry)
             return 0
         self.positions += 1

@@ -83,20 +83,18 @@ cdef class Ledger:
         self._doomed_count += 1
         return 0
 
-    cdef int _condemn(self, uint32_t queue, const Slot* slot, int event) except -1:
-        """Deletes a stored message with the current unit, and again should its commit fail. The source gets a reference."""
+    cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
+        """Deletes a stored message with the current unit, and again, with what follows, should its commit fail.
+
+        The source gets a reference.
+        """
         cdef Doomed entry
-        memset(&entry, 0, sizeof(entry))
-        entry.key = slot.key
-        entry.content_id = slot.content_id
-        entry.queue = queue
-        entry.size = slot.size
-        entry.source = slot.source
-        entry.ordinal = slot.ordinal
-        entry.message_class = slot.message_class
-        entry.event = <uint8_t>event
+        doomed_of(&entry, queue, role, slot, event, reason)
         self.writer.delete_position(queue, slot.key)
-        self.writer.delete_content(slot.content_id, slot.size)
+        if moved:
+            let_follow(&entry, role, slot, reason)
+        else:
+            self.writer.delete_content(slot.content_id, slot.size)
         self.removals.add(&entry)
         self.sources.retain(slot.source)
         return 0
@@ -105,7 +103,7 @@ cdef class Ledger:
     def doomed(self) -> int:
         """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
         cdef Drain drain
-        cdef uint64_t count = self._doomed_count + self._reaped
+        cdef uint64_t count = self._doomed_count + self._reaped + self._disposing
         for drain in self._drains:
             count += drain._positions.live
         return count
@@ -114,32 +112,40 @@ cdef class Ledger:
         """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left.
 
         `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
-        never crowd out what others commit.
+        never crowd out what others commit. Those whose packets are needed for what follows are read first, in smaller numbers.
         """
         cdef Doomed entry
+        cdef Disposal disposal = None
         cdef Drain drain
         cdef size_t done = 0, tail = self.removals._tail
         cdef Slot slot
         if self.reaping or not (self._doomed_count or self._drains):
             return self.doomed
+        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].follows:
+            if disposal is None:
+                disposal = Disposal.__new__(Disposal)
+                disposal._ledger = self
+            if not disposal.add(&self._doomed[self._doomed_count - 1]):
+                break
+            self._doomed_count -= 1
+            done += 1
+        if disposal is not None:
+            self.reaping = True
+            self._disposing = done
+            disposal.start(sink)
+            return self.doomed
         self.writer.begin_unit()
         try:
-            while done < limit and self._doomed_count:
+            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].follows:
                 self._doomed_count -= 1
                 entry = self._doomed[self._doomed_count]
-                memset(&slot, 0, sizeof(slot))
-                slot.key = entry.key
-                slot.content_id = entry.content_id
-                slot.size = entry.size
-                slot.source = entry.source
-                slot.ordinal = entry.ordinal
-                slot.message_class = entry.message_class
-                self._condemn(entry.queue, &slot, entry.event)
+                slot_of(&slot, &entry)
+                self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
                 if self.feed and entry.event:
                     self.event(entry.event, entry.queue, &slot, False)
                 self.sources.release(entry.source)
                 done += 1
-            while done < limit and self._drains:
+            while done < limit and not self._doomed_count and self._drains:
                 drain = self._drains[0]
                 done += drain.run(limit - done)
                 if drain._positions.live == 0:
@@ -203,6 +209,9 @@ cdef class Ledger:
             dirty, self._dirty = self._dirty, []
             for core in dirty:
                 core._dirty = False
+                if core._poisoned:
+                    keys, core._poisoned = core._poisoned, []
+                    self.on_poison(core.ordinal, keys)
                 if core.interested and core.ready is not None:
                     try:
                         core.ready()
@@ -307,21 +316,31 @@ cdef class Drain:
         cdef PositionList positions = self._positions
         cdef size_t count = 0
         cdef Slot* slot = NULL
-        cdef bint recoverable
+        cdef Doomed entry
+        cdef bint recoverable, moved
         while count < limit:
             slot = positions.following(0, EVERY_STATE)
             if slot == NULL:
                 break
-            recoverable = slot.flags & FLAG_RECOVERABLE
-            if recoverable:
-                ledger._condemn(self._queue, slot, EVENT_PURGED)
-            if ledger.feed:
-                ledger.event(EVENT_PURGED, self._queue, slot, not recoverable)
+            count += 1
             if slot.timer != NO_TIMER:
                 ledger.wheel.stop(slot.timer)
             if slot.flags & FLAG_CACHED:
                 ledger.cached_bytes -= slot.size
+            recoverable = slot.flags & FLAG_RECOVERABLE
+            moved = False
+            if slot.wishes & concerning(self._role, self._reason):
+                if slot.body == NULL:
+                    doomed_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
+                    ledger.doom(&entry)
+                    positions.remove(slot)
+                    continue
+                # An acknowledgment cannot come into this list: the queue has another one by now.
+                moved = hand_on(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
+            if recoverable:
+                ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
+            if ledger.feed:
+                ledger.event(EVENT_PURGED, self._queue, slot, not recoverable)
             ledger.sources.release(slot.source)
             positions.remove(slot)
-            count += 1
         return count

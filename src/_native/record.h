@@ -22,7 +22,8 @@
 #define POSITION_PURGE_PENDING 0x04
 #define POSITION_PREPARED 0x08 /* held by a prepared transaction, see prepared_slot */
 
-/* PositionRecord.wishes: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for */
+/* PositionRecord.wishes: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for; 0 without a
+ * queue for them */
 #define POSITION_ACK_MASK 0x0F
 #define POSITION_JOURNAL_POSITIVE 0x10
 #define POSITION_JOURNAL_NEGATIVE 0x20
@@ -35,7 +36,7 @@ typedef struct {
     uint8_t priority;
     uint8_t wishes;
     uint16_t message_class;
-    uint16_t reason;        /* the Class of a removal that is under way, else 0 */
+    uint16_t reason;        /* in a dead-letter queue: the Class that says why it is there, else 0 */
     uint64_t content_id;    /* 0: the position has no content of its own */
     uint32_t content_bytes; /* size of the UserMessage packet */
     uint32_t sent_s;        /* Unix seconds, the sender's clock */
@@ -48,7 +49,7 @@ typedef struct {
     uint64_t arrival_seq;
     uint32_t move_count;
     uint32_t last_move_s;   /* Unix seconds */
-    uint32_t source_queue;  /* ordinal of the queue it was moved or journaled from, else 0 */
+    uint32_t dead_letter_queue; /* ordinal of the queue that its application chose for its failure, else 0 */
     uint32_t prepared_slot; /* which prepared transaction holds it, else 0 */
 } PositionRecord;
 

@@ -37,7 +37,7 @@ cdef extern from "record.h" nogil:
         uint64_t arrival_seq
         uint32_t move_count
         uint32_t last_move_s
-        uint32_t source_queue
+        uint32_t dead_letter_queue
         uint32_t prepared_slot
 
     ctypedef struct FeedEntry:

@@ -17,6 +17,8 @@ class Received:
     packet: builtins.bytes
     abort_count: int
     move_count: int
+    reason: int
+    dead_letter: int
     @property
     def arrived_time(self) -> int: ...
     @property
@@ -25,6 +27,7 @@ class Received:
 class Ledger:
     writer: Writer
     reader: Reader
+    tables: Tables
     sequence: int
     sequence_limit: int
     bytes: int
@@ -38,6 +41,8 @@ class Ledger:
     reserve: Callable[[int], None] | None
     wake: Callable[[], None] | None
     on_read_error: Callable[[int, int, int], None] | None
+    on_poison: Callable[[int, list[int]], None] | None
+    dispose: Callable[[int, builtins.bytes, int, int, int], tuple[int, bool, QueueCore | None]] | None
     wheel: TimerWheel
     sources: SourceTable
     removals: Removals
@@ -67,8 +72,17 @@ class QueueCore(CommitListener):
     ledger: Ledger
     quota_bytes: int
     outgoing: bool
+    role: int
+    timeless: bool
+    journal: QueueCore | None
     bytes: int
     used_bytes: int
+    reserved_bytes: int
+    parent: QueueCore | None
+    sub_bytes: int
+    moving_bytes: int
+    expected: int
+    poison_after: int
     messages: int
     arrived_total: int
     removed_total: int
@@ -76,9 +90,15 @@ class QueueCore(CommitListener):
     gone: bool
     purged_to: int
     interested: bool
+    watched: bool
     ready: Callable[[], None] | None
     def __init__(
-        self, ledger: Ledger, ordinal: int, quota_bytes: int = 0xFFFFFFFFFFFFFFFF, outgoing: bool = False
+        self,
+        ledger: Ledger,
+        ordinal: int,
+        quota_bytes: int = 0xFFFFFFFFFFFFFFFF,
+        outgoing: bool = False,
+        parent: QueueCore | None = None,
     ) -> None: ...
     def nudge(self) -> None: ...
     def acked(self, keys: array[int], owner: int, sink: Callable[[int], None] | None = None) -> int: ...
@@ -104,8 +124,22 @@ class QueueCore(CommitListener):
     ) -> tuple[list[int], list[int]]: ...
     def give_back(self, messages: list[Received]) -> None: ...
 
+class Identifiers:
+    def __init__(self, core: QueueCore) -> None: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, packet: builtins.bytes) -> bool: ...
+    def add(self, packet: builtins.bytes) -> bool: ...
+
+def survey(core: QueueCore, after: int, upto: int, count: int) -> list[tuple[int, int, int, int]]: ...
+def is_transactional(packet: builtins.bytes) -> bool: ...
+def place(core: QueueCore, entries: list[tuple[builtins.bytes, int, int, int, int]]) -> list[int]: ...
+def withdraw(core: QueueCore, keys: list[int], event: int) -> int: ...
+
 class Delivery(CommitListener): ...
+class Withdrawal(CommitListener): ...
 class Confirmation(CommitListener): ...
+
+def dead_letter(target: QueueCore, packet: builtins.bytes, reason: int) -> bool: ...
 
 class Loader(PositionVisitor):
     positions: int
@@ -114,5 +148,26 @@ class Loader(PositionVisitor):
     doomed: int
     orphans: dict[int, int]
     damaged: list[builtins.bytes]
-    def __init__(self, ledger: Ledger, purges: dict[int, int], deleting: Iterable[int] = ()) -> None: ...
+    def __init__(
+        self,
+        ledger: Ledger,
+        purges: dict[int, int],
+        deleting: Iterable[int] = (),
+        silent: Iterable[int] = (),
+        held: Iterable[tuple[int, int]] = (),
+    ) -> None: ...
     def run(self, tables: Tables) -> int: ...
+
+def seek(core: QueueCore, key: int, forward: bool = True, peek: bool = False) -> int | None: ...
+def readable(core: QueueCore, key: int, peek: bool = False) -> bool: ...
+def allow_peek_when_locked(core: QueueCore, key: int, allowed: bool = True) -> bool: ...
+def holds(core: QueueCore, key: int, owner: int) -> bool: ...
+def hand_out(core: QueueCore, key: int, owner: int, sink: Callable[[Received | None, int], None]) -> None: ...
+def fresh(core: QueueCore) -> list[int]: ...
+def move(
+    source: QueueCore, key: int, target: QueueCore, sink: Callable[[int], None] | None = None
+) -> bool: ...
+def lock_for_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
+def move_locked(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
+def complete_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
+def abort_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...

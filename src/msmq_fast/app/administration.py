@@ -35,6 +35,7 @@ _SETTABLE = frozenset(
         "privacy_level",
         "security",
         "multicast_address",
+        "poison_after",
         "type",
     )
 )
@@ -65,7 +66,7 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
     if queue.kind in _KINDS["user"] and manager.guard.sees_permissions(token, queue):
         result["security"] = to_sddl(queue.security)
     return result | {
-        "kind": "user" if queue.kind in _KINDS["user"] else "system",
+        "kind": _kind(queue),
         "label": properties.label,
         "transactional": properties.transactional,
         "journal": properties.journaling,
@@ -75,11 +76,19 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
         "base_priority": properties.base_priority,
         "privacy_level": int(properties.privacy),
         "multicast_address": properties.multicast_address,
+        "poison_after": properties.poison_after,
+        "subqueues": sorted(subqueue.name for subqueue in queue.subqueues.values()),
         "type": str(properties.type),
         "guid": str(queue.guid),
         "created": queue.created,
         "modified": queue.modified,
     }
+
+
+def _kind(queue: Queue) -> str:
+    if queue.kind is QueueKind.SUBQUEUE:
+        return "subqueue"
+    return "user" if queue.kind in _KINDS["user"] else "system"
 
 
 def _properties(given: dict[Any, Any]) -> dict[str, Any]:

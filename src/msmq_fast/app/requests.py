@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
-from msmq_fast.app import administration, directory, permissions
+from msmq_fast.app import administration, cursors, directory, permissions
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
@@ -72,6 +72,7 @@ class Handle:
     number: int
     sending: SendTarget | None = None
     reading: OpenQueue | None = None
+    moving: OpenQueue | None = None  # a target of moves
     reads: dict[int, ReadRequest] = field(default_factory=dict)  # by request id
 
     def reader(self) -> OpenQueue:
@@ -86,6 +87,8 @@ class Handle:
             self.reading.close()
         if self.sending is not None:
             self.sending.close()
+        if self.moving is not None:
+            self.moving.close()
 
 
 class Session:
@@ -104,9 +107,10 @@ class Session:
         self._handles: dict[int, Handle] = {}
         self._last_handle = 0
         self._pending: set[int] = set()  # ids of requests without a reply
-        self._reads: dict[int, Handle] = {}  # of them, the RECEIVE requests
+        self._reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
+        self.cursors: dict[int, int] = {}  # the handles of cursors
         self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
-        self._gate = ReadGate(lambda: engine.congested, engine.unblocked)
+        self.gate = ReadGate(lambda: engine.congested, engine.unblocked)
         self._encoder = Encoder()
         self._closed = False
         limits = engine.service.limits
@@ -129,7 +133,7 @@ class Session:
         for ever, do not count.
         """
         pending = len(self._pending) - len(self._reads)
-        return pending >= self.engine.service.limits.max_pending or self._gate.full or self.lane.full
+        return pending >= self.engine.service.limits.max_pending or self.gate.full or self.lane.full
 
     def request(self, kind: int, request_id: int, payload: memoryview) -> None:
         """Take up one request.
@@ -152,7 +156,7 @@ class Session:
         """The client reads again."""
         for delivery in list(self._deliveries.values()):
             delivery.resume()
-        self._gate.resume()
+        self.gate.resume()
 
     def close(self) -> None:
         """The connection ended: everything that belongs to it is given back."""
@@ -196,9 +200,9 @@ class Session:
         name, access, share = arguments(payload, *_OPEN)
         if len(self._handles) >= self.engine.service.limits.max_handles:
             raise InsufficientResources("this connection has max_handles queues open")
-        reading = _READER.get(access & ~Access.SEND)
-        if access & ~(Access.RECEIVE | Access.SEND | Access.PEEK) or not access:
-            raise UnsupportedAccessMode("access is a sum of 1 receive, 2 send and 0x20 peek")
+        reading = _READER.get(access & ~(Access.SEND | Access.MOVE))
+        if access & ~(Access.RECEIVE | Access.SEND | Access.MOVE | Access.PEEK) or not access:
+            raise UnsupportedAccessMode("access is a sum of 1 receive, 2 send, 4 move and 0x20 peek")
         handle = Handle(self._last_handle + 1)
         try:
             if access & Access.SEND:
@@ -206,6 +210,9 @@ class Session:
                 handle.sending = SendTarget(self.manager, name, alone, self.token)
             if reading is not None:
                 handle.reading = self.manager.open(name, reading, qm_access.Share(share), token=self.token)
+            if access & Access.MOVE:
+                alone = qm_access.Share(share) if access == Access.MOVE else qm_access.Share.DENY_NONE
+                handle.moving = self.manager.open(name, qm_access.Access.MOVE, alone, token=self.token)
         except MSMQError:
             handle.close()
             raise
@@ -218,17 +225,18 @@ class Session:
 
     def close_queue(self, request_id: int, payload: memoryview) -> None:
         (number,) = arguments(payload, _HANDLE)
-        handle = self._handle(number)
+        handle = self.handle(number)
         for delivery in [d for d in self._deliveries.values() if d.handle == number]:
             self._end(delivery)
         del self._handles[number]
+        self.cursors = {cursor: owner for cursor, owner in self.cursors.items() if owner != number}
         self.lane.close(number)
         handle.close()
         self.reply(request_id)
 
     def purge(self, request_id: int, payload: memoryview) -> None:
         (number,) = arguments(payload, _HANDLE)
-        self.when(request_id, self._handle(number).reader().purge(), int)
+        self.when(request_id, self.handle(number).reader().purge(), int)
 
     # ---------------------------------------------------------------------------------------- sending
 
@@ -236,7 +244,7 @@ class Session:
         number, flags, count = send_head(payload)
         if not 0 < count <= self.engine.service.limits.max_batch:
             raise FrameFault("a SEND carries from 1 to max_batch messages")
-        target = self._handle(number).sending
+        target = self.handle(number).sending
         if target is None:
             raise UnsupportedAccessMode("the queue is not open for sending")
         self._pending.add(request_id)
@@ -273,16 +281,24 @@ class Session:
 
     def receive(self, request_id: int, payload: memoryview) -> None:
         number, timeout, peek = arguments(payload, *_RECEIVE)
-        handle = self._handle(number)
+        handle = self.handle(number)
+        self.may_wait()
+        wait = None if timeout == INFINITE else timeout
+        self.read(request_id, handle, handle.reader().receive(wait, peek=peek, gate=self.gate))
+
+    def may_wait(self) -> None:
+        """INSUFFICIENT_RESOURCES: as many reads wait as may."""
         if len(self._reads) >= MAX_READS:
-            raise InsufficientResources(f"{MAX_READS} RECEIVE requests wait on this connection")
-        read = handle.reader().receive(None if timeout == INFINITE else timeout, peek=peek, gate=self._gate)
+            raise InsufficientResources(f"{MAX_READS} reads wait on this connection")
+
+    def read(self, request_id: int, handle: Handle, read: ReadRequest) -> None:
+        """MESSAGE when the read ends."""
         self._pending.add(request_id)
         self._reads[request_id] = handle
         handle.reads[request_id] = read
-        read.completion.add_done_callback(lambda done: self._read(request_id, done))
+        read.completion.add_done_callback(lambda done: self._read_ended(request_id, done))
 
-    def _read(self, request_id: int, completion: Completion[Received]) -> None:
+    def _read_ended(self, request_id: int, completion: Completion[Received]) -> None:
         handle = self._reads.pop(request_id)
         del handle.reads[request_id]
         self._message(request_id, completion)
@@ -292,14 +308,14 @@ class Session:
         seek = _SEEK.get(operation)
         if seek is None:
             raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
-        done = self._handle(number).reader().lookup(lookup_id, seek, peek=peek)
+        done = self.handle(number).reader().lookup(lookup_id, seek, peek=peek)
         self._pending.add(request_id)
-        self._gate.begin()
+        self.gate.begin()
         done.add_done_callback(lambda completion: self._looked_up(request_id, completion))
 
     def _looked_up(self, request_id: int, completion: Completion[Received]) -> None:
         self._message(request_id, completion)
-        self._gate.leave(0 if completion.exception() is not None else len(completion.result().packet))
+        self.gate.leave(0 if completion.exception() is not None else len(completion.result().packet))
 
     def _message(self, request_id: int, completion: Completion[Received]) -> None:
         self._pending.discard(request_id)
@@ -325,7 +341,7 @@ class Session:
         number, credit, acknowledge = arguments(payload, *_SUBSCRIBE)
         if credit > self.engine.service.limits.max_credit:
             raise InvalidParameter("the credit passes max_credit")
-        opened = self._handle(number).reader()
+        opened = self.handle(number).reader()
         delivery = Delivery(self.engine, request_id, opened, number, credit, acknowledge=acknowledge)
         delivery.open(lambda: self._deliveries.pop(request_id, None))
         self._deliveries[request_id] = delivery
@@ -358,7 +374,8 @@ class Session:
 
     # ---------------------------------------------------------------------------------------- look-ups
 
-    def _handle(self, number: int) -> Handle:
+    def handle(self, number: int) -> Handle:
+        """A queue that the connection has open. Raises InvalidHandle."""
         handle = self._handles.get(number)
         if handle is None:
             raise InvalidHandle(f"no queue is open as handle {number}")
@@ -386,6 +403,7 @@ _HANDLERS: dict[int, Handler] = {
     Frame.RELEASE: Session.release,
     Frame.UNSUBSCRIBE: Session.unsubscribe,
     **administration.HANDLERS,
+    **cursors.HANDLERS,
     **permissions.HANDLERS,
     **directory.HANDLERS,
 }

@@ -62,6 +62,10 @@ class Frame(IntEnum):
     RELEASE = 0x29
     UNSUBSCRIBE = 0x2A
     PURGE = 0x2B
+    CURSOR_OPEN = 0x2C
+    CURSOR_CLOSE = 0x2D
+    CURSOR_READ = 0x2E
+    MOVE = 0x2F
     LIST_OUTGOING = 0x30
     SHOW_OUTGOING = 0x31
     PAUSE_OUTGOING = 0x32
@@ -91,6 +95,7 @@ class Access(IntFlag):
 
     RECEIVE = 0x01
     SEND = 0x02
+    MOVE = 0x04
     PEEK = 0x20
 
 
@@ -109,6 +114,14 @@ class Lookup(IntEnum):
     PREV = 2
     FIRST = 4
     LAST = 8
+
+
+class CursorRead(IntEnum):
+    """What a CURSOR_READ does: peek the message the cursor stands on, the next one, or take the message."""
+
+    PEEK = 0
+    PEEK_NEXT = 1
+    RECEIVE = 2
 
 
 class SendFlag(IntFlag):

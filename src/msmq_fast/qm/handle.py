@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queue import Received, hand_out, readable, seek
 from msmq_fast.packet.errors import (
     AccessDenied,
     InsufficientResources,
     InvalidHandle,
+    InvalidParameter,
+    MessageAlreadyReceived,
     MessageLocked,
     MessageNotFound,
     MSMQError,
@@ -23,8 +25,11 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.reading import Gate, ReadRequest, Sink, Subscription
+from msmq_fast.qm.cursor import Cursor
+from msmq_fast.qm.moving import move
+from msmq_fast.qm.reading import Gate, Hold, ReadRequest, Sink, Subscription
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.twophase import TwoPhaseReads
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ T = TypeVar("T")
 
 INFINITE = 0xFFFFFFFF  # milliseconds
 _AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
+_LAST_KEY = (1 << 64) - 1
 _STORED = (0, 4)  # EnqueueResult: taken
 
 
@@ -99,6 +105,8 @@ class OpenQueue:
         self.closed = False
         self._requests: set[ReadRequest] = set()
         self._subscriptions: set[Subscription] = set()
+        self.cursors: dict[int, Cursor] = {}
+        self.two_phase = TwoPhaseReads(manager.ledger)
 
     @property
     def queue(self) -> Queue:
@@ -221,38 +229,88 @@ class OpenQueue:
 
     # ---- reading
 
-    def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> ReadRequest:
+    def receive(
+        self,
+        timeout_ms: int | None,
+        *,
+        peek: bool = False,
+        gate: Gate | None = None,
+        hold: Hold | None = None,
+        tag: int | None = None,
+    ) -> ReadRequest:
         """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
 
-        A message is taken only when `gate` lets it through.
+        A message is taken only when `gate` lets it through. With `hold` it stays in the queue, locked. `tag` is
+        for `cancel`.
         """
-        self._may(self.access.receives or (peek and self.access.peeks))
+        self.may_read(peek=peek)
         readers = self.queue.readers
-        request = ReadRequest(readers, peek, gate)
+        return self.wait(ReadRequest(readers, peek, gate, hold=hold, tag=tag), timeout_ms)
+
+    def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
+        """Have a read of this handle served, now or when there is a message."""
+        readers = self.queue.readers
         readers.enter(request)
         if request.completion.done or not readers.waits(request):
-            return self._track(request)
+            return self.track(request)
         if timeout_ms is None or timeout_ms >= INFINITE:
-            return self._track(request)
+            return self.track(request)
         if timeout_ms <= 0:
             readers.time_out(request)
         else:
             self._manager.expiry.start_read(request, readers, timeout_ms)
-        return self._track(request)
+        return self.track(request)
 
-    def _track(self, request: ReadRequest) -> ReadRequest:
+    def track(self, request: ReadRequest) -> ReadRequest:
+        """Have a read end with this handle."""
         if not request.completion.done:
             self._requests.add(request)
             request.completion.add_done_callback(lambda _: self._requests.discard(request))
         return request
 
-    def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
-        """Receive or peek by LookupIdentifier (DM-127 … DM-131).
+    def cancel(self, tag: int, error: MSMQError | None = None) -> bool:
+        """End the waiting read of this handle with a tag (DM-148); False if there is none (DM-149)."""
+        for request in self._requests:
+            if request.tag == tag and self.queue.readers.waits(request):
+                return request.cancel(error)
+        return False
 
-        Raises MESSAGE_NOT_FOUND; TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for
-        a locked one.
+    def begin(
+        self,
+        timeout_ms: int | None,
+        *,
+        gate: Gate | None = None,
+        tag: int | None = None,
+        cursor: Cursor | None = None,
+    ) -> ReadRequest:
+        """Dequeue Message Begin: hand the message out, locked until `end` (DM-120)."""
+        hold = self.two_phase.begin()
+        if cursor is not None:
+            return cursor.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
+        return self.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
+
+    def end(self, lookup_id: int, *, delete: bool, transactional: bool = False) -> Completion[None]:
+        """Dequeue Message End: remove what `begin` handed out, or put it back (DM-121 … DM-125).
+
+        Raises TRANSACTION_SEQUENCE: this handle has not locked it. With `transactional` nothing happens: the
+        transaction decides.
         """
-        self._may(self.access.receives or (peek and self.access.peeks))
+        core = self.queue.core
+        if transactional:
+            return Completion.of(None)
+        return self.two_phase.end(core, lookup_id, delete=delete)
+
+    def lookup(
+        self, lookup_id: int, operation: Lookup, *, peek: bool = False, hold: Hold | None = None
+    ) -> Completion[Received]:
+        """Receive or peek by LookupIdentifier (DM-127 … DM-131); with `hold` it stays in the queue, locked.
+
+        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for one on which a cursor stands;
+        TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
+        """
+        self.may_read(peek=peek)
+        if peek and hold is not None:
+            raise InvalidParameter("a message cannot be peeked in a transaction")
         core = self.queue.core
         key = self._seek(lookup_id, operation, peek)
         completion: Completion[Received] = Completion()
@@ -271,30 +329,48 @@ class OpenQueue:
         def peeked(message: Received | None, status: int) -> None:
             received([] if message is None else [message], status)
 
-        found = core.peek(key, peeked) if peek else core.receive_key(key, received)
+        def locked(message: Received | None, status: int) -> None:
+            if message is None or not self.closed:
+                peeked(message, status)
+            else:
+                if hold is not None:
+                    hold.unlocked(core, key)
+                completion.fail(OperationCancelled())
+
+        if peek:
+            found = core.peek(key, peeked)
+        elif hold is None:
+            found = core.receive_key(key, received)
+        else:
+            found = core.claim(key, hold.owner)
+            if found:
+                hold.locked(core, key)
+                hand_out(core, key, hold.owner, locked)
         if not found:
             raise MessageNotFound(f"no message has the lookup identifier {key}")
         return completion
 
     def _seek(self, lookup_id: int, operation: Lookup, peek: bool) -> int:
-        positions = self.queue.core.positions
+        core = self.queue.core
         if not 0 <= lookup_id < 1 << 64:
             raise MessageNotFound("a lookup identifier has 64 bits")
         key: int | None
         if operation is Lookup.FIRST:
-            key = positions.first()
+            key = seek(core, 0, peek=peek)
         elif operation is Lookup.LAST:
-            key = positions.last()
+            key = seek(core, _LAST_KEY, forward=False, peek=peek)
         else:
-            state = positions.state(lookup_id)
-            if state not in (_AVAILABLE, _LOCKED, _PURGE_PENDING):
+            state = core.positions.state(lookup_id)
+            if state not in (_AVAILABLE, _LOCKED, _PURGE_PENDING) and not self._cursor_stands_on(lookup_id):
                 raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
             if operation is Lookup.NEXT:
-                key = positions.after(lookup_id)
+                key = seek(core, lookup_id, peek=peek)
             elif operation is Lookup.PREVIOUS:
-                key = positions.before(lookup_id)
-            elif state == _AVAILABLE:
+                key = seek(core, lookup_id, forward=False, peek=peek)
+            elif readable(core, lookup_id, peek=peek):
                 key = lookup_id
+            elif state not in (_LOCKED, _PURGE_PENDING):
+                raise MessageAlreadyReceived("the message was received")
             else:
                 raise (
                     TransactionUsage("the message is locked")
@@ -305,14 +381,46 @@ class OpenQueue:
             raise MessageNotFound("there is no such message")
         return key
 
+    def _cursor_stands_on(self, key: int) -> bool:
+        """A message that is gone is remembered as long as a cursor stands on it (DA-006)."""
+        return any(
+            cursor.key == key for handle in self.queue.descriptors for cursor in handle.cursors.values()
+        )
+
+    # ---- cursors, moving
+
+    def open_cursor(self) -> Cursor:
+        """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
+        self.may_read(peek=True)
+        cursor = Cursor(self, self._manager.new_cursor(self.queue))
+        self.cursors[cursor.number] = cursor
+        return cursor
+
+    def forget_cursor(self, cursor: Cursor) -> None:
+        """A cursor was closed."""
+        self.cursors.pop(cursor.number, None)
+
+    def move(self, lookup_id: int, target: OpenQueue) -> Completion[None]:
+        """Move an available message between the queue and its subqueues; resolved when durable (DU-11).
+
+        `target` is open for moving. See qm.moving.move for what is refused.
+        """
+        self._may(self.access.receives)
+        return move(self.queue, lookup_id, target)
+
     def subscribe(self, sink: Sink, credit: int, *, acknowledge: bool) -> Subscription:
         """Have up to `credit` messages handed to `sink`, in batches; see Subscription."""
         self._may(self.access.receives)
         readers = self.queue.readers
         subscription = Subscription(readers, sink, credit, self._manager.ledger.new_owner(), acknowledge)
-        self._subscriptions.add(subscription)
-        readers.enter(subscription)
+        self.enter(subscription)
         return subscription
+
+    def enter(self, subscription: Subscription) -> None:
+        """Have a subscription of this handle served, and end with it."""
+        self._may(self.access.receives)
+        self._subscriptions.add(subscription)
+        self.queue.readers.enter(subscription)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; what it holds unacknowledged is available again."""
@@ -339,19 +447,28 @@ class OpenQueue:
         self.closed = True
         for request in list(self._requests):
             request.cancel()
+        for cursor in list(self.cursors.values()):
+            cursor.close()
         for subscription in list(self._subscriptions):
             subscription.close()
         self._subscriptions.clear()
+        if self._queue is not None:
+            self.two_phase.run_down(self._queue.core)
         self._manager.forget(self, self._queue)
 
     def orphan(self) -> None:
         """The queue was deleted (DM-065, DM-068)."""
         self._queue = None
+        self.two_phase.forget()
         for request in list(self._requests):
             request.cancel(QueueDeleted("the queue was deleted"))
         for subscription in list(self._subscriptions):
             subscription.end(QueueDeleted("the queue was deleted"))
         self._subscriptions.clear()
+
+    def may_read(self, *, peek: bool) -> None:
+        """ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        self._may(self.access.receives or (peek and self.access.peeks))
 
     def _may(self, allowed: bool) -> None:
         if not allowed:

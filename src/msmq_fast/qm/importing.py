@@ -91,6 +91,9 @@ class Import:
             if identifiers.add(packet):
                 chosen.append((packet, min(arrived_us, now_us), aborts, moves, reason))
                 numbers.append(number)
+        if refused is not None and refused[0] == 0:
+            self.close()
+            raise refused[1]
         return self._finish(queue, chosen, numbers, len(entries), refused, last=last)
 
     def _known(self, queue: Queue) -> Identifiers:

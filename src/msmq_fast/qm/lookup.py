@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from msmq_fast.packet.errors import (
@@ -145,13 +145,25 @@ class Directory:
 
     def find(self, target: Target) -> Queue | None:
         """The local queue of a target, None if there is none."""
-        if target.journal:
-            return None
         if target.public is not None:
-            return self._by_guid.get(target.public)
-        if target.number:
-            return self._by_number.get(target.number)
-        return self._by_part(target.key)
+            found = self._by_guid.get(target.public)
+        elif target.number:
+            found = self._by_number.get(target.number)
+        else:
+            found = self._by_part(target.key)
+        return found.journal if found is not None and target.journal else found
+
+    def existing(self, key: str) -> Queue:
+        """The queue with a key that is surely there."""
+        return self._by_key[key]
+
+    def parent(self, target: Target) -> tuple[Queue, str] | None:
+        """The queue of a subqueue that may not exist, and the subqueue's name; None for other names."""
+        direct = None if target.name is None else target.name.direct
+        if not target.key or direct is None or not direct.part.subqueue:
+            return None
+        queue = self._by_part(replace(direct.part, subqueue="").key)
+        return None if queue is None else (queue, direct.part.subqueue)
 
     def _by_part(self, key: str) -> Queue | None:
         """A workgroup has no directory of public queues, so `host\\q` also means the private queue `q`

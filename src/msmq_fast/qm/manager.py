@@ -26,21 +26,26 @@ from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope
 from msmq_fast.packet.text import printable, quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.clock import Clock
+from msmq_fast.qm.disposition import Disposition
 from msmq_fast.qm.expiry import Expiry
 from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.housekeeping import Housekeeping
 from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.jobs import Jobs
+from msmq_fast.qm.journal import JournalQueue, without_journal
 from msmq_fast.qm.lookup import Directory, Target
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.poison import PoisonHandling
 from msmq_fast.qm.publication import Publication
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
 from msmq_fast.qm.reading import Readers
 from msmq_fast.qm.records import Records, Store
 from msmq_fast.qm.recovery import recover
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
+from msmq_fast.qm.subqueue import Subqueues
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
+from msmq_fast.qm.transaction import Transactions
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultPolicy
@@ -50,6 +55,8 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
 _log = logging.getLogger(__name__)
+
+_MOVABLE = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE)
 
 
 class State(IntEnum):
@@ -89,6 +96,7 @@ class QueueManager:
         self.name = settings.computer_name
         seed = int.from_bytes(self.random_bytes(8))
         self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed)
+        self.ledger.tables = store.tables
         self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
         self.ledger.cache_limit = settings.cache_bytes
         self.ledger.feed = settings.feed
@@ -100,11 +108,17 @@ class QueueManager:
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
         self.on_changed: Callable[[], None] | None = None  # properties of a queue were changed
         self._handles = 0
+        self._cursors = 0
         self.waited: set[Readers] = set()  # with takers that wait
         self.purging: set[Queue] = set()
         self.reaping: set[int] = set()  # ordinals of deleted queues whose messages are still in the store
         self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
+        self.disposition = Disposition(self, insecure_nacks=settings.insecure_nacks)
+        self.ledger.dispose = self.disposition
         self._housekeeping = Housekeeping(self)
+        self.transactions = Transactions(self, settings.transaction_idle)
+        self.subqueues = Subqueues(self)
+        self.poison = PoisonHandling(self)
         self.publication = Publication(self, directory)
         self.jobs = Jobs(self)
         self.importing: set[bytes] = set()  # jobs of imports that connections work on
@@ -153,8 +167,15 @@ class QueueManager:
         done = self.records.unit(fill)
         self.publication.start()
         self.store.commit()
+        self.records.unit(self._complete_journals)
         self.state = State.READY
         return done
+
+    def _complete_journals(self) -> None:
+        """Queues of a store that was made before queues had journals get theirs."""
+        for queue in without_journal(self.directory.queues()):
+            self._make_journal(queue)
+            self.add_journal(queue)
 
     def stop(self) -> None:
         """No new work; waiting reads end with OPERATION_CANCELLED.
@@ -162,6 +183,7 @@ class QueueManager:
         What is under way still becomes durable.
         """
         self.state = State.STOPPING
+        self.transactions.stop()
         for queue in self.queues():
             for handle in list(queue.descriptors):
                 handle.close()
@@ -200,12 +222,16 @@ class QueueManager:
         self.tick()
         self.expiry.run()
         self._housekeeping.run()
+        self.transactions.expire()
+        self.subqueues.run()
         self.publication.expire()
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
         deadlines = (
             self._housekeeping.next_deadline(),
+            self.transactions.next_deadline(),
+            self.subqueues.next_deadline(),
             self.expiry.next_deadline(),
             self.publication.next_deadline(),
         )
@@ -277,8 +303,15 @@ class QueueManager:
         )
         queue.security = security
         self.records.set_queue(queue.ordinal, queue.record())
+        self._make_journal(queue)
         self.add(queue)
         return queue
+
+    def _make_journal(self, queue: Queue) -> None:
+        """The journal of a queue and, in the current unit, its record (DU-10)."""
+        guid = UUID(bytes=self.random_bytes(16), version=4)
+        journal = JournalQueue(self.ledger, self._ordinals.take(), guid, queue)
+        self.records.set_queue(journal.ordinal, journal.record())
 
     def undo(self, queue: Queue) -> None:
         """A queue whose record was not kept does not exist."""
@@ -289,6 +322,13 @@ class QueueManager:
         """A queue of this computer exists."""
         self.directory.add(queue)
         queue.readers.join(self.waited)
+        self.add_journal(queue)
+
+    def add_journal(self, queue: Queue) -> None:
+        """The journal of a queue exists, if it has one."""
+        if queue.journal is not None:
+            self.directory.add(queue.journal)
+            queue.journal.readers.join(self.waited)
 
     def set_properties(
         self,
@@ -304,6 +344,8 @@ class QueueManager:
         PROPERTY: `transactional` never changes. ACCESS_DENIED: `token` may not change all of it.
         """
         self._serving()
+        if queue.kind in (QueueKind.SUBQUEUE, QueueKind.JOURNAL):
+            raise UnsupportedFormatNameOperation("a subqueue or journal has the properties of its queue")
         if properties or security is None:
             self.guard.write_properties(token, queue)
         if security is not None:
@@ -332,7 +374,7 @@ class QueueManager:
         queue.set_quota()
         if self.on_changed is not None:
             self.on_changed()
-        return self._write(queue)
+        return self.write(queue)
 
     def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
         """Replace the descriptor of a queue, of the queue manager for None; resolved when durable.
@@ -356,13 +398,14 @@ class QueueManager:
             raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
         self.guard.delete(token, queue)
         if queue.kind is QueueKind.PUBLIC:
-            return self.publication.delete_queue(queue, lambda: self._delete(queue))
-        return self._delete(queue)
+            return self.publication.delete_queue(queue, lambda: self.drop(queue))
+        return self.drop(queue)
 
-    def _delete(self, queue: Queue) -> Completion[None]:
+    def drop(self, queue: Queue) -> Completion[None]:
+        """Delete a queue, its subqueues with it; resolved when that is durable."""
         queue.state = QueueState.DELETING
         try:
-            done = self._write(queue)
+            done = self.write(queue)
         except Exception:
             queue.state = QueueState.EXISTING
             raise
@@ -371,6 +414,12 @@ class QueueManager:
 
     def _remove(self, queue: Queue) -> None:
         queue.state = QueueState.DELETING
+        if queue.journal is not None:
+            self._remove(queue.journal)
+        for subqueue in list(queue.subqueues.values()):
+            self._remove(subqueue)
+        if queue.part is not None:
+            queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
         self.directory.remove(queue)
         for handle in list(queue.descriptors):
             handle.orphan()
@@ -416,11 +465,17 @@ class QueueManager:
         if name[:3].upper() == "DL=":
             name = self.publication.expand(name)
         target = self.directory.resolve(name)
-        queue = self._queue_to_open(target, name, access)
+        queue = self._queue_to_open(target, name, access, token)
         if queue.key in INTERNAL_KEYS and not internal:
             raise UnsupportedAccessMode("the queue is internal")
+        if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
+            raise UnsupportedAccessMode("nothing is sent to a subqueue")
         if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
             raise UnsupportedAccessMode("nothing is sent to a system queue")
+        if access is Access.SEND and queue.kind is QueueKind.JOURNAL:
+            raise UnsupportedAccessMode("nothing is sent to a journal")
+        if access is Access.MOVE and queue.kind not in _MOVABLE:
+            raise UnsupportedAccessMode("messages are moved between a queue and its subqueues only")
         self.guard.open(token, queue, access)
         for existing in queue.descriptors:
             if excludes(existing.access, existing.share, access, share):
@@ -431,25 +486,46 @@ class QueueManager:
         queue.descriptors.append(handle)
         return handle
 
-    def _queue_to_open(self, target: Target, name: str, access: Access) -> Queue:
+    def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
+        """DM-087: opening a subqueue creates it, for those who may open its queue."""
+        found = self.directory.parent(target)
+        if found is None:
+            return None
+        if access is Access.SEND:
+            raise UnsupportedAccessMode("nothing is sent to a subqueue")
+        parent, subqueue = found
+        self.guard.open(token, parent, access)
+        return self.subqueues.make(parent, subqueue)
+
+    def _queue_to_open(self, target: Target, name: str, access: Access, token: Token | None) -> Queue:
         if access.admin:
             outgoing = self._outgoing_of(target.name)
             if outgoing is None:
                 raise QueueNotFound(f"there is no outgoing queue to {name}")
             return outgoing
         if target.local:
-            queue = self.directory.find(target)
+            queue = self.directory.find(target) or self._new_subqueue(target, access, token)
             if queue is None:
                 raise QueueNotFound(f"there is no queue {printable(name)}")
             return queue
         if access is not Access.SEND:
             raise QueueNotFound(f"{name} is not on this computer")
-        if target.name is None or target.name.read_only:
+        if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
             raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
         outgoing = self._outgoing_of(target.name)
         if outgoing is None and target.name.kind is NameKind.PUBLIC:
             self.publication.check_remote(target.name)
         return outgoing or self._create_outgoing(target.name)
+
+    def queue_for(self, name: FormatName) -> Queue:
+        """Where the queue manager's own messages for a queue go: a local queue of programs, or an outgoing queue.
+
+        Raises QUEUE_NOT_FOUND, and what Directory.resolve raises.
+        """
+        queue = self._queue_to_open(self.directory.resolve(str(name)), str(name), Access.SEND, None)
+        if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
+            raise QueueNotFound(f"nothing is sent to {name}")
+        return queue
 
     def _outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         return None if name is None else self._outgoing.get(name.key)
@@ -464,7 +540,7 @@ class QueueManager:
             history_length=self.settings.history_length,
             created=self.ledger.now_s,
         )
-        self._write(queue)
+        self.write(queue)
         self.add_outgoing(queue)
         return queue
 
@@ -489,17 +565,27 @@ class QueueManager:
     def pause(self, queue: OutgoingQueue) -> Completion[None]:
         """Pause Queue: nothing is sent until `resume`; resolved when durable (DA-051)."""
         queue.hold(True)
-        return self._write(queue)
+        return self.write(queue)
 
     def resume(self, queue: OutgoingQueue) -> Completion[None]:
         """Resume Queue; resolved when durable."""
         queue.hold(False)
-        return self._write(queue)
+        return self.write(queue)
 
     def forget(self, handle: OpenQueue, queue: Queue | None) -> None:
         """A handle was closed."""
         if queue is not None and handle in queue.descriptors:
             queue.descriptors.remove(handle)
+            self.subqueues.idle(queue)
+
+    def new_cursor(self, queue: Queue) -> int:
+        """A number for a cursor of a queue, given to no other cursor."""
+        self._cursors += 1
+        return self._cursors
+
+    def new_ordinal(self) -> int:
+        """A number for a queue, never given to another."""
+        return self._ordinals.take()
 
     # ---- removal in the background
 
@@ -511,7 +597,7 @@ class QueueManager:
         self._serving()
         removed = queue.core.purge()
         queue.purged_to = queue.core.purged_to
-        done = self._write(queue)
+        done = self.write(queue)
         self.purging.add(queue)
         return _with(done, removed)
 
@@ -531,7 +617,8 @@ class QueueManager:
         done = self.records.unit(lambda: self.records.set_meta(MetaName.SEQUENCE_HW, limit))
         done.add_done_callback(lambda done: self.ledger.reserved(0 if done.exception() else limit))
 
-    def _write(self, queue: Queue) -> Completion[None]:
+    def write(self, queue: Queue) -> Completion[None]:
+        """Write the record of a queue; resolved when durable, and tried again until it is."""
         return self._housekeeping.write(queue)
 
     def _serving(self) -> None:

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
-from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState
+from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, Role
+from msmq_fast.qm.system import is_internal
 
 
 class OutgoingState(IntEnum):
@@ -80,6 +81,8 @@ class OutgoingQueue(Queue):
         properties = QueueProperties(label=str(destination)[:124])
         super().__init__(ledger, ordinal, guid, None, "", QueueKind.OUTGOING, properties, created=created)
         self.destination = destination
+        if is_internal(destination):
+            self.core.role = Role.NONE
         self.next_hops: tuple[str, ...] = ()
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)

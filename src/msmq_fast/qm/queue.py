@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.handle import OpenQueue
 
 MAX_LABEL = 124
+MAX_ABORTS = 0xFFFE
 NOBODY = SecurityDescriptor.build(None, None, Acl())  # until a queue gets its own descriptor
 
 
@@ -30,6 +31,24 @@ class QueueKind(IntEnum):
     SYSTEM = 2
     CONNECTOR = 3
     OUTGOING = 4
+    JOURNAL = 5  # of a queue
+    SUBQUEUE = 6
+
+
+class Role(IntEnum):
+    """What a queue is to what follows from a removal (DM-203); native code holds the same numbers."""
+
+    NONE = 0
+    DESTINATION = 1
+    OUTGOING = 2
+
+
+_ROLES = {
+    QueueKind.PUBLIC: Role.DESTINATION,
+    QueueKind.PRIVATE: Role.DESTINATION,
+    QueueKind.SUBQUEUE: Role.DESTINATION,
+    QueueKind.OUTGOING: Role.OUTGOING,
+}
 
 
 class Privacy(IntEnum):
@@ -61,6 +80,7 @@ class QueueProperties:
     transactional: bool = False
     multicast_address: str = ""
     base_priority: int = 0
+    poison_after: int = 0  # aborts after which a message goes to the subqueue `poison`; 0: never
 
     @classmethod
     def build(cls, values: dict[str, Any]) -> QueueProperties:
@@ -91,6 +111,8 @@ def _check(name: str, value: Any) -> Any:
             value = Privacy(value) if good else value
         case "multicast_address":
             good = isinstance(value, str)
+        case "poison_after":
+            good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ABORTS
         case "base_priority":
             good = isinstance(value, int) and -0x8000 <= value <= 0x7FFF
         case _:
@@ -117,6 +139,7 @@ class Queue:
         *,
         private_number: int = 0,
         created: int = 0,
+        parent: Queue | None = None,
     ) -> None:
         self.ordinal = ordinal
         self.guid = guid
@@ -130,7 +153,20 @@ class Queue:
         self.state = QueueState.EXISTING
         self.full_path = self.directory_path = ""  # of a public queue (Q-17, Q-18)
         self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
-        self.core = QueueCore(ledger, ordinal, quota_bytes(properties.quota_kb), kind is QueueKind.OUTGOING)
+        self.family: Queue = parent or self  # the queue whose part a subqueue is
+        self.subqueues: dict[str, Queue] = {}  # by their names, case-folded (Q-25)
+        self.core = QueueCore(
+            ledger,
+            ordinal,
+            quota_bytes(properties.quota_kb),
+            kind is QueueKind.OUTGOING,
+            None if parent is None else parent.core,
+        )
+        if parent is None:
+            self.core.poison_after = properties.poison_after
+        self.core.role = _ROLES.get(kind, Role.NONE)
+        self.core.timeless = kind in (QueueKind.SYSTEM, QueueKind.JOURNAL)
+        self.journal: Queue | None = None  # gets what is received, while `journaling` is set (X-23)
         self.readers = Readers(self.core)
         self.descriptors: list[OpenQueue] = []
 
@@ -174,8 +210,16 @@ class Queue:
         return FormatName(NameKind.PRIVATE, manager, self.private_number)
 
     def set_quota(self) -> None:
-        """The quota property changed."""
+        """Properties or the descriptor changed."""
         self.core.quota_bytes = quota_bytes(self.properties.quota_kb)
+        self.core.poison_after = self.properties.poison_after
+        if self.journal is not None:
+            self.journal.core.quota_bytes = quota_bytes(self.properties.journal_quota_kb)
+            self.journal.security = self.security
+            self.core.journal = self.journal.core if self.properties.journaling else None
+        for subqueue in self.subqueues.values():
+            subqueue.security = self.security
+            subqueue.core.journal = self.core.journal
 
     def record(self) -> dict[str, Any]:
         """What is stored of it."""

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
 
-from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast._native.queue import QueueCore, Received, hand_out, readable, seek
+from msmq_fast._native.queue import fresh as fresh_keys
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.cursor import Cursor
 
 MAX_BYTES = 1 << 62  # one message, whatever its size
 BATCH = 512  # messages handed to a subscription at once
@@ -24,6 +28,9 @@ Sink = Callable[[list[Received]], None]
 class Gate(Protocol):
     """Bounds what is taken for the reads of one owner, over all queues."""
 
+    def begin(self) -> None:
+        """A message is taken for a read that does not wait."""
+
     def enter(self, readers: Readers) -> bool:
         """Whether one more message may be taken now; if not, `readers.serve` is called when it may."""
 
@@ -31,18 +38,58 @@ class Gate(Protocol):
         """A message that was taken, of `size` bytes, was handed over; 0: it could not be read."""
 
 
+class Hold(Protocol):
+    """Who keeps the message of a read locked instead of having it removed: a two-phase read, a
+    transaction.
+    """
+
+    @property
+    def owner(self) -> int:
+        """Under which the message is locked (Ledger.new_owner)."""
+
+    def locked(self, core: QueueCore, key: int) -> None:
+        """A message was locked for the owner."""
+
+    def unlocked(self, core: QueueCore, key: int) -> None:
+        """Nobody is there any more to whom the message could be handed."""
+
+
 class ReadRequest:
-    """One receive or peek of the first message.
+    """One receive or peek of the first message, or of the next one of a cursor.
 
     Ends once: with a message, IO_TIMEOUT, or what cancelled it.
     """
 
-    __slots__ = ("_readers", "completion", "gate", "peek", "timer", "timer_id")
+    __slots__ = (
+        "_readers",
+        "completion",
+        "cursor",
+        "gate",
+        "hold",
+        "offers",
+        "peek",
+        "tag",
+        "timer",
+        "timer_id",
+    )
 
-    def __init__(self, readers: Readers, peek: bool, gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        readers: Readers,
+        peek: bool,
+        gate: Gate | None = None,
+        *,
+        hold: Hold | None = None,
+        cursor: Cursor | None = None,
+        tag: int | None = None,
+    ) -> None:
         self._readers = readers
         self.peek = peek
         self.gate = gate
+        self.hold = hold
+        self.cursor = cursor
+        self.tag = tag  # by which it can be cancelled
+        self.offers: list[int] = []  # to a waiting cursor: what became available
         self.completion: Completion[Received] = Completion()
         self.timer: int | None = None
         self.timer_id = 0
@@ -59,11 +106,49 @@ class ReadRequest:
         """Whether a message may be taken for it now."""
         return self.gate is None or self.gate.enter(self._readers)
 
+    def candidate(self, core: QueueCore) -> int | None:
+        """The message that it would get now."""
+        if self.cursor is None:
+            return seek(core, 0, peek=self.peek)
+        for key in self.offers:
+            if readable(core, key, peek=self.peek):
+                return key
+        return seek(core, self.cursor.key, peek=self.peek)
+
+    def offer(self, core: QueueCore, fresh: list[int]) -> None:
+        """Messages became available; what was offered before and is still there comes first."""
+        self.offers = [key for key in self.offers if readable(core, key, peek=self.peek)] or fresh
+
     def serve(self, core: QueueCore, pending: bool) -> None:
-        """Take the first message, which is there."""
+        """Take the message, which is there."""
         self._readers.forget(self)
-        if not core.receive_bulk(1, MAX_BYTES, self._received, pending):
+        if self.cursor is None and self.hold is None:
+            taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending))
+        else:
+            key = self.candidate(core)
+            taken = key is not None and self.take(core, key)
+        if not taken:
             raise MessageStorageFailed("the position list and its readers disagree")
+
+    def take(self, core: QueueCore, key: int) -> bool:
+        """Receive the message with a key, or peek it; False if it is not there."""
+        if self.cursor is not None:
+            self.cursor.message_available(key)
+        if self.peek:
+            return core.peek(key, self.peeked)
+        if self.hold is None:
+            return core.receive_key(key, self._received)
+        hold = self.hold
+
+        def locked(message: Received | None, status: int) -> None:
+            if not self.peeked(message, status) and message is not None:
+                hold.unlocked(core, key)
+
+        if not core.claim(key, hold.owner):
+            return False
+        hold.locked(core, key)
+        hand_out(core, key, hold.owner, locked)
+        return True
 
     def _received(self, messages: list[Received], status: int) -> None:
         if status or not messages:
@@ -73,14 +158,15 @@ class ReadRequest:
         if self.gate is not None:
             self.gate.leave(len(messages[0].packet) if messages else 0)
 
-    def peeked(self, message: Received | None, status: int) -> None:
-        """The first message was read for a peek."""
+    def peeked(self, message: Received | None, status: int) -> bool:
+        """The message was read; False if nobody wants it any more."""
         if message is None:
-            self.completion.fail(storage_error(status))
+            wanted = self.completion.fail(storage_error(status))
         else:
-            self.completion.resolve(message)
+            wanted = self.completion.resolve(message)
         if self.gate is not None:
             self.gate.leave(0 if message is None else len(message.packet))
+        return wanted
 
 
 class Subscription:
@@ -204,6 +290,7 @@ class Readers:
         self._peekers: OrderedDict[ReadRequest, None] = OrderedDict()
         self._takers: OrderedDict[ReadRequest | Subscription, None] = OrderedDict()
         self._overdue: OrderedDict[ReadRequest, None] = OrderedDict()
+        self._cursors = 0  # reads of cursors that wait
         self._serving = False
         self.on_timer_stop: Callable[[ReadRequest], None] | None = None
         self._on_available: Callable[[], None] | None = None
@@ -231,6 +318,7 @@ class Readers:
             else:
                 self._waited.discard(self)
         self.core.interested = bool(self._peekers or self._takers) or self._on_available is not None
+        self.core.watched = self._cursors > 0
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
         """A reader that could not be served at once waits behind those before it."""
@@ -243,6 +331,8 @@ class Readers:
 
         One whose commit failed waits so: trying again at once would keep a full disk busy with failing.
         """
+        if isinstance(reader, ReadRequest) and reader.cursor is not None:
+            self._cursors += 1
         if isinstance(reader, ReadRequest) and reader.peek:
             self._peekers[reader] = None
         elif reader not in self._takers:
@@ -255,6 +345,8 @@ class Readers:
     def forget(self, reader: ReadRequest | Subscription) -> None:
         """A reader waits no more."""
         if isinstance(reader, ReadRequest):
+            if reader.cursor is not None and self.waits(reader):
+                self._cursors -= 1
             self._peekers.pop(reader, None)
             self._overdue.pop(reader, None)
             if reader.timer is not None and self.on_timer_stop is not None:
@@ -266,9 +358,14 @@ class Readers:
         """Whether a request has neither ended nor got a message."""
         return request in (self._peekers if request.peek else self._takers)
 
+    def with_tag(self, tag: int) -> ReadRequest | None:
+        """The first waiting read with a tag (DM-148)."""
+        waiting = (*self._peekers, *self._takers)
+        return next((r for r in waiting if isinstance(r, ReadRequest) and r.tag == tag), None)
+
     def time_out(self, request: ReadRequest) -> None:
         """The time of a waiting read is over (X-03)."""
-        if self.core.positions.available:
+        if request.candidate(self.core) is not None:
             # The message is there, only its packet is still on the disk.
             self._overdue[request] = None
         else:
@@ -285,33 +382,43 @@ class Readers:
                 if not self._peekers:
                     self._serve_takers(True)
             else:
-                self._serve_peekers()
+                fresh = fresh_keys(self.core) if self._cursors else []
+                self._serve_peekers(fresh)
+                self._offer(fresh, self._takers)
                 self._serve_takers(False)
         finally:
             self._serving = False
-        while self._overdue and not self.core.positions.available:
-            request, _ = self._overdue.popitem(last=False)
+        for request in [overdue for overdue in self._overdue if overdue.candidate(self.core) is None]:
             self.forget(request)
             request.completion.fail(IOTimeout())
         if self._on_available is not None and not pending and self.core.positions.available:
             self._on_available()
 
-    def _serve_peekers(self) -> None:
+    def _offer(self, fresh: list[int], waiting: Iterable[ReadRequest | Subscription]) -> None:
+        """DA-015: a waiting cursor goes to whatever becomes available, also before its old place."""
+        if not fresh:
+            return
+        for reader in waiting:
+            if isinstance(reader, ReadRequest) and reader.cursor is not None:
+                reader.offer(self.core, fresh)
+
+    def _serve_peekers(self, fresh: list[int]) -> None:
         if not self._peekers:
             return
-        key = self.core.positions.first()
-        if key is None:
-            return
+        self._offer(fresh, self._peekers)
+        core = self.core
+        first = seek(core, 0, peek=True)
         for request in list(self._peekers):
-            if not request.admitted():
+            key = first if request.cursor is None else request.candidate(core)
+            if key is None or not request.admitted():
                 continue
             self.forget(request)
-            self.core.peek(key, request.peeked)
+            request.take(core, key)
 
     def _serve_takers(self, pending: bool) -> None:
         core = self.core
-        while self._takers and core.head_in_memory(pending):
-            reader = next((r for r in self._takers if isinstance(r, Subscription) or r.admitted()), None)
+        while self._takers:
+            reader = self._next_taker(pending)
             if reader is None:
                 return
             if isinstance(reader, ReadRequest):
@@ -324,3 +431,21 @@ class Readers:
             self._note_interest()
             if not served:
                 return
+
+    def _next_taker(self, pending: bool) -> ReadRequest | Subscription | None:
+        """Who is served next, in the order in which they came."""
+        head = self.core.head_in_memory(pending)
+        if not head and not self._cursors:
+            return None
+        for reader in self._takers:
+            if isinstance(reader, Subscription):
+                if head:
+                    return reader
+            elif pending and (reader.cursor is not None or reader.hold is not None):
+                return None  # takes only what is durable, and those behind it do not pass it
+            elif reader.cursor is not None:
+                if reader.candidate(self.core) is not None and reader.admitted():
+                    return reader
+            elif head and reader.admitted():
+                return reader
+        return None

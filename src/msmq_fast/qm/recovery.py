@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Loader
 from msmq_fast.packet.errors import MSMQError
+from msmq_fast.qm.journal import JournalQueue
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
 from msmq_fast.qm.settings import UNLIMITED
@@ -23,30 +24,62 @@ def recover(manager: QueueManager) -> None:
     Running it again after a crash at any point gives the same result: it only reserves numbers and adds
     what is missing.
     """
-    deleting = _load_queues(manager)
-    _load_positions(manager, deleting)
+    deleting, silent = _load_queues(manager)
+    transactions = manager.transactions.load()
+    _load_positions(manager, deleting, silent, transactions.held)
+    manager.transactions.recover(transactions)
     _system_queues(manager)
 
 
-def _load_queues(manager: QueueManager) -> set[int]:
+def _load_queues(manager: QueueManager) -> tuple[set[int], set[int]]:
     """REC-03; queues that were being deleted are not loaded, so that their positions are doomed (DU-09).
 
-    Returns their ordinals.
+    Returns their ordinals, and those of journals: what was in them is not deleted for anybody to know.
     """
     system = {queue.ordinal for queue in SYSTEM_QUEUES}
     deleting: set[int] = set()
+    silent: set[int] = set()
+    loaded: dict[int, Queue] = {}
     for ordinal, record in manager.records.queues(manager.set_aside):
         try:
+            if record["kind"] == QueueKind.JOURNAL:
+                silent.add(ordinal)
             if record["state"] == QueueState.DELETING:
                 deleting.add(ordinal)
+            elif record["kind"] == QueueKind.SUBQUEUE:
+                _load_subqueue(manager, ordinal, record, loaded.get(record["parent"]), deleting)
+            elif record["kind"] == QueueKind.JOURNAL:
+                _load_journal(manager, ordinal, record, loaded.get(record["parent"]), deleting)
             elif record["kind"] == QueueKind.OUTGOING:
                 manager.add_outgoing(_load_outgoing(manager, ordinal, record))
             elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
-                manager.add(load_local(manager, ordinal, record))
+                loaded[ordinal] = load_local(manager, ordinal, record)
+                manager.add(loaded[ordinal])
         except (KeyError, TypeError, ValueError, AttributeError, MSMQError) as error:
             manager.set_aside("queue", f"the record of queue {ordinal} is damaged: {error!r}")
     manager.reaping.update(deleting)
-    return deleting
+    return deleting, silent
+
+
+def _load_subqueue(
+    manager: QueueManager, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
+) -> None:
+    """Its queue was loaded before, having a lower ordinal; if that was being deleted, it goes with it."""
+    if parent is None:
+        deleting.add(ordinal)
+    else:
+        manager.subqueues.load(ordinal, record, parent)
+
+
+def _load_journal(
+    manager: QueueManager, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
+) -> None:
+    """As with subqueues."""
+    if parent is None:
+        deleting.add(ordinal)
+    else:
+        JournalQueue.load_journal(manager.ledger, ordinal, record, parent)
+        manager.add_journal(parent)
 
 
 def _load_outgoing(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> OutgoingQueue:
@@ -62,13 +95,15 @@ def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Q
     return queue
 
 
-def _load_positions(manager: QueueManager, deleting: set[int]) -> None:
+def _load_positions(
+    manager: QueueManager, deleting: set[int], silent: set[int], held: frozenset[tuple[int, int]]
+) -> None:
     """REC-04, REC-07, REC-08: everything that is stored is available, purged ones go on disappearing.
 
     What cannot be placed stays in the store and is reported.
     """
     purges = {queue.ordinal: queue.purged_to for queue in manager.queues() if queue.purged_to}
-    loader = Loader(manager.ledger, purges, deleting)
+    loader = Loader(manager.ledger, purges, deleting, silent, held=held)
     loader.run(manager.store.tables)
     for key in loader.damaged:
         manager.set_aside("position", f"the position record with the key {key.hex()} is damaged")

@@ -28,8 +28,10 @@ class QueueManagerSettings:
     journal_quota_kb: int = UNLIMITED
     cache_bytes: int = 64 << 20
     feed: bool = True
+    insecure_nacks: bool = False  # SendInsecureNacks (QB-083)
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000
+    transaction_idle: float = 600.0  # seconds after which a transaction in which nothing happens is aborted
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
     site: UUID | None = None  # Site of this computer, entered at the first start (DM-005)

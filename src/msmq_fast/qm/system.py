@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.packet.names import QueuePart, Scope
+from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope
 
 FIRST_FREE_NUMBER = 15  # private queue numbers 1 … 15 are reserved (DM-059)
 RESERVED_ORDINALS = 15
@@ -29,3 +29,16 @@ NOTIFY = SystemQueue(5, QueuePart(Scope.PRIVATE, "notify_queue$"), number=3, int
 
 SYSTEM_QUEUES = (JOURNAL, DEADLETTER, DEADXACT, ORDER, NOTIFY)
 INTERNAL_KEYS = frozenset(queue.part.key for queue in SYSTEM_QUEUES if queue.internal)
+
+ADMINISTRATION = QueuePart(Scope.PRIVATE, "admin_queue$")
+_INTERNAL_PARTS = INTERNAL_KEYS | {ADMINISTRATION.key}
+_INTERNAL_NUMBERS = frozenset(queue.number for queue in SYSTEM_QUEUES if queue.internal) | {1}
+
+
+def is_internal(name: FormatName) -> bool:
+    """Whether a name means the administration, notification or order queue of some queue manager: messages to
+    them are neither journaled nor acknowledged (QB-294).
+    """
+    if name.kind is NameKind.PRIVATE:
+        return name.number in _INTERNAL_NUMBERS
+    return name.direct is not None and name.direct.part.key in _INTERNAL_PARTS

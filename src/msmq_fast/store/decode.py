@@ -20,9 +20,8 @@ NUMBER_KEY: Final = struct.Struct(">Q")
 ORDINAL_KEY: Final = struct.Struct(">I")
 
 # version, flags, priority, wishes, class, reason, content id, content bytes, sent_s, arrived_us, time to
-# reach queue,
-# time to be received, source GUID, ordinal, abort count, arrival sequence, move count, last_move_s, source
-# queue, prepared slot
+# reach queue, time to be received, source GUID, ordinal, abort count, arrival sequence, move count,
+# last_move_s, dead letter queue, prepared slot
 POSITION: Final = struct.Struct("<BBBBHHQIIQII16sIIQIIII")
 # kind, flags, class, queue ordinal, arrival sequence, lookup id, time_us, source GUID, ordinal, size
 FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
@@ -113,7 +112,7 @@ class Position(NamedTuple):
     arrival_seq: int
     move_count: int
     last_move_s: int
-    source_queue: int
+    dead_letter_queue: int
     prepared_slot: int
 
 

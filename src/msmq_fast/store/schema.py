@@ -59,4 +59,5 @@ class MetaName:
     TX_TIMESTAMP: Final = b"txseq_timestamp"  # time stamp half of transactional sequence identifiers
     QUEUE_ORDINAL_HW: Final = b"queue_ord_hw"
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
+    JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/jobs.py
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative

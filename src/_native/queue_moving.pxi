@@ -1,0 +1,179 @@
+# Moves between a queue and its subqueues: the message keeps its LookupIdentifier and its content.
+
+@cython.final
+cdef class Relocation(CommitListener):
+    """A message on its way to another queue: in both lists until the unit is durable, counted once."""
+    cdef QueueCore _source, _target
+    cdef uint32_t _owner            # of the lock: a transaction, or OWNER_STORE
+    cdef uint32_t _size
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Slot* slot = self._source.positions.find(token)
+        # The accounts count it twice again, until one of the two slots is dropped.
+        in_two_queues(self._source, -<int64_t>self._size)
+        self._target.expected -= 1
+        if slot != NULL and slot.flags & FLAG_REMOVING:
+            if status == STATUS_OK:
+                self._source._drop(slot)
+            elif self._owner == OWNER_STORE or self._owner == OWNER_POISON:
+                self._source._return(slot)
+            else:
+                slot.flags &= ~FLAG_REMOVING
+                self._source.abort_dequeue(slot)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+cdef void in_two_queues(QueueCore core, int64_t size) noexcept:
+    """`size` bytes more are counted in two queues of the family, and shall count once."""
+    cdef QueueCore family = core if core.parent is None else core.parent
+    family.moving_bytes += size
+    core.ledger.bytes -= size
+
+
+cdef int stored_record(QueueCore core, const Slot* slot, PositionRecord* record) except -1:
+    """The record of a message that is available, or was before it was locked: those are durable. ValueError: there is none."""
+    cdef uint8_t key[POSITION_KEY_SIZE]
+    position_key(&key[0], core.ordinal, slot.key)
+    value = core.ledger.tables.get(TABLE_POSITION, PyBytes_FromStringAndSize(<const char*>&key[0], POSITION_KEY_SIZE))
+    if value is None or len(<bytes>value) < <Py_ssize_t>sizeof(PositionRecord):
+        raise ValueError("the store does not have the position")
+    memcpy(record, PyBytes_AS_STRING(<bytes>value), sizeof(PositionRecord))
+    return 0
+
+
+cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owner, object sink) except -1:
+    """Takes a message over, with the current unit."""
+    cdef Ledger ledger = source.ledger
+    cdef PositionRecord record
+    cdef Relocation relocation
+    cdef Slot* there = NULL
+    cdef uint64_t key = slot.key
+    cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+    if recoverable:
+        stored_record(source, slot, &record)
+    there = target.positions.insert(key, STATE_PENDING)
+    there.content_id = slot.content_id
+    there.arrived = slot.arrived
+    there.size = slot.size
+    there.source = slot.source
+    there.ordinal = slot.ordinal
+    there.message_class = slot.message_class
+    there.dead_letter = slot.dead_letter
+    there.reason = slot.reason
+    there.wishes = slot.wishes
+    there.deadline = slot.deadline
+    there.flags = slot.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL | FLAG_PEEK_WHEN_LOCKED)
+    there.move_count = slot.move_count + 1 if slot.move_count < COUNT_LIMIT else COUNT_LIMIT
+    target._peek_when_locked = target._peek_when_locked or slot.flags & FLAG_PEEK_WHEN_LOCKED != 0
+    ledger.sources.retain(there.source)
+    if slot.body != NULL:
+        target.positions.set_body(there, <object>slot.body)
+    target._use(there.size)
+    target._arm(there)
+    if not recoverable:
+        if ledger.feed:
+            ledger.event(EVENT_MOVED, target.ordinal, there, True)
+        source._drop(slot)
+        target._available(there)
+        if target.interested:
+            target.mark()
+        if sink is not None:
+            sink(STATUS_OK)
+        return 0
+    record.abort_count = 0
+    record.move_count += 1
+    record.last_move_s = ledger.now_s
+    record.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
+    record.prepared_slot = 0
+    record.arrival_seq = target._arrival(key)
+    if slot.state == STATE_AVAILABLE:
+        source.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = owner
+    slot.flags |= FLAG_REMOVING
+    in_two_queues(source, slot.size)
+    target.expected += 1
+    relocation = Relocation.__new__(Relocation)
+    relocation._source = source
+    relocation._target = target
+    relocation._owner = owner
+    relocation._size = slot.size
+    ledger.writer.delete_position(source.ordinal, key)
+    ledger.writer.put_position(target.ordinal, key, &record)
+    if ledger.feed:
+        ledger.event(EVENT_MOVED, target.ordinal, there, False)
+    ledger.writer.notify(relocation, key)
+    ledger.writer.notify(target, key)
+    if sink is not None:
+        ledger.writer.notify(confirmation(sink), 0)
+    return 0
+
+
+def move(QueueCore source not None, uint64_t key, QueueCore target not None, sink=None) -> bool:
+    """Move an available message to another queue of the family (DM-142, DU-11); False if it is not available.
+
+    `sink(status)` is called when the move is durable: before this returns for an express message. If the store does not keep it
+    the message is where it was.
+    """
+    cdef Slot* slot = source.positions.find(key)
+    if slot == NULL or slot.state != STATE_AVAILABLE or target.gone:
+        return False
+    source.ledger.writer.begin_unit()
+    try:
+        _relocate(source, slot, target, OWNER_STORE, sink)
+    finally:
+        source.ledger.writer.end_unit()
+    return True
+
+
+def lock_for_move(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
+    """Lock an available message that a transaction wants to move (DM-145); the target stays although it may be empty."""
+    if target.gone or not source.claim(key, owner):
+        return False
+    target.expected += 1
+    return True
+
+
+def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
+    """Move what `owner` has locked, within a unit; False if it is gone. If the unit is not kept it is available again."""
+    target.expected += 1
+    return complete_move(source, key, owner, target)
+
+
+cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
+    """The transaction commits: the move joins the current unit. False if the message or the target is gone.
+
+    What was purged meanwhile moves all the same (X-57). If the unit is not kept the message is back, with one more abort.
+    """
+    cdef Slot* slot = source.positions.find(key)
+    target.expected -= 1
+    if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):
+        return False
+    if target.gone:
+        source.abort_dequeue(slot)
+        return False
+    _relocate(source, slot, target, owner, None)
+    return True
+
+
+cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
+    """The transaction aborts: the message is available again, with one more abort. False if it is gone."""
+    cdef Slot* slot = source.positions.find(key)
+    target.expected -= 1
+    if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):
+        return False
+    source.abort_dequeue(slot)
+    return True
+
+
+cdef int undo_move(QueueCore source, uint64_t key, QueueCore target) except -1:
+    """As if complete_move had not been called; the caller takes the unit back."""
+    cdef Slot* slot = source.positions.find(key)
+    cdef Slot* there = target.positions.find(key)
+    if slot == NULL or there == NULL:
+        return 0
+    slot.flags &= ~FLAG_REMOVING
+    in_two_queues(source, -<int64_t>slot.size)
+    return target._drop(there)

@@ -1,0 +1,69 @@
+# What lookups, cursors and two-phase reads need of one queue: seeking, and handing out what stays locked.
+
+def seek(QueueCore core not None, uint64_t key, bint forward=True, bint peek=False) -> int | None:
+    """Key of the first readable message behind `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224).
+
+    Readable is what is available, and for a peek also what is locked with AllowPeekWhenLocked.
+    """
+    cdef uint32_t states = 1 << STATE_AVAILABLE
+    cdef Slot* slot = NULL
+    if peek and core._peek_when_locked:
+        states |= 1 << STATE_LOCKED
+    while True:
+        slot = core.positions.following(key, states) if forward else core.positions.preceding(key, states)
+        if slot == NULL:
+            return None
+        if slot.state == STATE_AVAILABLE or slot.flags & FLAG_PEEK_WHEN_LOCKED:
+            return slot.key
+        key = slot.key
+
+
+def readable(QueueCore core not None, uint64_t key, bint peek=False) -> bool:
+    """Whether a message can be received, or with `peek` be peeked."""
+    cdef Slot* slot = core.positions.find(key)
+    if slot == NULL:
+        return False
+    return slot.state == STATE_AVAILABLE or (
+        peek and slot.state == STATE_LOCKED and slot.flags & FLAG_PEEK_WHEN_LOCKED != 0
+    )
+
+
+def allow_peek_when_locked(QueueCore core not None, uint64_t key, bint allowed=True) -> bool:
+    """Set AllowPeekWhenLocked (M-03) of a message; False if it is not there."""
+    cdef Slot* slot = core.positions.find(key)
+    if slot == NULL:
+        return False
+    if allowed:
+        slot.flags |= FLAG_PEEK_WHEN_LOCKED
+        core._peek_when_locked = True
+    else:
+        slot.flags &= ~FLAG_PEEK_WHEN_LOCKED
+    return True
+
+
+def holds(QueueCore core not None, uint64_t key, uint32_t owner) -> bool:
+    """Whether `owner` has locked a message (also one that was purged meanwhile)."""
+    cdef Slot* slot = core.positions.find(key)
+    return slot != NULL and slot.owner == owner and (slot.state == STATE_LOCKED or slot.state == STATE_PURGE_PENDING)
+
+
+def hand_out(QueueCore core not None, uint64_t key, uint32_t owner, sink) -> None:
+    """Call `sink(Received, status)` with a message that `owner` has locked, now if its packet is in memory.
+
+    One whose packet cannot be read stays locked as damaged: `sink(None, status)`.
+    """
+    def read(Received message, int status):
+        cdef Slot* slot = core.positions.find(key)
+        if message is None and slot != NULL and slot.owner == owner and slot.state == STATE_LOCKED:
+            slot.owner = OWNER_DAMAGED
+            core._report_damage(key, status)
+        sink(message, status)
+
+    if not core.peek(key, read):
+        sink(None, -2)
+
+
+def fresh(QueueCore core not None) -> list:
+    """Keys of the messages that became available since the last call, as far as `watched` was set."""
+    keys, core._fresh = core._fresh, []
+    return keys

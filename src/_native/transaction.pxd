@@ -1,0 +1,71 @@
+# What one transaction has done and has still to do: its operations, in their order, and how they end.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport CommitListener
+from msmq_fast._native.positions cimport Slot
+from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.record cimport PositionRecord
+
+
+cdef enum OperationKind:
+    OPERATION_ENQUEUE = 1
+    OPERATION_DEQUEUE = 2
+    OPERATION_MOVE = 3
+
+
+cdef struct Operation:
+    PyObject* core              # QueueCore, owned
+    PyObject* goal              # Move: QueueCore, owned
+    PyObject* packet            # Enqueue: bytes, owned; NULL when they are in the store only
+    uint64_t key                # LookupIdentifier; of an Enqueue since the commit
+    uint64_t content_id         # Enqueue: under which it was written ahead, else 0
+    uint32_t queue              # its ordinal
+    uint8_t kind
+    bint reserved               # Enqueue: it has its quota
+    bint leaving                # Dequeue: it has left with a unit that is not durable yet
+    uint32_t target             # Move: ordinal of the queue
+    PositionRecord record       # Enqueue: what becomes its position
+
+
+cdef class Transaction(CommitListener):
+    cdef readonly Ledger ledger
+    cdef readonly uint32_t owner        # under which it locks messages
+    cdef readonly uint32_t number       # 20 bits, in the TransactionHeader of what it sends
+    cdef readonly bytes identifier      # 16 bytes
+    cdef readonly uint64_t enqueued, dequeued, moved
+    cdef readonly uint64_t locked_bytes # of packets of received messages in memory
+    cdef readonly uint64_t held_bytes   # of packets in memory
+    cdef readonly uint64_t ahead_bytes  # of packets on their way to the disk before the commit
+    cdef readonly bint broken           # something written ahead was not kept: it can only abort
+    cdef readonly bint ended
+    cdef readonly bint prepared
+    cdef public uint64_t limit_bytes    # of packets in memory, above which they are written ahead
+    cdef public object on_ahead         # called when what was written ahead is durable, or was not kept
+    cdef Operation* _operations
+    cdef size_t _count, _capacity
+    cdef size_t _ahead                  # operations before this one are not in memory any more
+    cdef size_t _flying                 # of them, on their way: up to here
+    cdef dict _tails                    # QueueCore -> (index, packet) of its last Enqueue
+    cdef uint32_t _rows                 # rows of the store that belong to it
+    cdef uint32_t _writes               # units under way
+    cdef object _wish, _sink            # what waits for _writes, and who is told of the end
+    cdef bytes _head
+    cdef int _status, _result
+    cdef bint _settled
+    cdef Operation* _add(self, int kind, QueueCore core) except NULL
+    cpdef int lock(self, QueueCore core, uint64_t key) except -1
+    cdef bytes _key(self, uint32_t row)
+    cdef int _write_ahead(self) except -1
+    cdef int _written(self, size_t end, int status) except -1
+    cdef int _break(self, int status) except -1
+    cdef int _mark_last(self, bint stored) except -1
+    cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept
+    cdef int _delete_rows(self) except -1
+    cdef int _undo(self, size_t count) except -1
+    cdef int _ended(self, int status) except -1
+    cdef int _delete_ahead(self) except -1
+    cdef int _unreserve(self, Operation* operation) except -1
+    cdef int _forget(self) except -1
+    cdef int _restore_goal(self, Operation* operation, QueueCore goal) except -1
+    cdef int _clear(self) except -1

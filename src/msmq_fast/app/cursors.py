@@ -1,0 +1,78 @@
+"""Requests about cursors and moves (section 5 of the protocol)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.wire import INFINITE, CursorRead, Frame
+from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
+
+if TYPE_CHECKING:
+    from msmq_fast.app.requests import Handle, Handler, Session
+    from msmq_fast.qm.cursor import Cursor
+
+_HANDLE = Field("handle", int)
+_CURSOR = Field("cursor", int)
+_READ = (_CURSOR, Field("timeout", int, type(None)), Field("action", int, maximum=2))
+_MOVE = (_HANDLE, Field("target handle", int), Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF))
+
+
+def _open(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _HANDLE)
+    opened = session.handle(number).reader()
+    if len(opened.cursors) >= session.engine.service.limits.max_handles:
+        raise InsufficientResources("this handle has max_handles cursors")
+    cursor = opened.open_cursor()
+    session.cursors[cursor.number] = number
+    session.reply(request_id, [cursor.number])
+
+
+def _close(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _CURSOR)
+    _, cursor = _find(session, number)
+    del session.cursors[number]
+    cursor.close()
+    session.reply(request_id)
+
+
+def _read(session: Session, request_id: int, payload: memoryview) -> None:
+    number, timeout, action = arguments(payload, *_READ)
+    handle, cursor = _find(session, number)
+    session.may_wait()
+    wait = None if timeout == INFINITE else timeout
+    match action:
+        case CursorRead.PEEK:
+            read = cursor.peek(wait, gate=session.gate)
+        case CursorRead.PEEK_NEXT:
+            read = cursor.peek_next(wait, gate=session.gate)
+        case _:
+            read = cursor.receive(wait, gate=session.gate)
+    session.read(request_id, handle, read)
+
+
+def _find(session: Session, number: int) -> tuple[Handle, Cursor]:
+    owner = session.cursors.get(number)
+    if owner is None:
+        raise InvalidHandle(f"there is no cursor {number}")
+    handle = session.handle(owner)
+    cursor = handle.reader().cursors.get(number)
+    if cursor is None:
+        raise InvalidHandle(f"there is no cursor {number}")
+    return handle, cursor
+
+
+def _move(session: Session, request_id: int, payload: memoryview) -> None:
+    number, target, lookup_id = arguments(payload, *_MOVE)
+    moving = session.handle(target).moving
+    if moving is None:
+        raise InvalidParameter("the target queue is not open for moving")
+    session.when(request_id, session.handle(number).reader().move(lookup_id, moving))
+
+
+HANDLERS: dict[int, Handler] = {
+    Frame.CURSOR_OPEN: _open,
+    Frame.CURSOR_CLOSE: _close,
+    Frame.CURSOR_READ: _read,
+    Frame.MOVE: _move,
+}

@@ -1,0 +1,63 @@
+"""Administration acknowledgments as messages (MS-MQQB 3.1.7.15)."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.classes import MessageClass, about_receiving, is_negative
+from msmq_fast.packet.message import Acknowledge, Delivery, Message
+
+INSECURE: Final = frozenset(
+    (
+        MessageClass.NACK_BAD_DST_Q,
+        MessageClass.NACK_BAD_ENCRYPTION,
+        MessageClass.NACK_BAD_SIGNATURE,
+        MessageClass.NACK_ACCESS_DENIED,
+        MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
+    )
+)
+"""What tells a stranger which queues there are and who may do what (SendInsecureNacks)."""
+
+
+def asked_for(message_class: int) -> Acknowledge:
+    """The wish that an acknowledgment of this class answers (3.1.5.8.10, 3.1.7.2.1)."""
+    if is_negative(message_class):
+        receiving = about_receiving(message_class)
+        return Acknowledge.NEGATIVE_RECEIVE if receiving else Acknowledge.NEGATIVE_ARRIVAL
+    receiving = about_receiving(message_class)
+    return Acknowledge.POSITIVE_RECEIVE if receiving else Acknowledge.POSITIVE_ARRIVAL
+
+
+def acknowledgment(original: Message, message_class: int, manager: UUID) -> Message:
+    """The acknowledgment of a message; its destination is `original.admin_queue`, which must be there.
+
+    `manager` is the queue manager that sends it. MessageID and SentTime are for whoever sends it to set.
+    """
+    return Message(
+        body=original.body if _returns_body(original, message_class) else b"",
+        destination=original.admin_queue,
+        delivery=Delivery(original.delivery),
+        correlation_id=identifier(original),
+        message_class=message_class,
+        response_queue=original.destination,
+        time_to_reach_queue=INFINITE,
+        time_to_be_received=INFINITE,
+        source_machine=manager,
+    )
+
+
+def identifier(message: Message) -> bytes:
+    """An OBJECTID: source queue manager and ordinal, 20 bytes as on the wire."""
+    return message.source_machine.bytes_le + message.message_id.to_bytes(4, "little")
+
+
+def _returns_body(original: Message, message_class: int) -> bool:
+    """A negative acknowledgment brings back what was sent, unless it is a secret."""
+    return is_negative(message_class) and not _encrypted(original)
+
+
+def _encrypted(message: Message) -> bool:
+    security = message.security
+    return message.privacy_level != 0 or (security is not None and security.encrypted)

@@ -1,0 +1,142 @@
+"""What follows when a message leaves, or never reaches, a queue (DM-203, X-60 … X-69): acknowledgments,
+source journaling, dead letters. The journal of a queue needs no decision and is native.
+
+Everything here runs inside the unit of work of its cause, so that both are kept or neither.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import QueueCore, dead_letter
+from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.classes import MessageClass, is_negative
+from msmq_fast.packet.errors import MSMQError, PacketFault
+from msmq_fast.packet.message import Journal, Message
+from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, asked_for
+from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
+from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
+from msmq_fast.store.schema import Wish
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_SENT = 0  # the next queue manager keeps it
+_TAKEN = (0, 4)  # EnqueueResult
+_KEPT_WHERE_REFUSED = (MessageClass.NACK_Q_EXCEED_QUOTA, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+
+
+class Disposition:
+    """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
+    acknowledgments that could not be delivered (X-68).
+    """
+
+    def __init__(self, manager: QueueManager, *, insecure_nacks: bool) -> None:
+        self._manager = manager
+        self._insecure = insecure_nacks
+        self._chosen: dict[int, Queue] = {}
+        self.acknowledged: Counter[int] = Counter()
+        self.discarded = 0
+
+    def __call__(
+        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+    ) -> tuple[int, bool, QueueCore | None]:
+        """What native code asks when wishes may apply (Ledger.dispose): the class of what became of the
+        message, whether an acknowledgment went out, and the queue that gets the message or a copy.
+        """
+        try:
+            message = Message.from_packet(packet)
+        except PacketFault:
+            return reason, False, None
+        if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
+            reason = self._which_timeout(message)
+        told = reason != _SENT and bool(wishes & asked_for(reason)) and self._acknowledge(message, reason)
+        return reason, told, self._copy_to(role, message, reason, wishes, chosen)
+
+    def reject(self, packet: bytes, reason: MessageClass) -> bool:
+        """A message came from another queue manager and was not taken; whether something followed.
+
+        To be called in a unit.
+        """
+        message = Message.from_packet(packet)
+        told = bool(message.acknowledge & asked_for(reason)) and self._acknowledge(message, reason)
+        kept = (
+            reason in _KEPT_WHERE_REFUSED
+            and bool(message.journal & Journal.DEADLETTER)
+            and not message.transactional
+            and dead_letter(self._system(DEADLETTER).core, packet, reason)
+        )
+        return told or kept
+
+    # ---- copies
+
+    def _copy_to(
+        self, role: int, message: Message, reason: int, wishes: int, chosen: int
+    ) -> QueueCore | None:
+        if is_negative(reason):
+            return self._dead_letters(role, message, chosen) if wishes & Wish.JOURNAL_NEGATIVE else None
+        if not wishes & Wish.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
+            return None
+        if reason == _SENT and message.transactional:
+            return None  # it has not arrived before its receiver says so
+        return self._system(JOURNAL).core
+
+    def _dead_letters(self, role: int, message: Message, chosen: int) -> QueueCore | None:
+        """X-62, X-64: a transactional message that fails at its destination is its sender's to keep."""
+        foreign = message.source_machine != self._manager.guid
+        if role == Role.DESTINATION and message.transactional and foreign:
+            return None
+        queue = self._chosen_queue(chosen) if chosen else None
+        if queue is not None and queue.transactional == message.transactional:
+            return queue.core
+        return self._system(DEADXACT if message.transactional else DEADLETTER).core
+
+    def _chosen_queue(self, ordinal: int) -> Queue | None:
+        queue = self._chosen.get(ordinal)
+        if queue is None or queue.state is not QueueState.EXISTING:
+            self._chosen.pop(ordinal, None)
+            found = (queue for queue in self._manager.directory.queues() if queue.ordinal == ordinal)
+            queue = next(found, None)
+            if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+                return None
+            self._chosen[ordinal] = queue
+        return queue
+
+    def _system(self, system: SystemQueue) -> Queue:
+        return self._manager.directory.existing(system.part.key)
+
+    def _which_timeout(self, message: Message) -> int:
+        """DM-215: what ran out while the message waited to be sent."""
+        reach = message.time_to_reach_queue
+        if reach != INFINITE and message.sent_time + reach <= self._manager.ledger.now_s:
+            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
+
+    # ---- acknowledgments
+
+    def _acknowledge(self, message: Message, reason: int) -> bool:
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); False: none was due, or none could be
+        sent.
+        """
+        manager = self._manager
+        if message.admin_queue is None or (reason in INSECURE and not self._insecure):
+            return False
+        try:
+            queue = manager.queue_for(message.admin_queue)
+            if queue.transactional and queue.kind is not QueueKind.OUTGOING:
+                return self._discard()
+            answer = acknowledgment(message, reason, manager.guid)
+            answer.message_id = manager.message_ordinals.take()
+            answer.sent_time = manager.ledger.now_s
+            results, _ = queue.core.enqueue_packets([answer.to_packet()])
+        except MSMQError:
+            return self._discard()
+        if results[0] not in _TAKEN:
+            return self._discard()
+        self.acknowledged[reason] += 1
+        return True
+
+    def _discard(self) -> bool:
+        self.discarded += 1
+        return False

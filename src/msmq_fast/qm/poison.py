@@ -1,0 +1,54 @@
+"""Poison messages: what transactions have received and put back too often goes to the subqueue `poison` (X-70 … X-73).
+
+Off unless a queue has `poison_after`. Nothing is ever discarded: programs read the subqueue, or move messages back.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import move_locked
+from msmq_fast.packet.errors import MSMQError
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+POISON = "poison"
+OWNER_POISON = 5  # Owner of the native queue
+_LOCKED = 2
+
+_log = logging.getLogger(__name__)
+
+
+class PoisonHandling:
+    """Told by the ledger of messages whose last abort was one too many; they are locked until they are moved."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self.moved = 0
+        manager.ledger.on_poison = self._poisoned
+
+    def _poisoned(self, ordinal: int, keys: list[int]) -> None:
+        queue = next((queue for queue in self._manager.queues() if queue.ordinal == ordinal), None)
+        if queue is None:
+            return
+        core = queue.core
+        try:
+            target = self._manager.subqueues.make(queue, POISON)
+        except MSMQError as error:
+            _log.error("%s: poison messages stay where they are: %s", queue.name, error)
+            core.release(array("Q", keys), OWNER_POISON)
+            return
+        # A purge meanwhile goes before the move.
+        moving = [key for key in keys if core.positions.state(key) == _LOCKED]
+        core.release(array("Q", [key for key in keys if key not in moving]), OWNER_POISON)
+        writer = self._manager.ledger.writer
+        writer.begin_unit()
+        try:
+            for key in moving:
+                self.moved += move_locked(core, key, OWNER_POISON, target.core)
+        finally:
+            writer.end_unit()
+        _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, len(moving), target.name)

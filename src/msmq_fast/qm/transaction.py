@@ -1,0 +1,407 @@
+"""Transactions (MS-MQDMPR 3.1.1.14, 3.1.4.3 … 3.1.4.5, ST-3): what many operations on many queues have in
+common, all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+import msgpack
+
+from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast._native.transaction import ROW_PREFIX, drop_staged, held
+from msmq_fast._native.transaction import Transaction as Operations
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MessageStorageFailed,
+    MSMQError,
+    OperationCancelled,
+    TransactionSequence,
+)
+from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.records import cold
+from msmq_fast.store.schema import Table
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_log = logging.getLogger(__name__)
+
+NUMBERS = 1 << 20  # TransactionHeader.TransactionID has 20 bits
+
+
+class State(IntEnum):
+    """ST-3; TX-04."""
+
+    ACTIVE = 1
+    PREPARED = 2
+    COMMITTING = 3
+    ABORTING = 4
+    GONE = 5
+
+
+class Reader(Protocol):
+    """A read that goes on inside a transaction."""
+
+    def cancel(self, error: MSMQError | None = None) -> object:
+        """The transaction has ended."""
+
+
+class Transaction:
+    """One transaction. Made by Transactions.begin; a qm.reading.Hold for what is received in it.
+
+    `user` says who began it, for the operator. Sends, receives and moves go through OpenQueue; they raise
+    TRANSACTION_SEQUENCE once it ends.
+    """
+
+    def __init__(self, owner: Transactions, identifier: UUID, number: int, user: str, began: int) -> None:
+        self.identifier = identifier
+        self.number = number
+        self.user = user
+        self.began = began  # Unix seconds
+        self.state = State.ACTIVE
+        self.single_phase = True
+        self.operations = Operations(owner.ledger, identifier.bytes, number)
+        self.readers: set[Reader] = set()
+        self.on_end: Callable[[Transaction], None] | None = None
+        self._all = owner
+        self._done: Completion[None] | None = None
+
+    # ---- a Hold
+
+    @property
+    def owner(self) -> int:
+        """Under which messages are locked for it."""
+        return self.operations.owner
+
+    def locked(self, core: QueueCore, key: int) -> None:
+        """DM-115, DM-130: a message was locked; it is received with the commit."""
+        self.operations.lock(core, key)
+        self._all.touched(self)
+
+    def locked_many(self, core: QueueCore, messages: list[Received]) -> None:
+        """As `locked`, of messages taken together."""
+        self.operations.lock_many(core, messages)
+        self._all.touched(self)
+
+    def unlocked(self, core: QueueCore, key: int) -> None:
+        """Nobody is there any more to whom a message could be handed."""
+        if self.state is State.ACTIVE:
+            self.operations.unlock(core, key)
+
+    # ---- operations
+
+    def check(self) -> None:
+        """TRANSACTION_SEQUENCE: it takes no more operations."""
+        if self.state is not State.ACTIVE:
+            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
+        self._all.touched(self)
+
+    def header(self, core: QueueCore) -> TransactionHeader:
+        """The header of the next message to a queue (M-52, M-54); the commit marks the last one (M-55)."""
+        return TransactionHeader(
+            0, 0, 0, transaction_id=self.number, first=self.operations.first_for(core)
+        )
+
+    def send(self, core: QueueCore, packet: bytes, dead_letter: int = 0) -> int:
+        """DM-103: an EnqueueResult. Nothing is visible before the commit, but the quota is taken (X-33)."""
+        try:
+            return self.operations.enqueue(core, packet, dead_letter)
+        except OverflowError as error:
+            raise InsufficientResources(str(error)) from None
+
+    # ---- the end
+
+    def prepare(self) -> Completion[None]:
+        """Resolved when a crash can no longer forget it (DU-06)."""
+        self.check()
+        self.single_phase = False
+        self._end_readers()
+        done: Completion[None] = Completion()
+        head = cold(
+            {
+                "number": self.number,
+                "user": self.user,
+                "began": self.began,
+                "operations": len(self.operations),
+            }
+        )
+
+        def kept(status: int) -> None:
+            if status:
+                self.state = State.ACTIVE
+                done.fail(storage_error(status))
+            else:
+                done.resolve(None)
+
+        self.state = State.PREPARED
+        self._all.rest(self)
+        try:
+            self.operations.prepare(head, kept)
+        except Exception as error:
+            self.state = State.ACTIVE
+            done.fail(_error(error))
+        return done
+
+    def commit(self) -> Completion[None]:
+        """Resolved when everything has happened, durably (DU-05).
+
+        When it fails, the transaction was aborted; one that was prepared stays prepared.
+        """
+        if self.state not in (State.ACTIVE, State.PREPARED):
+            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
+        before, self.state = self.state, State.COMMITTING
+        self._end_readers()
+        done: Completion[None] = Completion()
+
+        def ended(status: int) -> None:
+            if status and before is State.PREPARED:
+                self.state = before
+                done.fail(storage_error(status))
+                return
+            self._gone()
+            if status:
+                done.fail(storage_error(status))
+            else:
+                done.resolve(None)
+
+        try:
+            self.operations.commit(ended)
+        except Exception as error:
+            self.state = before
+            done.fail(_error(error))
+            if before is State.ACTIVE:
+                self.abort()
+        return done
+
+    def abort(self) -> Completion[None]:
+        """What was sent is forgotten, what was received is back (DM-032 … DM-036); resolved when durable."""
+        if self.state not in (State.ACTIVE, State.PREPARED):
+            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
+        before, self.state = self.state, State.ABORTING
+        self._end_readers()
+        done: Completion[None] = Completion()
+
+        def ended(status: int) -> None:
+            if status and before is State.PREPARED:
+                self.state = before
+                done.fail(storage_error(status))
+                return
+            # What was written ahead and could not be removed is dropped by the next start.
+            self._gone()
+            done.resolve(None)
+
+        try:
+            self.operations.abort(ended)
+        except Exception as error:
+            self.state = before
+            done.fail(_error(error))
+        return done
+
+    def _end_readers(self) -> None:
+        for reader in list(self.readers):
+            reader.cancel(OperationCancelled("the transaction has ended"))
+        self.readers.clear()
+
+    def _gone(self) -> None:
+        self.state = State.GONE
+        self._all.forget(self)
+        if self.on_end is not None:
+            self.on_end(self)
+
+
+def _error(error: Exception) -> MSMQError:
+    if isinstance(error, MSMQError):
+        return error
+    if isinstance(error, OverflowError):
+        return InsufficientResources(str(error))
+    return MessageStorageFailed(str(error))
+
+
+class Transactions:
+    """TransactionCollection (QM-42). `idle_limit`: seconds after which an active transaction in which nothing
+    happens is aborted.
+    """
+
+    def __init__(self, manager: QueueManager, idle_limit: float) -> None:
+        self._manager = manager
+        self.ledger = manager.ledger
+        self._idle_limit = idle_limit
+        self._all: dict[UUID, Transaction] = {}
+        self._idle: OrderedDict[Transaction, float] = OrderedDict()  # since when nothing happens
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(list(self._all.values()))
+
+    # ---- life
+
+    def next_number(self) -> int:
+        """A TransactionIdentifier of 20 bits (M-52), for a transaction of this queue manager."""
+        if not self._number:
+            self._number = int.from_bytes(self._manager.random_bytes(4)) % NUMBERS
+        self._number = self._number % (NUMBERS - 1) + 1
+        return self._number
+
+    def begin(self, user: str = "", identifier: UUID | None = None) -> Transaction:
+        """A new transaction (DM-095). TRANSACTION_SEQUENCE: there is one with this identifier."""
+        if identifier is None:
+            identifier = UUID(bytes=self._manager.random_bytes(16), version=4)
+        elif identifier in self._all:
+            raise TransactionSequence(f"there is a transaction {identifier}")
+        transaction = Transaction(self, identifier, self.next_number(), user, self.ledger.now_s)
+        self._all[identifier] = transaction
+        self.touched(transaction)
+        return transaction
+
+    def enlist(self, identifier: UUID, user: str = "") -> Transaction:
+        """The transaction of a coordinator, old or new (DM-095)."""
+        return self._all.get(identifier) or self.begin(user, identifier)
+
+    def find(self, identifier: UUID) -> Transaction:
+        """TRANSACTION_SEQUENCE: there is none."""
+        transaction = self._all.get(identifier)
+        if transaction is None:
+            raise TransactionSequence(f"there is no transaction {identifier}")
+        return transaction
+
+    def touched(self, transaction: Transaction) -> None:
+        """Something happened in an active transaction."""
+        self._idle[transaction] = self._manager.monotonic()
+        self._idle.move_to_end(transaction)
+
+    def rest(self, transaction: Transaction) -> None:
+        """The idle limit does not count any more."""
+        self._idle.pop(transaction, None)
+
+    def forget(self, transaction: Transaction) -> None:
+        """A transaction is gone."""
+        self._all.pop(transaction.identifier, None)
+        self.rest(transaction)
+
+    # ---- events
+
+    def prepare(self, identifier: UUID, *, single_phase: bool = True) -> Completion[None]:
+        """Transaction Prepare (DM-022 … DM-025). TRANSACTION_SEQUENCE: unknown, or not active.
+
+        With `single_phase` nothing has to be kept: the commit marks the first and last messages itself (DM-031).
+        """
+        transaction = self.find(identifier)
+        if not single_phase:
+            return transaction.prepare()
+        transaction.check()
+        transaction.single_phase = True
+        return Completion.of(None)
+
+    def commit(self, identifier: UUID) -> Completion[None]:
+        """Transaction Commit (DM-026 … DM-031)."""
+        return self.find(identifier).commit()
+
+    def abort(self, identifier: UUID) -> Completion[None]:
+        """Transaction Abort (DM-032 … DM-036)."""
+        return self.find(identifier).abort()
+
+    # ---- time
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        first = next(iter(self._idle.values()), None)
+        return None if first is None else first + self._idle_limit
+
+    def expire(self) -> None:
+        """Abort those in which nothing happened for too long."""
+        now = self._manager.monotonic()
+        while self._idle:
+            transaction, since = next(iter(self._idle.items()))
+            if since + self._idle_limit > now:
+                return
+            self.rest(transaction)
+            if transaction.state is State.ACTIVE:
+                _log.warning(
+                    "the transaction %s of %s was idle for %g s and is aborted",
+                    transaction.identifier,
+                    transaction.user or "nobody",
+                    self._idle_limit,
+                )
+                transaction.abort()
+
+    def stop(self) -> None:
+        """Abort what is active; prepared ones wait for the next start."""
+        for transaction in list(self._all.values()):
+            if transaction.state is State.ACTIVE:
+                transaction.abort()
+
+    # ---- recovery
+
+    def load(self) -> Recovered:
+        """What the store has of transactions."""
+        recovered = Recovered()
+        lower, upper = ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"
+        while True:
+            rows = self._manager.store.tables.scan(Table.META, lower, upper, 1000)
+            for key, value in rows:
+                recovered.add(key, value)
+            if len(rows) < 1000:
+                return recovered
+            lower = rows[-1][0] + b"\0"
+
+    def recover(self, recovered: Recovered) -> None:
+        """REC-05, REC-06: prepared transactions hold again what they held, of all others nothing is left
+        (DM-015, DM-018). What is removed joins the current batch.
+        """
+        for identifier, rows in recovered.rows.items():
+            head = rows.pop(0, None)
+            if head is None:
+                for number, row in rows.items():
+                    drop_staged(self.ledger, ROW_PREFIX + identifier + number.to_bytes(4, "big"), row)
+                continue
+            try:
+                self._restore(UUID(bytes=identifier), msgpack.unpackb(head[1:]), rows)
+            except (ValueError, KeyError, TypeError, msgpack.exceptions.UnpackException) as error:
+                self._manager.set_aside(
+                    "transaction", f"the record of transaction {UUID(bytes=identifier)} is damaged: {error!r}"
+                )
+
+    def _restore(self, identifier: UUID, head: dict[str, object], rows: dict[int, bytes]) -> None:
+        transaction = Transaction(
+            self, identifier, int(str(head["number"])), str(head["user"]), int(str(head["began"]))
+        )
+        transaction.operations.restore(rows, self.ledger.core)
+        transaction.single_phase = False
+        transaction.state = State.PREPARED
+        self._all[identifier] = transaction
+
+
+class Recovered:
+    """Stored rows of transactions, by identifier and number; row 0 is the head of a prepared one."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, dict[int, bytes]] = {}
+
+    def add(self, key: bytes, value: bytes) -> None:
+        """A row of META whose key begins with ROW_PREFIX."""
+        at = len(ROW_PREFIX)
+        if len(key) == at + 20:
+            self.rows.setdefault(key[at : at + 16], {})[int.from_bytes(key[at + 16 :])] = value
+
+    @property
+    def held(self) -> frozenset[tuple[int, int]]:
+        """(queue ordinal, lookup id) of the messages that prepared transactions hold (REC-07)."""
+        return frozenset(
+            place
+            for rows in self.rows.values()
+            if 0 in rows
+            for number, row in rows.items()
+            if number
+            for place in held(row)
+        )

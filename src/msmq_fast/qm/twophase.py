@@ -1,0 +1,103 @@
+"""Two-phase reads (MS-MQDMPR 3.1.7.1.11, 3.1.7.1.12): a message is handed out first and removed, or put back,
+when the reader says so. Remote reading is built on them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import QueueCore, holds
+from msmq_fast.packet.errors import InvalidHandle, TransactionSequence
+from msmq_fast.qm.records import stored
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import Ledger
+
+
+class RemoteReadState(IntEnum):
+    """RemoteReadState of an open queue (OQD-09, ST-10)."""
+
+    NONE = 0  # not read from another computer
+    OPENED = 1  # the handle is known to the remote-read client only
+    READY_FOR_READ = 2  # and to the computer of the queue
+
+
+class TwoPhaseRead:
+    """One Dequeue Message Begin, a qm.reading.Hold: its lock is its own, nobody else can end it (DA-036)."""
+
+    __slots__ = ("_reads", "owner")
+
+    def __init__(self, reads: TwoPhaseReads, owner: int) -> None:
+        self._reads = reads
+        self.owner = owner
+
+    def locked(self, core: QueueCore, key: int) -> None:
+        """The message was locked: from now on it can be ended."""
+        self._reads.add(key, self.owner)
+
+    def unlocked(self, core: QueueCore, key: int) -> None:
+        """The reader was gone before it got the message."""
+        self._reads.put_back(core, key)
+
+
+class TwoPhaseReads:
+    """The reads of one open queue that were begun and not ended, by LookupIdentifier."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._owners: dict[int, int] = {}
+        self.state = RemoteReadState.NONE
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def opened(self) -> None:
+        """The handle was given to a client that will read from another computer."""
+        self.state = RemoteReadState.OPENED
+
+    def ready(self) -> None:
+        """The computer of the queue was told of the handle. INVALID_HANDLE: it was not given to anybody."""
+        if self.state is RemoteReadState.NONE:
+            raise InvalidHandle("the queue is not open for remote reading")
+        self.state = RemoteReadState.READY_FOR_READ
+
+    def begin(self) -> TwoPhaseRead:
+        """A read that locks what it finds."""
+        return TwoPhaseRead(self, self._ledger.new_owner())
+
+    def add(self, key: int, owner: int) -> None:
+        """A read has locked a message."""
+        self._owners[key] = owner
+
+    def put_back(self, core: QueueCore, key: int) -> None:
+        """Make a message available again at its old place (DM-125), purge it if the queue was purged."""
+        core.release(array("Q", [key]), self._owners.pop(key, 0))
+
+    def end(self, core: QueueCore, key: int, *, delete: bool) -> Completion[None]:
+        """Remove the message or put it back; resolved when that is durable.
+
+        TRANSACTION_SEQUENCE: no read of this handle holds it, or not any more (DM-122).
+        """
+        owner = self._owners.get(key, 0)
+        if not owner or not holds(core, key, owner):
+            self._owners.pop(key, None)
+            raise TransactionSequence("this reader has not locked the message")
+        if not delete:
+            self.put_back(core, key)
+            return Completion.of(None)
+        del self._owners[key]
+        ended: Completion[None] = Completion()
+        core.acked(array("Q", [key]), owner, lambda status: stored(ended, status, None))
+        return ended
+
+    def run_down(self, core: QueueCore) -> None:
+        """The reader is gone: everything it holds goes back (DM-126)."""
+        for key in list(self._owners):
+            self.put_back(core, key)
+
+    def forget(self) -> None:
+        """The queue is gone, and the messages with it."""
+        self._owners.clear()
