@@ -106,9 +106,7 @@ class Transaction:
 
     def header(self, core: QueueCore) -> TransactionHeader:
         """The header of the next message to a queue (M-52, M-54); the commit marks the last one (M-55)."""
-        return TransactionHeader(
-            0, 0, 0, transaction_id=self.number, first=self.operations.first_for(core)
-        )
+        return TransactionHeader(0, 0, 0, transaction_id=self.number, first=self.operations.first_for(core))
 
     def send(self, core: QueueCore, packet: bytes, dead_letter: int = 0) -> int:
         """DM-103: an EnqueueResult. Nothing is visible before the commit, but the quota is taken (X-33)."""
