@@ -273,12 +273,17 @@ cdef class QueueCore(CommitListener):
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
         cdef int reason = REASON_NONE
+        cdef bytes packet
         if slot.wishes or self.journal is not None:
             reason = reason_of(self, event)
             if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
-                if slot.body == NULL:
+                if slot.body != NULL:
+                    packet = <bytes>slot.body
+                elif reason & REASON_NEGATIVE:
                     return self._postpone(slot, event, reason)
-                moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, <bytes>slot.body, reason)
+                else:   # somebody is told that it is gone when this unit is durable
+                    packet = ledger.tables.read_content(slot.content_id, slot.size)
+                moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
         if recoverable:
             ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
