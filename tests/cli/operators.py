@@ -1,0 +1,137 @@
+"""What the tests of the operator's verbs share: servers with many messages, and verbs that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.client.connection import connect
+from msmq_fast.client.exchange import browse
+from msmq_fast.client.message import Message
+from msmq_fast.app.wire import Access
+from msmq_fast.packet.errors import MSMQError
+from tests.server.processes import Server, data_directory, until
+
+
+@contextlib.contextmanager
+def running(*flags: str, name: str = "ALPHA") -> Iterator[Server]:
+    """A server for a while."""
+    with data_directory() as data:
+        server = Server(data, "--name", name, *flags).start()
+        try:
+            yield server
+        finally:
+            server.kill()
+
+
+def fill(server: Server, queue: str, count: int, *, size: int = 100, start: int = 0) -> None:
+    """`count` recoverable messages: bodies begin with their number, labels and priorities go round."""
+
+    async def send() -> None:
+        async with await connect(server.endpoint) as connection:
+            with contextlib.suppress(MSMQError):
+                await connection.create_queue(queue)
+            opened = await connection.open(queue, Access.SEND)
+            async with opened.sender() as sender:
+                for number in range(start, start + count):
+                    await sender.send(
+                        Message(
+                            body=b"%08d" % number + b"x" * size,
+                            label=f"label {number % 10}",
+                            delivery=1,
+                            priority=number % 8,
+                        )
+                    )
+
+    asyncio.run(send())
+
+
+def numbers(server: Server, *queues: str) -> Counter[int]:
+    """The numbers that `fill` wrote into the messages of these queues."""
+
+    async def look() -> Counter[int]:
+        found: Counter[int] = Counter()
+        async with await connect(server.endpoint) as connection:
+            for name in queues:
+                queue = await connection.open(name, Access.PEEK)
+                after = upto = 0
+                finished = False
+                while not finished:
+                    page = await browse(queue, after=after, upto=upto)
+                    after, upto, finished = page.next, page.upto, page.finished
+                    found.update(number_of(message.packet) for message in page.messages)
+        return found
+
+    return asyncio.run(look())
+
+
+def number_of(packet: bytes) -> int:
+    """The number in the body of a packet."""
+    at = packet.index(b"x" * 8) - 8
+    return int(packet[at : at + 8])
+
+
+def count(server: Server, queue: str) -> int:
+    """Messages in a queue, 0 if there is no queue."""
+
+    async def look() -> int:
+        async with await connect(server.endpoint) as connection:
+            try:
+                return int((await connection.queue(queue))["messages"])
+            except MSMQError:
+                return 0
+
+    return asyncio.run(look())
+
+
+def begin(server: Server, *arguments: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
+    """A verb that goes on while the test does something."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "msmq_fast", *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "MSMQ_FAST_ENDPOINT": server.endpoint},
+    )
+
+
+def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], Any]) -> bool:
+    """SIGKILL a verb as soon as something is true; False if it ended before."""
+    until(lambda: process.poll() is not None or condition(), timeout=60, what="the verb or its effect")
+    ended = process.poll() is not None
+    process.kill()
+    process.communicate()
+    return not ended
+
+
+def on_terminal(server: Server, *arguments: str) -> tuple[int, str]:
+    """A verb whose stderr is a terminal: exit code and what the terminal shows."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "msmq_fast", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env={**os.environ, "MSMQ_FAST_ENDPOINT": server.endpoint},
+    )
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while data := os.read(leader, 65536):
+            shown += data
+    os.close(leader)
+    process.communicate()
+    return process.returncode, shown.decode()
+
+
+def peak_memory(process: subprocess.Popen[bytes]) -> int:
+    """The greatest resident size that a process that still runs had, in bytes."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
