@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,10 +17,10 @@ from .world import World, body
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world() -> World:
     world = World()
     world.create()
-    yield world
+    return world
 
 
 def get(world: World, request: ReadRequest) -> bytes:
@@ -179,7 +178,7 @@ def test_a_waiting_cursor_goes_back_to_what_becomes_available_before_it(world: W
     waiting = cursor.peek_next(None)
     high = world.send(b"high", priority=7)
     assert body(waiting.completion.result()) == b"high"
-    assert high < low and cursor.key == high
+    assert cursor.key == high < low
     assert get(world, cursor.peek_next(0)) == b"low"
 
 

@@ -14,6 +14,7 @@ from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import (
     IllegalQueuePathName,
+    MSMQError,
     PropertyError,
     QueueExists,
     QueueNotFound,
@@ -577,6 +578,13 @@ class QueueManager:
         if queue is not None and handle in queue.descriptors:
             queue.descriptors.remove(handle)
             self.subqueues.idle(queue)
+
+    def cancel_waiting(self, queue: Queue, tag: int, error: MSMQError | None = None) -> bool:
+        """Cancel Waiting Message Read Request: end the first waiting read of a queue with a tag, whoever waits
+        (DM-148); False if there is none (DM-149). OpenQueue.cancel looks at one handle's reads only.
+        """
+        waiting = queue.readers.with_tag(tag)
+        return waiting is not None and waiting.cancel(error)
 
     def new_cursor(self, queue: Queue) -> int:
         """A number for a cursor of a queue, given to no other cursor."""
