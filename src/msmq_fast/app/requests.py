@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
-from msmq_fast.app import administration, cursors, directory, permissions
+from msmq_fast.app import administration, cursors, directory, exchange, permissions
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
@@ -25,6 +25,7 @@ from msmq_fast.packet.errors import (
 from msmq_fast.qm import access as qm_access
 from msmq_fast.qm.handle import Lookup as QmLookup
 from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.importing import Import
 from msmq_fast.qm.reading import ReadRequest
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion
@@ -109,6 +110,7 @@ class Session:
         self._pending: set[int] = set()  # ids of requests without a reply
         self._reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
         self.cursors: dict[int, int] = {}  # the handles of cursors
+        self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
         self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
         self.gate = ReadGate(lambda: engine.congested, engine.unblocked)
         self._encoder = Encoder()
@@ -167,6 +169,9 @@ class Session:
         for handle in self._handles.values():
             handle.close()
         self._handles.clear()
+        for running in self.imports.values():
+            running.close()
+        self.imports.clear()
 
     # ---------------------------------------------------------------------------------------- replies
 
@@ -404,6 +409,7 @@ _HANDLERS: dict[int, Handler] = {
     Frame.UNSUBSCRIBE: Session.unsubscribe,
     **administration.HANDLERS,
     **cursors.HANDLERS,
+    **exchange.HANDLERS,
     **permissions.HANDLERS,
     **directory.HANDLERS,
 }
