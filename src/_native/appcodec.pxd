@@ -41,7 +41,8 @@ cdef class PacketBuilder:
     # Reads one message and builds its packet. None: refused, `refusal` holds the HRESULT.
     cdef readonly uint32_t refusal
     cdef tuple _name(self, const uint8_t* text, uint32_t size)
-    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s)
+    # `transaction`: TransactionHeader.Flags of a transactional message, or NULL.
+    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction)
 
 
 cdef class LaneTarget:
@@ -49,6 +50,8 @@ cdef class LaneTarget:
     cdef PacketBuilder _builder
     cdef QueueCore _core
     cdef object _take_ordinals      # count -> the first of as many consecutive ordinals
+    cdef object _take_numbers       # the same with TransactionIdentifiers; None where there are no transactions
+    cdef bint _plain                # messages outside transactions are taken
 
 
 cdef struct Send:

@@ -31,6 +31,10 @@ cdef enum:
     FRAME_SEND = 0x22
     HEADER_SIZE = 9
     FLAG_IDS = 1
+    FLAG_SINGLE = 4                 # each message is a transaction of its own
+    NO_TRANSACTION = 0
+    TRANSACTION_HEADER = 20
+    TRANSACTION_WHOLE = 1 << 2 | 1 << 3     # TransactionHeader.Flags: FM and LM
     IDENTIFIER_OFFSET = 56          # UserHeader.MessageID in a packet
     NO_PLACE = 0xFFFFFFFF
 
@@ -85,8 +89,9 @@ cdef class PacketBuilder:
             self.refusal = <uint32_t>(<int64_t>code & 0xFFFFFFFF)
         return None
 
-    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s):
+    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction):
         cdef OutMessage m
+        cdef uint8_t header[TRANSACTION_HEADER]
         cdef MessageFields f
         cdef int64_t units
         cdef uint64_t size
@@ -108,6 +113,8 @@ cdef class PacketBuilder:
         clear_fields(&f)
         size = 16 + 48 + 56 + 2 * (units + 1) + <uint64_t>m.extension_size + m.body_size + 3
         size += PyBytes_GET_SIZE(self.destination)
+        if transaction != NULL:
+            size += TRANSACTION_HEADER
         # AdminQueue is present only when an acknowledgment is asked (MS-MQMQ 2.2.19.2).
         if m.acknowledge:
             admin = self._name(m.admin, m.admin_size)
@@ -151,62 +158,83 @@ cdef class PacketBuilder:
         f.extension_length = m.extension_size
         f.body = m.body
         f.body_length = m.body_size
+        if transaction != NULL:
+            # Transactional messages are recoverable and of priority 0 (MS-MQMQ 2.2.20.5).
+            memset(header, 0, TRANSACTION_HEADER)
+            put_u32(header, transaction[0])
+            f.transaction = header
+            f.transaction_length = TRANSACTION_HEADER
+            f.delivery = 1
+            f.priority = 0
         return build_packet(&f)
 
-    def packets(self, payload not None, uint32_t first_ordinal, uint32_t now_s):
+    def packets(self, payload not None, uint32_t first_ordinal, uint32_t now_s, transaction=None, uint32_t following=0,
+                uint32_t step=0):
         """All messages of a SEND payload: a list of packet bytes, or of HRESULTs for those refused.
 
-        Raises FrameFault. Ordinals count on from `first_ordinal`; a refused message uses none.
+        Raises FrameFault. Ordinals count on from `first_ordinal`; a refused message uses none. `transaction`: TransactionHeader.Flags of
+        the first message that is not refused; those of the next one are `following`, which grow by `step`.
         """
         cdef const uint8_t[::1] view = payload
         cdef Cursor cursor
-        cdef uint32_t handle, flags, count, i
+        cdef uint32_t handle, flags, count, i, number, header = 0
+        cdef bint transactional = transaction is not None
         cdef bytes packet
         if not view.shape[0]:
             raise FrameFault("an empty SEND")
         cursor.at = &view[0]
         cursor.end = cursor.at + view.shape[0]
-        if read_send(&cursor, &handle, &flags, &count):
+        if transactional:
+            header = transaction
+        if read_send(&cursor, &handle, &flags, &count, &number):
             raise FrameFault("a SEND that does not have the layout of section 4")
         result = []
         for i in range(count):
-            packet = self.build(&cursor, first_ordinal, now_s)
+            packet = self.build(&cursor, first_ordinal, now_s, &header if transactional else NULL)
             if packet is None:
                 result.append(self.refusal)
             else:
                 result.append(packet)
                 first_ordinal += 1
+                header = following
+                following += step
         return result
 
 
-cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count) noexcept nogil:
-    """The head of a SEND payload, after checking all of it; the cursor is left at the first message."""
+cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction) noexcept nogil:
+    """The head of a SEND payload, after checking all of it; the cursor is left at the first message.
+
+    `transaction` is the number of a transaction, or NO_TRANSACTION.
+    """
     cdef uint32_t fields, i
     cdef Cursor scan
     cdef OutMessage m
-    if read_array(c, &fields) or fields != 3 or _read_u32(c, handle) or _read_u32(c, flags) or read_array(c, count):
+    transaction[0] = NO_TRANSACTION
+    if read_array(c, &fields) or not 3 <= fields <= 4 or _read_u32(c, handle) or _read_u32(c, flags) or read_array(c, count):
         return -1
     scan = c[0]
     for i in range(count[0]):
         if read_message(&scan, &m):
             return -1
+    if fields == 4 and not _nil(&scan) and (_read_u32(&scan, transaction) or transaction[0] == NO_TRANSACTION):
+        return -1
     return 0 if scan.at == scan.end else -1
 
 
 def send_head(payload not None):
-    """(handle, flags, count) of a SEND payload, all of which is checked. Raises FrameFault."""
+    """(handle, flags, count, transaction) of a SEND payload, all of which is checked; 0: no transaction. Raises FrameFault."""
     cdef const uint8_t[::1] view = payload
     cdef Cursor cursor
-    cdef uint32_t handle, flags, count
+    cdef uint32_t handle, flags, count, transaction
     cdef int bad = 1
     if view.shape[0]:
         cursor.at = &view[0]
         cursor.end = cursor.at + view.shape[0]
         with nogil:
-            bad = read_send(&cursor, &handle, &flags, &count)
+            bad = read_send(&cursor, &handle, &flags, &count, &transaction)
     if bad:
         raise FrameFault("a SEND that does not have the layout of section 4")
-    return handle, flags, count
+    return handle, flags, count, transaction
 
 
 include "appcodec_encode.pxi"

@@ -1,18 +1,22 @@
 # The plain path of SEND frames: scan, check, build, enqueue, answer. Part of appcodec.pyx.
 
 cdef class LaneTarget:
-    """A queue that a connection has open for sending."""
+    """A queue that a connection has open for sending: for messages outside transactions (`plain`), for transactions of one message, whose
+    numbers `take_numbers` gives, or for both.
+    """
 
-    def __init__(self, PacketBuilder builder not None, QueueCore core not None, take_ordinals):
+    def __init__(self, PacketBuilder builder not None, QueueCore core not None, take_ordinals, take_numbers=None, bint plain=True):
         self._builder = builder
         self._core = core
         self._take_ordinals = take_ordinals
+        self._take_numbers = take_numbers
+        self._plain = plain
 
 
 cdef class SendLane(CommitListener):
     """Takes the SEND frames of one connection that have no special case, from the frame to the SENT frame.
 
-    A frame is plain if it asks for no SENT_ONE frames, its handle is in `targets`, and every message in it can be built and has room.
+    A frame is plain if it asks for no SENT_ONE frames and names no transaction, its handle is in `targets`, and every message in it can be built and has room.
     The first frame that is not plain ends a run and is for Python. Runs end while frames of
     `max_bytes` or more wait for the disk. `pending` (ids of requests without a reply), `reads` and `deliveries`
     (dicts whose keys are request ids) are shared with the session. When messages are kept, `answered(frames, messages)` gets
@@ -84,7 +88,9 @@ cdef class SendLane(CommitListener):
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1:
         """One frame; False, with nothing done, if it is not plain."""
         cdef Cursor cursor
-        cdef uint32_t handle, flags, count, i
+        cdef uint32_t handle, flags, count, i, transaction
+        cdef uint32_t header = TRANSACTION_WHOLE
+        cdef bint single
         cdef uint64_t total = 0
         cdef LaneTarget target
         cdef PyObject* found
@@ -92,7 +98,9 @@ cdef class SendLane(CommitListener):
         cdef list packets
         cursor.at = payload
         cursor.end = payload + size
-        if read_send(&cursor, &handle, &flags, &count) or flags & ~FLAG_IDS or not 0 < count <= self._max_batch:
+        if read_send(&cursor, &handle, &flags, &count, &transaction) or flags & ~(FLAG_IDS | FLAG_SINGLE):
+            return False
+        if transaction != NO_TRANSACTION or not 0 < count <= self._max_batch:
             return False
         number = request_id
         if request_id == 0 or number in self._pending or number in self._deliveries:
@@ -101,9 +109,12 @@ cdef class SendLane(CommitListener):
         if found == NULL:
             return False
         target = <LaneTarget>found
+        single = flags & FLAG_SINGLE != 0
+        if (target._take_numbers is None) if single else not target._plain:
+            return False
         packets = []
         for i in range(count):
-            packet = target._builder.build(&cursor, 0, self._ledger.now_s)
+            packet = target._builder.build(&cursor, 0, self._ledger.now_s, &header if single else NULL)
             if packet is None:
                 return False
             total += PyBytes_GET_SIZE(packet)
@@ -121,6 +132,7 @@ cdef class SendLane(CommitListener):
         cdef bytes packet
         cdef uint32_t count = <uint32_t>PyList_GET_SIZE(packets)
         cdef uint32_t first = target._take_ordinals(count), ordinal = first
+        cdef uint32_t transaction = target._take_numbers(count) if flags & FLAG_SINGLE else 0
         cdef Writer writer = self._ledger.writer
         cdef bint stored = False
         cdef uint32_t place
@@ -132,6 +144,9 @@ cdef class SendLane(CommitListener):
                 ordinal += 1
                 if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
                     raise ValueError("a packet was built that is none")
+                if m.transaction_offset:
+                    put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + m.transaction_offset, TRANSACTION_WHOLE | transaction << 4)
+                    transaction += 1
                 if target._core.enqueue(packet, &m, None, 0, False) == ENQUEUED_PENDING:
                     stored = True
             if stored:

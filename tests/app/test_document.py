@@ -39,9 +39,9 @@ def test_example(name: str, request_id: str, value: str, hexadecimal: str) -> No
 
 
 def test_the_send_example_is_a_message() -> None:
-    (hexadecimal,) = (text for name, _, _, text in EXAMPLES if name == "SEND")
+    hexadecimal = next(text for name, _, _, text in EXAMPLES if name == "SEND")
     ((_, _, payload),) = FrameCutter().feed(bytes.fromhex(hexadecimal))
-    assert send_head(payload) == (7, 0, 1)
+    assert send_head(payload) == (7, 0, 1, 0)
     (packet,) = PacketBuilder(bytes(16), bytes(16), 5, bytes(16), lambda _: (0, b"")).packets(payload, 1, 0)
     assert isinstance(packet, bytes)
     assert b"hello" in packet

@@ -30,9 +30,17 @@ class PacketBuilder:
         destination: bytes,
         resolve: Callable[[str], tuple[int, bytes]],
     ) -> None: ...
-    def packets(self, payload: bytes | memoryview, first_ordinal: int, now_s: int) -> list[bytes | int]: ...
+    def packets(
+        self,
+        payload: bytes | memoryview,
+        first_ordinal: int,
+        now_s: int,
+        transaction: int | None = None,
+        following: int = 0,
+        step: int = 0,
+    ) -> list[bytes | int]: ...
 
-def send_head(payload: bytes | memoryview) -> tuple[int, int, int]: ...
+def send_head(payload: bytes | memoryview) -> tuple[int, int, int, int]: ...
 
 class Encoder:
     def message(self, request_id: int, received: Stored) -> list[bytes | memoryview]: ...
@@ -42,7 +50,12 @@ class Encoder:
 
 class LaneTarget:
     def __init__(
-        self, builder: PacketBuilder, core: QueueCore, take_ordinals: Callable[[int], int]
+        self,
+        builder: PacketBuilder,
+        core: QueueCore,
+        take_ordinals: Callable[[int], int],
+        take_numbers: Callable[[int], int] | None = None,
+        plain: bool = True,
     ) -> None: ...
 
 class SendLane(CommitListener):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine
     from msmq_fast.qm.handle import OpenQueue
     from msmq_fast.qm.reading import Subscription
+    from msmq_fast.qm.transacted import TransactedQueue
 
 
 class Delivery:
@@ -34,12 +35,15 @@ class Delivery:
         credit: int,
         *,
         acknowledge: bool,
+        inside: TransactedQueue | None = None,
     ) -> None:
+        """`inside`: the queue in the transaction that receives what is delivered."""
         self.number = number
         self.handle = handle
         self._engine = engine
         self._opened = opened
         self._acknowledge = acknowledge
+        self._inside = inside
         self._encoder = Encoder()
         self._credit = credit  # given by the client, not passed on yet
         self._granted = 0  # passed on, not delivered yet
@@ -55,7 +59,10 @@ class Delivery:
 
         Raises what the queue refuses a reader with.
         """
-        self._subscription = self._opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+        if self._inside is not None:
+            self._subscription = self._inside.subscribe(self._deliver, 0)
+        else:
+            self._subscription = self._opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
         self._subscription.on_end = self.end
         self._ended = ended
 

@@ -249,5 +249,6 @@ class AppEngine:
                 "max_credit": limits.max_credit,
                 "max_pending": limits.max_pending,
                 "max_handles": limits.max_handles,
+                "max_transactions": limits.max_transactions,
             },
         )

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
-from msmq_fast.app import administration, cursors, directory, exchange, permissions
+from msmq_fast.app import (
+    administration,
+    cursors,
+    directory,
+    exchange,
+    permissions,
+    transactions,
+)
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
 from msmq_fast.app.pace import ReadGate
 from msmq_fast.app.sending import SendResult, SendTarget
-from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, WireError
+from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, SendFlag, WireError
 from msmq_fast.packet.errors import (
     InsufficientResources,
     InvalidHandle,
     InvalidParameter,
     MSMQError,
+    TransactionSequence,
     UnsupportedAccessMode,
 )
 from msmq_fast.qm import access as qm_access
@@ -28,6 +36,8 @@ from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.importing import Import
 from msmq_fast.qm.reading import ReadRequest
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transaction import Transaction
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -42,12 +52,13 @@ _NAME = Field("name", str)
 _HANDLE = Field("handle", int)
 _SUBSCRIPTION = Field("subscription", int)
 _PEEK = Field("peek", bool, default=False)
+_TRANSACTION = Field("transaction", int, type(None), default=None)
 _FIRST = Field("first tag", int, maximum=_U64)
 _LAST = Field("last tag", int, maximum=_U64)
 _OPEN = (_NAME, Field("access", int), Field("share", int, maximum=1, default=0))
-_RECEIVE = (_HANDLE, Field("timeout", int, type(None)), _PEEK)
-_LOOKUP = (_HANDLE, Field("lookup id", int, maximum=_U64), Field("operation", int), _PEEK)
-_SUBSCRIBE = (_HANDLE, Field("credit", int), Field("acknowledge", bool))
+_RECEIVE = (_HANDLE, Field("timeout", int, type(None)), _PEEK, _TRANSACTION)
+_LOOKUP = (_HANDLE, Field("lookup id", int, maximum=_U64), Field("operation", int), _PEEK, _TRANSACTION)
+_SUBSCRIBE = (_HANDLE, Field("credit", int), Field("acknowledge", bool), _TRANSACTION)
 _WITHOUT_REPLY = frozenset((Frame.CREDIT, Frame.ACKNOWLEDGE))
 
 _READER = {
@@ -113,6 +124,7 @@ class Session:
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
         self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
         self.gate = ReadGate(lambda: engine.congested, engine.unblocked)
+        self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
         self._encoder = Encoder()
         self._closed = False
         limits = engine.service.limits
@@ -135,7 +147,11 @@ class Session:
         for ever, do not count.
         """
         pending = len(self._pending) - len(self._reads)
-        return pending >= self.engine.service.limits.max_pending or self.gate.full or self.lane.full
+        limits = self.engine.service.limits
+        if pending >= limits.max_pending or self.gate.full or self.lane.full:
+            return True
+        ahead = sum(open_.operations.ahead_bytes for open_ in self.transactions.values())
+        return ahead >= limits.max_sending
 
     def request(self, kind: int, request_id: int, payload: memoryview) -> None:
         """Take up one request.
@@ -166,6 +182,8 @@ class Session:
         for delivery in self._deliveries.values():
             delivery.close()
         self._deliveries.clear()
+        for transaction in list(self.transactions.values()):
+            transactions.leave(transaction)
         for handle in self._handles.values():
             handle.close()
         self._handles.clear()
@@ -246,7 +264,7 @@ class Session:
     # ---------------------------------------------------------------------------------------- sending
 
     def _send(self, request_id: int, payload: memoryview) -> None:
-        number, flags, count = send_head(payload)
+        number, flags, count, transaction = send_head(payload)
         if not 0 < count <= self.engine.service.limits.max_batch:
             raise FrameFault("a SEND carries from 1 to max_batch messages")
         target = self.handle(number).sending
@@ -254,7 +272,13 @@ class Session:
             raise UnsupportedAccessMode("the queue is not open for sending")
         self._pending.add(request_id)
         try:
-            target.send(payload, count, lambda result: self._sent(request_id, flags, result))
+            target.send(
+                payload,
+                count,
+                lambda result: self._sent(request_id, flags, result),
+                transaction=self.transaction(transaction) if transaction else None,
+                single=bool(flags & SendFlag.SINGLE),
+            )
         except BaseException:
             self._pending.discard(request_id)
             raise
@@ -285,10 +309,16 @@ class Session:
     # ---------------------------------------------------------------------------------------- receiving
 
     def receive(self, request_id: int, payload: memoryview) -> None:
-        number, timeout, peek = arguments(payload, *_RECEIVE)
+        number, timeout, peek, transaction = arguments(payload, *_RECEIVE)
         handle = self.handle(number)
         self.may_wait()
         wait = None if timeout == INFINITE else timeout
+        if transaction is not None:
+            if peek:
+                raise InvalidParameter("nothing is peeked in a transaction")
+            inside = TransactedQueue(handle.reader(), self.transaction(transaction))
+            self.read(request_id, handle, inside.receive(wait, gate=self.gate))
+            return
         self.read(request_id, handle, handle.reader().receive(wait, peek=peek, gate=self.gate))
 
     def may_wait(self) -> None:
@@ -309,11 +339,14 @@ class Session:
         self._message(request_id, completion)
 
     def lookup(self, request_id: int, payload: memoryview) -> None:
-        number, lookup_id, operation, peek = arguments(payload, *_LOOKUP)
+        number, lookup_id, operation, peek, transaction = arguments(payload, *_LOOKUP)
         seek = _SEEK.get(operation)
         if seek is None:
             raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
-        done = self.handle(number).reader().lookup(lookup_id, seek, peek=peek)
+        opened: OpenQueue | TransactedQueue = self.handle(number).reader()
+        if transaction is not None:
+            opened = TransactedQueue(self.handle(number).reader(), self.transaction(transaction))
+        done = opened.lookup(lookup_id, seek, peek=peek)
         self._pending.add(request_id)
         self.gate.begin()
         done.add_done_callback(lambda completion: self._looked_up(request_id, completion))
@@ -343,11 +376,18 @@ class Session:
     # ---------------------------------------------------------------------------------------- subscriptions
 
     def subscribe(self, request_id: int, payload: memoryview) -> None:
-        number, credit, acknowledge = arguments(payload, *_SUBSCRIBE)
+        number, credit, acknowledge, transaction = arguments(payload, *_SUBSCRIBE)
+        inside = None
+        if transaction is not None:
+            if acknowledge:
+                raise InvalidParameter("in a transaction the commit acknowledges")
+            inside = TransactedQueue(self.handle(number).reader(), self.transaction(transaction))
         if credit > self.engine.service.limits.max_credit:
             raise InvalidParameter("the credit passes max_credit")
         opened = self.handle(number).reader()
-        delivery = Delivery(self.engine, request_id, opened, number, credit, acknowledge=acknowledge)
+        delivery = Delivery(
+            self.engine, request_id, opened, number, credit, acknowledge=acknowledge, inside=inside
+        )
         delivery.open(lambda: self._deliveries.pop(request_id, None))
         self._deliveries[request_id] = delivery
         self.reply(request_id)
@@ -386,6 +426,13 @@ class Session:
             raise InvalidHandle(f"no queue is open as handle {number}")
         return handle
 
+    def transaction(self, number: int) -> Transaction:
+        """TRANSACTION_SEQUENCE: there is none with this number, or it has ended."""
+        transaction = self.transactions.get(number)
+        if transaction is None:
+            raise TransactionSequence(f"there is no transaction {number}")
+        return transaction
+
     def _delivery(self, number: int) -> Delivery:
         delivery = self._deliveries.get(number)
         if delivery is None:
@@ -412,4 +459,5 @@ _HANDLERS: dict[int, Handler] = {
     **exchange.HANDLERS,
     **permissions.HANDLERS,
     **directory.HANDLERS,
+    **transactions.HANDLERS,
 }

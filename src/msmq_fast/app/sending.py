@@ -13,13 +13,16 @@ from msmq_fast.packet.fields import destination_field, manager_of
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.transacted import TransactedQueue, check_usage
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.transaction import Transaction
     from msmq_fast.security.token import Token
 
 _TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
+_FIRST, _LAST, _NEXT = 1 << 2, 1 << 3, 1 << 4  # TransactionHeader.Flags: FM, LM, one more in ID
 
 # Why a message cannot be built.
 _TEXT = {
@@ -86,12 +89,17 @@ class SendTarget:
             ReplyNames(manager.name, manager.guid, address),
         )
 
-    def lane(self) -> LaneTarget | None:
-        """What the plain path of SEND frames needs; None where every frame is refused."""
+    def lane(self) -> LaneTarget:
+        """What the plain path of SEND frames needs."""
         queue = self._opened.queue
-        if queue.transactional and queue.kind is not QueueKind.OUTGOING:
-            return None
-        return LaneTarget(self._builder, queue.core, self._manager.message_ordinals.take)
+        outgoing = queue.kind is QueueKind.OUTGOING
+        return LaneTarget(
+            self._builder,
+            queue.core,
+            self._manager.message_ordinals.take,
+            self._manager.transactions.take_numbers if outgoing or queue.transactional else None,
+            outgoing or not queue.transactional,
+        )
 
     @property
     def queue(self) -> Queue:
@@ -102,16 +110,40 @@ class SendTarget:
         """Close the queue; what was sent is answered all the same."""
         self._opened.close()
 
-    def send(self, payload: memoryview, count: int, done: Callable[[SendResult], None]) -> None:
-        """Send the messages of a SEND payload; `done` is called once, when the last of them is kept.
+    def send(
+        self,
+        payload: memoryview,
+        count: int,
+        done: Callable[[SendResult], None],
+        *,
+        transaction: Transaction | None = None,
+        single: bool = False,
+    ) -> None:
+        """Send the messages of a SEND payload; `done` is called once, when the last of them is kept; in a
+        transaction, when it has taken them up.
 
-        Raises FrameFault, and MSMQError when none of them can be sent.
+        `single`: each is a transaction of its own. Raises FrameFault, and MSMQError when none of them can be
+        sent.
         """
         manager = self._manager
         queue = self._opened.queue
-        if queue.transactional and queue.kind is not QueueKind.OUTGOING:
+        sink: TransactedQueue | None = None
+        headers: tuple[int, ...] = ()
+        if transaction is not None:
+            sink = TransactedQueue(self._opened, transaction)
+            transaction.check()
+            following = transaction.number << 4
+            first = _FIRST if transaction.operations.first_for(queue.core) else 0
+            headers = (following | first, following)
+        elif single:
+            check_usage(queue)
+            whole = manager.transactions.take_numbers(count) << 4 | _FIRST | _LAST
+            headers = (whole, whole + _NEXT, _NEXT)
+        elif queue.transactional and queue.kind is not QueueKind.OUTGOING:
             raise TransactionUsage("a transactional queue takes messages of a transaction only")
-        built = self._builder.packets(payload, manager.message_ordinals.take(count), manager.ledger.now_s)
+        built = self._builder.packets(
+            payload, manager.message_ordinals.take(count), manager.ledger.now_s, *headers
+        )
         packets: list[bytes] = []
         places: list[int] = []
         refusals: dict[int, MSMQError] = {}
@@ -123,17 +155,24 @@ class SendTarget:
                 packets.append(item)
                 places.append(index)
 
+        def taken(results: list[int]) -> None:
+            for index, packet, result in zip(places, packets, results, strict=True):
+                if result in _TAKEN:
+                    ordinals[index] = int.from_bytes(packet[56:60], "little")
+                else:
+                    refusals[index] = refusal(result)
+
         def kept(completion: Completion[tuple[list[int], list[int]]]) -> None:
             failure = completion.exception()
             if failure is None:
-                for index, packet, result in zip(places, packets, completion.result()[0], strict=True):
-                    if result in _TAKEN:
-                        ordinals[index] = int.from_bytes(packet[56:60], "little")
-                    else:
-                        refusals[index] = refusal(result)
+                taken(completion.result()[0])
             else:
                 refused = failure if isinstance(failure, MSMQError) else MSMQError()
                 refusals.update(dict.fromkeys(places, refused))
             done(SendResult(ordinals, refusals))
 
-        self._opened.send_packets(packets).add_done_callback(kept)
+        if sink is None:
+            self._opened.send_packets(packets).add_done_callback(kept)
+        else:
+            taken(sink.send_packets(packets))
+            done(SendResult(ordinals, refusals))

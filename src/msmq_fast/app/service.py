@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one connection; the hello tells the client the first five."""
+    """Limits of one connection; the hello tells the client the first six."""
 
     max_frame: int = wire.MAX_FRAME
     max_batch: int = wire.MAX_BATCH
     max_credit: int = wire.MAX_CREDIT
     max_pending: int = wire.MAX_PENDING
     max_handles: int = wire.MAX_HANDLES
+    max_transactions: int = wire.MAX_TRANSACTIONS
     max_sending: int = 4_194_304  # bytes of sent messages that wait for the disk, at which reading stops
     output_high: int = 4_194_304  # bytes waiting for the transport at which deliveries and requests stop
 

@@ -26,6 +26,7 @@ MAX_BATCH: Final = 4096  # messages in one SEND frame
 MAX_CREDIT: Final = 65_536  # messages on their way or unacknowledged in one subscription
 MAX_PENDING: Final = 1024  # requests of one connection without a reply
 MAX_HANDLES: Final = 1024  # open queues of one connection
+MAX_TRANSACTIONS: Final = 256  # open transactions of one connection
 DELIVERY_TARGET: Final = 262_144  # a DELIVERY frame of several messages stays below this many bytes
 
 INFINITE: Final = 0xFFFF_FFFF  # of a time-out in seconds or milliseconds
@@ -80,6 +81,11 @@ class Frame(IntEnum):
     RESUBMIT = 0x52
     OPEN_IMPORT = 0x53
     IMPORT = 0x54
+    BEGIN = 0x60
+    COMMIT = 0x61
+    ABORT = 0x62
+    LIST_TRANSACTIONS = 0x63
+    END_TRANSACTION = 0x64
 
     REPLY = 0x80
     ERROR = 0x81
@@ -129,6 +135,7 @@ class SendFlag(IntFlag):
 
     IDS = 1  # the SENT frame lists the ordinal of each message
     EACH = 2  # one SENT_ONE frame for each message before the SENT frame
+    SINGLE = 4  # each message is a transaction of its own
 
 
 class Out(IntEnum):

@@ -112,7 +112,7 @@ class ResourceManager:
         self.abort(identifier)
 
     def reenlist_timeout(self, identifier: UUID) -> None:
-        """The coordinator does not answer: the transaction stays in doubt, everything else goes on (DA-059)."""
+        """The coordinator does not answer: the transaction stays in doubt, all else goes on (DA-059)."""
         _log.error(
             "the coordinator does not know the outcome of transaction %s: its messages stay locked; "
             "`msmq-fast transaction commit` or `abort` decides",

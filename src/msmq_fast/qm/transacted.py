@@ -60,7 +60,7 @@ class TransactedQueue:
         return message.message_id
 
     def send_packets(self, packets: list[bytes]) -> list[int]:
-        """Send packets that are stamped and carry the header that `Transaction.header` gave; EnqueueResults."""
+        """Send packets that are stamped and carry the header of this transaction; EnqueueResults."""
         core = self._sending()
         return [self._transaction.send(core, packet) for packet in packets]
 

@@ -244,12 +244,14 @@ class Transactions:
 
     # ---- life
 
-    def next_number(self) -> int:
-        """A TransactionIdentifier of 20 bits (M-52), for a transaction of this queue manager."""
+    def take_numbers(self, count: int = 1) -> int:
+        """As many consecutive TransactionIdentifiers of 20 bits (M-52); the first. They start over at 1."""
         if not self._number:
-            self._number = int.from_bytes(self._manager.random_bytes(4)) % NUMBERS
-        self._number = self._number % (NUMBERS - 1) + 1
-        return self._number
+            self._number = int.from_bytes(self._manager.random_bytes(4)) % (NUMBERS // 2)
+        if self._number + count >= NUMBERS:
+            self._number = 0
+        self._number += count
+        return self._number - count + 1
 
     def begin(self, user: str = "", identifier: UUID | None = None) -> Transaction:
         """A new transaction (DM-095). TRANSACTION_SEQUENCE: there is one with this identifier."""
@@ -257,7 +259,7 @@ class Transactions:
             identifier = UUID(bytes=self._manager.random_bytes(16), version=4)
         elif identifier in self._all:
             raise TransactionSequence(f"there is a transaction {identifier}")
-        transaction = Transaction(self, identifier, self.next_number(), user, self.ledger.now_s)
+        transaction = Transaction(self, identifier, self.take_numbers(), user, self.ledger.now_s)
         self._all[identifier] = transaction
         self.touched(transaction)
         return transaction
@@ -292,7 +294,7 @@ class Transactions:
     def prepare(self, identifier: UUID, *, single_phase: bool = True) -> Completion[None]:
         """Transaction Prepare (DM-022 … DM-025). TRANSACTION_SEQUENCE: unknown, or not active.
 
-        With `single_phase` nothing has to be kept: the commit marks the first and last messages itself (DM-031).
+        With `single_phase` nothing has to be kept: the commit marks first and last messages itself (DM-031).
         """
         transaction = self.find(identifier)
         if not single_phase:

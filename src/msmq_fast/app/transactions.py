@@ -1,0 +1,102 @@
+"""Requests about transactions (section 7 of the protocol)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.wire import Frame
+from msmq_fast.packet.errors import InsufficientResources, InvalidParameter, TransactionSequence
+from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.app.requests import Handler, Session
+
+_NUMBER = Field("transaction", int)
+_END = (Field("identifier", str), Field("action", str))
+
+
+def leave(transaction: Transaction) -> None:
+    """The connection of a transaction is gone: what is active is aborted (ST-3)."""
+    transaction.on_end = transaction.operations.on_ahead = None
+    if transaction.state is State.ACTIVE:
+        transaction.abort()
+
+
+def _begin(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _NUMBER)
+    if number == 0 or number in session.transactions:
+        raise TransactionSequence(f"the number {number} is 0, or a transaction has it")
+    if len(session.transactions) >= session.engine.service.limits.max_transactions:
+        raise InsufficientResources("this connection has max_transactions open")
+    transaction = session.manager.transactions.begin(session.identity.name)
+    session.transactions[number] = transaction
+    transaction.on_end = lambda _: session.transactions.pop(number, None)
+    transaction.operations.on_ahead = session.engine.unblocked
+    session.reply(request_id, [str(transaction.identifier)])
+
+
+def _commit(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _NUMBER)
+    session.when(request_id, session.transaction(number).commit())
+
+
+def _abort(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _NUMBER)
+    session.when(request_id, session.transaction(number).abort())
+
+
+# ---- for operators
+
+
+def _shown(transaction: Transaction) -> dict[str, Any]:
+    operations = transaction.operations
+    return {
+        "identifier": str(transaction.identifier),
+        "state": transaction.state.name.lower(),
+        "user": transaction.user,
+        "began": transaction.began,
+        "sent": operations.enqueued,
+        "received": operations.dequeued,
+        "moved": operations.moved,
+    }
+
+
+def _list(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    session.manager.guard.administer(session.token, "list transactions")
+    session.reply(request_id, [_shown(item) for item in session.manager.transactions])
+
+
+def _end(session: Session, request_id: int, payload: memoryview) -> None:
+    text, action = arguments(payload, *_END)
+    session.manager.guard.administer(session.token, "end a transaction")
+    try:
+        identifier = UUID(text)
+    except ValueError:
+        raise InvalidParameter("the identifier of a transaction is a GUID") from None
+    transaction = session.manager.transactions.find(identifier)
+    session.when(request_id, _decide(transaction, action))
+
+
+def _decide(transaction: Transaction, action: str) -> Completion[None]:
+    match action:
+        case "commit":
+            if transaction.state is State.ACTIVE:
+                raise TransactionSequence("only its program commits a transaction that is not prepared")
+            return transaction.commit()
+        case "abort":
+            return transaction.abort()
+        case _:
+            raise InvalidParameter("action is commit or abort")
+
+
+HANDLERS: dict[int, Handler] = {
+    Frame.BEGIN: _begin,
+    Frame.COMMIT: _commit,
+    Frame.ABORT: _abort,
+    Frame.LIST_TRANSACTIONS: _list,
+    Frame.END_TRANSACTION: _end,
+}
