@@ -256,6 +256,8 @@ cdef class Disposal(ReadListener):
         cdef Slot slot
         cdef size_t number
         cdef bint moved
+        if writer.failed:
+            return 0
         ledger._disposing = 0
         ledger._reaped = self._count
         writer.begin_unit()

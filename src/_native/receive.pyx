@@ -21,6 +21,7 @@ from msmq_fast._native.framing cimport (
     PACKET_SESSION_ACK,
     PACKET_USER_MESSAGE,
     SESSION_HEADER_SIZE,
+    USER_JOURNAL_NEGATIVE,
     UserMessage,
     get_u16,
     kept_packet,
@@ -69,6 +70,7 @@ cdef enum:
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
     CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
     MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
+    ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
     INFINITE = 0xFFFFFFFF
 
 cdef uint8_t[16] NOBODY       # all zero: what a direct format name gives
@@ -357,6 +359,25 @@ cdef class Receiver:
     def drop(self) -> None:
         """The current message is disposed of without being stored; it is acknowledged as the others are."""
         self._drop()
+
+    def reject(self, nack, uint16_t reason) -> None:
+        """As `drop`, with what follows from the refusal in the same unit, if the message asks for something.
+
+        `nack(packet, reason)` says whether something followed; then the message is acknowledged when that is durable.
+        """
+        cdef const UserMessage* m = &self._scanner.message
+        cdef Writer writer = self._ledger.writer
+        if not (m.ack_flags & ASKS_NACK and m.admin_type) and not m.user_flags & USER_JOURNAL_NEGATIVE:
+            self._drop()
+            return
+        writer.begin_unit()
+        try:
+            if nack(kept_packet(self._scanner.packet, m), reason) and self._number:
+                writer.notify(self._window, self._number)
+            else:
+                self._drop()
+        finally:
+            writer.end_unit()
 
     def message(self):
         """The current UserMessage as a framing.ParsedMessage, without SessionHeader."""

@@ -11,7 +11,7 @@ from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import Routes
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.receive import Counts, Gate, Pipeline, Resolver
+from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 
@@ -28,6 +28,7 @@ class Node:
     `on_refusal` hears of each message that was dropped, with its reason and a description.
     `gate` decides about senders to queues that not everybody may send to; without one nobody may.
     `quarantine` is where messages of refused senders go, if it gives a queue.
+    `nack` does what follows when a message is refused.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Node:
         on_refusal: Callable[[Refusal, str], None] | None = None,
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
+        nack: Nack | None = None,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
             raise ValueError("the window must be between 1 and 65535")
@@ -57,7 +59,9 @@ class Node:
         self.routes = Routes()
         self.peers = Peers(guid)
         self.counts = Counts()
-        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine)
+        self.pipeline = Pipeline(
+            guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack
+        )
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

@@ -72,6 +72,21 @@ class Gate(Protocol):
         the identifier."""
 
 
+Nack = Callable[[bytes, MessageClass], bool]
+"""Does what follows when a message is refused, inside a unit: a negative acknowledgment, a dead letter.
+Whether it did anything."""
+
+_REASONS = {
+    Refusal.EXPIRED: MessageClass.NACK_REACH_QUEUE_TIMEOUT,
+    Refusal.UNKNOWN_QUEUE: MessageClass.NACK_BAD_DST_Q,
+    Refusal.NOT_TRANSACTIONAL: MessageClass.NACK_NOT_TRANSACTIONAL_MSG,
+    Refusal.ENCRYPTED: MessageClass.NACK_BAD_ENCRYPTION,
+    Refusal.SIGNED: MessageClass.NACK_BAD_SIGNATURE,
+    Refusal.ACCESS_DENIED: MessageClass.NACK_ACCESS_DENIED,
+    Refusal.QUEUE_QUOTA: MessageClass.NACK_Q_EXCEED_QUOTA,
+}
+
+
 @dataclass(slots=True)
 class Counts:
     """What became of messages, for metrics; the native path keeps its own counts per session."""
@@ -93,6 +108,7 @@ class Pipeline:
         on_refusal: Callable[[Refusal, str], None] | None,
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
+        nack: Nack | None = None,
     ) -> None:
         self._local = (guid.bytes_le, NULL_ADDRESS)
         self._resolve = resolve
@@ -101,6 +117,7 @@ class Pipeline:
         self._on_refusal = on_refusal
         self._gate = gate
         self._quarantine = quarantine
+        self._nack = nack
 
     def handle(self, receiver: Receiver) -> CloseReason | None:
         """The steps of 3.1.5.8 for the message that `receiver` stands at."""
@@ -152,6 +169,8 @@ class Pipeline:
         if core is None or receiver.deliver(core, MessageClass.NACK_ACCESS_DENIED) != STORED:
             return False
         self._tell(receiver, Refusal.QUARANTINED)
+        if self._nack is not None:
+            self._nack(receiver.message().packet, MessageClass.NACK_ACCESS_DENIED)
         return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
@@ -168,7 +187,11 @@ class Pipeline:
         return None
 
     def _refuse(self, receiver: Receiver, refusal: Refusal) -> None:
-        receiver.drop()
+        reason = _REASONS.get(refusal)
+        if reason is None or self._nack is None:
+            receiver.drop()
+        else:
+            receiver.reject(self._nack, reason)
         self._tell(receiver, refusal)
 
     def _tell(self, receiver: Receiver, refusal: Refusal) -> None:

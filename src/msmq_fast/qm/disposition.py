@@ -49,6 +49,8 @@ class Disposition:
             message = Message.from_packet(packet)
         except PacketFault:
             return reason, False, None
+        if role == Role.DESTINATION and message.message_class == MessageClass.NACK_ACCESS_DENIED:
+            return reason, False, None  # it was refused before, and is kept for an operator
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
         told = reason != _SENT and bool(wishes & asked_for(reason)) and self._acknowledge(message, reason)

@@ -151,6 +151,7 @@ class Assembly:
             addresses=local_addresses(config.server.host),
             quota_kb=config.queue_manager.quota_kb,
             journal_quota_kb=config.queue_manager.journal_quota_kb,
+            insecure_nacks=config.mqqb.insecure_nacks,
             cache_bytes=config.queue_manager.cache,
             feed=config.store.feed,
             directory=DirectoryMode(config.directory.mode),

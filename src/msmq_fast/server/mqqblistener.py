@@ -74,6 +74,7 @@ class MqqbListener:
             on_refusal=self._message_refused,
             gate=gate,
             quarantine=quarantine,
+            nack=manager.disposition.reject,
         )
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
