@@ -8,17 +8,20 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.app.wire import Access
+from msmq_fast.cli.exits import Exit
+from msmq_fast.client import sync
 from msmq_fast.client.connection import connect
 from msmq_fast.client.exchange import browse
 from msmq_fast.client.message import Message
-from msmq_fast.app.wire import Access
 from msmq_fast.packet.errors import MSMQError
-from tests.server.processes import Server, data_directory, until
+from tests.server.processes import Server, data_directory
 
 
 @contextlib.contextmanager
@@ -80,16 +83,30 @@ def number_of(packet: bytes) -> int:
 
 
 def count(server: Server, queue: str) -> int:
-    """Messages in a queue, 0 if there is no queue."""
+    """Messages in a queue."""
+    with Watch(server) as watch:
+        return watch.count(queue)
 
-    async def look() -> int:
-        async with await connect(server.endpoint) as connection:
-            try:
-                return int((await connection.queue(queue))["messages"])
-            except MSMQError:
-                return 0
 
-    return asyncio.run(look())
+class Watch:
+    """Looks at a server as often as a test likes, over one connection."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = sync.connect(server.endpoint)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(MSMQError):
+            self._connection.close()
+
+    def count(self, queue: str) -> int:
+        """Messages in a queue, 0 if there is no queue or no server."""
+        try:
+            return int(self._connection.queue(queue)["messages"])
+        except MSMQError:
+            return 0
 
 
 def begin(server: Server, *arguments: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
@@ -105,11 +122,37 @@ def begin(server: Server, *arguments: str, stdin: int | None = None) -> subproce
 
 def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], Any]) -> bool:
     """SIGKILL a verb as soon as something is true; False if it ended before."""
-    until(lambda: process.poll() is not None or condition(), timeout=60, what="the verb or its effect")
+    wait_for(process, condition)
     ended = process.poll() is not None
     process.kill()
     process.communicate()
     return not ended
+
+
+def wait_for(process: subprocess.Popen[bytes], condition: Callable[[], Any]) -> None:
+    """Until something is true or a verb has ended, looked at closely."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def kill_server_when(server: Server, process: subprocess.Popen[bytes], condition: Callable[[], Any]) -> bool:
+    """SIGKILL the server as soon as something is true; False if the verb ended before. The server is back."""
+    wait_for(process, condition)
+    server.kill()
+    process.communicate(timeout=30)
+    server.start()
+    return process.returncode == Exit.UNREACHABLE
+
+
+def kill(
+    process: subprocess.Popen[bytes], watch: Watch, queue: str, reached: int, server: Server | None
+) -> bool:
+    """Kill the verb, or the server if there is one, when a queue holds more than `reached` messages."""
+    if server is None:
+        return kill_when(process, lambda: watch.count(queue) > reached)
+    return kill_server_when(server, process, lambda: watch.count(queue) > reached)
 
 
 def on_terminal(server: Server, *arguments: str) -> tuple[int, str]:

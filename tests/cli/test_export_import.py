@@ -14,7 +14,18 @@ import pytest
 
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.exportfile import MAGIC
-from tests.cli.operators import begin, count, fill, kill_when, numbers, on_terminal, peak_memory, running
+from tests.cli.operators import (
+    Watch,
+    begin,
+    count,
+    fill,
+    kill,
+    kill_when,
+    numbers,
+    on_terminal,
+    peak_memory,
+    running,
+)
 from tests.server.processes import Server, until
 
 FORMS = ("msgpack", "jsonl")
@@ -237,15 +248,9 @@ def interrupted_import(tmp_path: Path, total: int, *, kill_server: bool, rounds:
         consumed: Counter[int] = Counter()
         for number in range(rounds):
             reached = total * (number + 1) // (rounds + 2) - consumed.total()
-            process = begin(server, "import", str(file), "--queue", "target")
-            if kill_server:
-                until(lambda: process.poll() is not None or count(server, "target") > reached, timeout=60)
-                server.kill()
-                interruptions += process.wait(30) == Exit.UNREACHABLE
-                process.communicate()
-                server.start()
-            else:
-                interruptions += kill_when(process, lambda: count(server, "target") > reached)
+            with Watch(server) as watch:
+                process = begin(server, "import", str(file), "--queue", "target")
+                interruptions += kill(process, watch, "target", reached, server if kill_server else None)
             for message in server.messages("target", 50):
                 consumed[int(base64.b64decode(message["body_b64"])[:8])] += 1
         summary = bring(server, file, "--queue", "target")

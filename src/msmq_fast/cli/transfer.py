@@ -14,7 +14,7 @@ from msmq_fast.app.wire import Access
 from msmq_fast.cli.classes import class_name
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
-from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.session import converse, exit_of, show, show_table
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import Done, Filter, Stored, browse, copy, move, resubmit
 from msmq_fast.packet.errors import MSMQError
@@ -110,7 +110,7 @@ async def _repeat(
     for reason, count in refusals.most_common(10):
         print(f"msmq-fast {arguments.verb}: {count} stay: {reason}", file=sys.stderr)
     if problem is not None:
-        raise CommandError(Exit.REFUSED, f"the rest stays: {problem}")
+        raise CommandError(exit_of(problem), f"not complete, the same command goes on: {problem}")
     return Exit.REFUSED if refusals else Exit.OK
 
 
