@@ -723,14 +723,16 @@ cdef class QueueCore(CommitListener):
         return 0
 
     cdef int put_counts(self, uint64_t key) except -1:
-        """Writes the record of an available message whose counts changed."""
+        """Writes the record of a message whose counts changed, with the current batch."""
         cdef Slot* slot = self.positions.find(key)
         cdef PositionRecord record
         if slot == NULL or slot.state != STATE_AVAILABLE or not slot.flags & FLAG_RECOVERABLE:
             return 0
         stored_record(self, slot, &record)
         record.abort_count = slot.abort_count
-        self.ledger.writer.put_position(self.ordinal, key, &record)
+        record.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
+        record.prepared_slot = 0
+        self.ledger.writer.put_position(self.ordinal, slot.key, &record)
         return 0
 
     cdef int shed_body(self, uint64_t key) except -1:

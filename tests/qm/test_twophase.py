@@ -1,4 +1,4 @@
-"""Two-phase reads: Dequeue Message Begin and End, and what becomes of a message whose reader does not come back."""
+"""Two-phase reads: Dequeue Message Begin and End, and readers that do not come back."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ class Cursor:
     """Made by OpenQueue.open_cursor; as many as wanted for one handle.
 
     Reads raise INVALID_HANDLE once it is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
-    ILLEGAL_CURSOR_ACTION while another read of it waits, ACCESS_DENIED. Time-outs are in milliseconds, None: for
-    ever.
+    ILLEGAL_CURSOR_ACTION while another read of it waits, ACCESS_DENIED. Time-outs are in milliseconds, None:
+    for ever.
     """
 
     def __init__(self, handle: OpenQueue, number: int) -> None:

@@ -240,8 +240,8 @@ class OpenQueue:
     ) -> ReadRequest:
         """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
 
-        A message is taken only when `gate` lets it through. With `hold` it stays in the queue, locked. `tag` is
-        for `cancel`.
+        A message is taken only when `gate` lets it through. With `hold` it stays in the queue, locked. `tag`
+        is for `cancel`.
         """
         self.may_read(peek=peek)
         readers = self.queue.readers

@@ -126,7 +126,7 @@ class Directory:
     def _resolve(self, name: FormatName) -> Target:
         journal = name.suffix is Suffix.JOURNAL
         match name.kind:
-            case NameKind.DIRECT if name.direct is not None:
+            case NameKind.DIRECT | NameKind.SUBQUEUE if name.direct is not None:
                 return self._direct(name, name.direct)
             case NameKind.PRIVATE if name.guid == self.guid:
                 return Target(name, number=name.number, journal=journal)

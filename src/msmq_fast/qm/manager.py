@@ -580,8 +580,8 @@ class QueueManager:
             self.subqueues.idle(queue)
 
     def cancel_waiting(self, queue: Queue, tag: int, error: MSMQError | None = None) -> bool:
-        """Cancel Waiting Message Read Request: end the first waiting read of a queue with a tag, whoever waits
-        (DM-148); False if there is none (DM-149). OpenQueue.cancel looks at one handle's reads only.
+        """Cancel Waiting Message Read Request: end the first waiting read of a queue with a tag, whoever
+        waits (DM-148); False if there is none (DM-149). OpenQueue.cancel looks at one handle's reads only.
         """
         waiting = queue.readers.with_tag(tag)
         return waiting is not None and waiting.cancel(error)

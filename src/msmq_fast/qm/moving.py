@@ -26,9 +26,9 @@ _AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
 def check_move(source: Queue, lookup_id: int, target: OpenQueue, *, transactional: bool = False) -> Queue:
     """The queue to which a message may be moved.
 
-    Raises ACCESS_DENIED: `target` is not open for moving. INVALID_PARAMETER: the queues are not a queue and its
-    subqueue, or two subqueues of one queue. TRANSACTION_USAGE: in a transaction, but the queue is not transactional.
-    MESSAGE_NOT_FOUND, MESSAGE_LOCKED_UNDER_TRANSACTION.
+    Raises ACCESS_DENIED: `target` is not open for moving. INVALID_PARAMETER: the queues are not a queue and
+    its subqueue, or two subqueues of one queue. TRANSACTION_USAGE: in a transaction, but the queue is not
+    transactional. MESSAGE_NOT_FOUND, MESSAGE_LOCKED_UNDER_TRANSACTION.
     """
     if target.access is not Access.MOVE:
         raise AccessDenied("the target queue is not open for moving")

@@ -1,6 +1,7 @@
-"""Poison messages: what transactions have received and put back too often goes to the subqueue `poison` (X-70 … X-73).
+"""Poison messages: what transactions have put back too often goes to the subqueue `poison` (X-70 … X-73).
 
-Off unless a queue has `poison_after`. Nothing is ever discarded: programs read the subqueue, or move messages back.
+Off unless a queue has `poison_after`. Nothing is ever discarded: programs read the subqueue, or move messages
+back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class PoisonHandling:
-    """Told by the ledger of messages whose last abort was one too many; they are locked until they are moved."""
+    """Told by the ledger of messages whose last abort was one too many; they stay locked until they move."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
@@ -51,4 +52,6 @@ class PoisonHandling:
                 self.moved += move_locked(core, key, OWNER_POISON, target.core)
         finally:
             writer.end_unit()
-        _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, len(moving), target.name)
+        _log.warning(
+            "%s: %d messages moved to %s after too many aborts", queue.name, len(moving), target.name
+        )

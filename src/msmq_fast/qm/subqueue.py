@@ -1,7 +1,7 @@
 """Subqueues (X-50 … X-53): `queue;name`, parts of a queue to which its messages are moved.
 
-A subqueue has nothing of its own but its messages: properties, rights and quota are those of its queue. It comes
-into being when it is first opened and goes when it is empty and nobody has it open.
+A subqueue has nothing of its own but its messages: properties, rights and quota are those of its queue. It
+comes into being when it is first opened and goes when it is empty and nobody has it open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ RESERVED = frozenset(("journal", "deadletter", "deadxact"))
 class Subqueue(Queue):
     """`family` is the queue it belongs to."""
 
-    def __init__(self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue, part: QueuePart, created: int) -> None:
+    def __init__(
+        self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue, part: QueuePart, created: int
+    ) -> None:
         super().__init__(
             ledger,
             ordinal,
