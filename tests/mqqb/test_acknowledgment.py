@@ -399,6 +399,42 @@ def test_an_idle_session_is_closed_and_acknowledgments_are_no_activity() -> None
     assert session.reason is CloseReason.IDLE
 
 
+@pytest.mark.rule("QB-137", "QB-143")
+def test_a_new_session_is_idle_and_has_no_acknowledgment_timer() -> None:
+    session = Host().opened(now=100.0)
+    assert session.next_deadline == 400.0
+    session.handle_deadline(400.0)
+    assert session.reason is CloseReason.IDLE
+
+
+@pytest.mark.rule("QB-304", "QB-338")
+def test_a_message_that_was_sent_is_activity() -> None:
+    host = Host()
+    session = host.opened(now=100.0)
+    session.attach(host.outgoing(packets(1, 1)))
+    session.pump(399.0)
+    session.receive(wire.session_ack(ack=1), 399.5)
+    session.handle_deadline(400.0)
+    assert session.state is State.OPEN
+    session.handle_deadline(700.0)
+    assert session.reason is CloseReason.IDLE
+
+
+@pytest.mark.rule("QB-188")
+def test_the_acceptor_takes_window_and_ack_timeout_from_the_initiator() -> None:
+    host = Host(switches=Switches(amb19_count_ack=False))
+    session = host.opened(now=100.0, ack=60_000, window=3)
+    session.receive(express(1), 101.0)
+    session.handle_deadline(130.9)
+    assert sent(session) == []
+    session.handle_deadline(131.0)
+    assert sent(session) == [wire.session_ack(ack=1)]
+    session.attach(host.outgoing(packets(1, 5)))
+    session.pump(131.0)
+    assert len(sent(session)) == 3
+    assert session.next_deadline == 131.0 + 2 * 60.0
+
+
 @pytest.mark.rule("QB-008", "QB-337")
 def test_both_directions_work_on_one_connection() -> None:
     host = Host()
@@ -440,7 +476,12 @@ def test_a_long_backlog_drains_on_several_sessions_that_do_not_disturb_one_anoth
         session.pump(101.0)
     for session, source in pairs:
         number = 0
-        while source.core.messages:
+        while source.core.messages and session.alive:
             number += len(sent(session))
             session.receive(wire.session_ack(ack=number), 102.0)
         assert number == 200
+    first, second = (session for session, _ in pairs)
+    first.receive(express(50), 103.0)
+    second.receive(wire.session_ack(ack=200), 103.0)
+    assert second.alive
+    assert (first.window.received, second.window.received) == (1, 0)

@@ -69,6 +69,12 @@ def test_recoverable_ack_timeout_is_eight_round_trips(delay: float, timeout: int
     assert abs(struct.unpack_from("<I", answer, 20)[0] - timeout) <= 8
 
 
+@pytest.mark.rule("QB-033")
+def test_the_time_stamp_wraps_at_32_bits() -> None:
+    session = Host().dial(now=4_294_972.5)
+    assert sent(session) == [wire.establish(client=OWN, stamp=4_294_972_500 - 2**32)]
+
+
 @pytest.mark.rule("QB-021", "QB-020")
 def test_foreign_server_guid_is_refused_and_closed() -> None:
     session = Host().accept()

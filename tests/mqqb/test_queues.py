@@ -106,6 +106,21 @@ def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
     assert [wire.ordinal(p) for p in sent(again) if wire.kind(p) == "MSG"] == [1, 2, 3]
 
 
+@pytest.mark.rule("QB-167")
+@pytest.mark.parametrize("on_hold", [False, True])
+def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_hold: bool) -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=OS:nowhere\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    queue.hold(on_hold)
+    endpoint.transfer.failed(effects.pop().link, "unknown", 10.0)  # type: ignore[attr-defined]
+    state = OutgoingState.ON_HOLD if on_hold else OutgoingState.NEED_VALIDATION
+    assert queue.outgoing_state is state
+    assert endpoint.transfer.next_deadline == (None if on_hold else 15.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "properties", "plain"),
     [

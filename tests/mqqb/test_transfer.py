@@ -307,7 +307,7 @@ def test_an_answered_ping_comes_before_the_connection() -> None:
     assert sent(session) == [wire.establish(client=OWN, server=NULL_GUID, stamp=10_300, system=0x210)]
 
 
-@pytest.mark.rule("QB-174", "QB-317", "QB-371")
+@pytest.mark.rule("QB-174", "QB-317", "QB-368", "QB-371")
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_failed_ping_waits_and_the_retry_does_not_ping(refused: bool) -> None:
     bench = Bench(ping_first=True)
@@ -405,6 +405,12 @@ def test_the_duplicate_history_is_cleaned_up_every_half_hour() -> None:
     bench.endpoint.handle_deadline(1_799.0)
     assert len(bench.host.node.history) == 1
     bench.endpoint.handle_deadline(1_800.0)
+    assert len(bench.host.node.history) == 0
+    bench.accepted("10.0.0.1", 1_801.0).receive(wire.message(2), 1_802.0)
+    bench.host.ledger.tick(9_000 * 1_000_000)
+    bench.endpoint.handle_deadline(3_599.0)
+    assert len(bench.host.node.history) == 1
+    bench.endpoint.handle_deadline(3_600.0)
     assert len(bench.host.node.history) == 0
 
 

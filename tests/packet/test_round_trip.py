@@ -237,6 +237,10 @@ def test_the_largest_packet() -> None:
     assert len(Message(body=bytes(room)).to_packet()) == MAX_PACKET
     with pytest.raises(InsufficientResources):
         Message(body=bytes(room + 1)).to_packet()
+    largest = BaseHeader(packet_size=MAX_PACKET)
+    assert BaseHeader.decode(largest.encode())[0] == largest
+    with pytest.raises(PacketFault):
+        BaseHeader.decode(BaseHeader(packet_size=MAX_PACKET + 1).encode())
 
 
 @given(st.text(max_size=300, alphabet=st.characters(codec=None, exclude_characters="\0")))
