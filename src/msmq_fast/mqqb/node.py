@@ -59,9 +59,7 @@ class Node:
         self.routes = Routes()
         self.peers = Peers(guid)
         self.counts = Counts()
-        self.pipeline = Pipeline(
-            guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack
-        )
+        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack)
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""
