@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import pty
+import secrets
 import subprocess
 import sys
 import time
@@ -13,14 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from msmq_fast.app.wire import Access
 from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.exportfile import ExportWriter, Header, Section
 from msmq_fast.client import sync
 from msmq_fast.client.connection import connect
-from msmq_fast.client.exchange import browse
+from msmq_fast.client.exchange import Stored, browse
 from msmq_fast.client.message import Message
+from msmq_fast.packet import message as packet
 from msmq_fast.packet.errors import MSMQError
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.user import TransactionHeader
 from tests.server.processes import Server, data_directory
 
 
@@ -80,6 +86,34 @@ def number_of(packet: bytes) -> int:
     """The number in the body of a packet."""
     at = packet.index(b"x" * 8) - 8
     return int(packet[at : at + 8])
+
+
+def write_file(path: Path, queue: str, packets: list[bytes], reason: int = 0) -> None:
+    """An export made by hand: these packets in one queue that transactional messages may enter."""
+    with path.open("wb") as file:
+        writer = ExportWriter(file, "msgpack")
+        writer.header(Header("", "HAND", "", 0, secrets.token_bytes(16)))
+        writer.section(Section(queue, {"name": queue, "kind": "user", "transactional": True}))
+        for packet in packets:
+            writer.message(Stored(0, 1_700_000_000_000_000, 3, 4, packet, reason))
+        writer.end()
+
+
+def transactional_packets(destination: str, count: int) -> list[bytes]:
+    """Messages of one transaction from another host, the place in its sequence filled in."""
+    source = uuid4()
+    return [
+        packet.Message(
+            body=b"%08d" % number + b"x" * 100,
+            label=f"label {number % 10}",
+            destination=parse_format_name(destination),
+            source_machine=source,
+            message_id=number + 1,
+            sent_time=1_700_000_000,
+            transaction=TransactionHeader(7, 8, number + 1, number, 0x12345, first=number == 0),
+        ).to_packet()
+        for number in range(count)
+    ]
 
 
 def count(server: Server, queue: str) -> int:

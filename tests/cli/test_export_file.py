@@ -23,9 +23,7 @@ from msmq_fast.client.exchange import Stored
 
 FORMS = ("msgpack", "jsonl")
 TEXT = st.text(max_size=20)
-HEADERS = st.builds(
-    Header, TEXT, TEXT, TEXT, st.integers(0, 2**63), st.binary(min_size=16, max_size=16)
-)
+HEADERS = st.builds(Header, TEXT, TEXT, TEXT, st.integers(0, 2**63), st.binary(min_size=16, max_size=16))
 DEFINITIONS = st.dictionaries(TEXT, st.one_of(TEXT, st.booleans(), st.integers(0, 2**32)), max_size=5)
 MESSAGES = st.builds(
     Stored,
@@ -36,7 +34,9 @@ MESSAGES = st.builds(
     st.binary(max_size=300),
     st.integers(0, 0xFFFF),
 )
-QUEUES = st.lists(st.tuples(st.builds(Section, TEXT, DEFINITIONS), st.lists(MESSAGES, max_size=5)), max_size=4)
+QUEUES = st.lists(
+    st.tuples(st.builds(Section, TEXT, DEFINITIONS), st.lists(MESSAGES, max_size=5)), max_size=4
+)
 
 
 def written(form: str, header: Header, queues: list[tuple[Section, list[Stored]]]) -> bytes:
@@ -61,7 +61,9 @@ SAMPLE = [(Section("HOST\\private$\\q", {"kind": "user"}), [MESSAGE] * 3), (Sect
 
 
 @given(st.sampled_from(FORMS), HEADERS, QUEUES)
-def test_what_was_written_is_read(form: str, header: Header, queues: list[tuple[Section, list[Stored]]]) -> None:
+def test_what_was_written_is_read(
+    form: str, header: Header, queues: list[tuple[Section, list[Stored]]]
+) -> None:
     expected: list[Record] = [header]
     for section, messages in queues:
         expected += [section, *messages]
@@ -235,7 +237,7 @@ def test_classes_by_name_and_number() -> None:
     assert class_name(0xC001) == "NACK_Q_PURGED"
     assert class_name(0x1234) == "0x1234"
     for text in ("", "nothing", "65536", "-1"):
-        with pytest.raises(ValueError, match="no message class|invalid literal"):
+        with pytest.raises(ValueError, match=r"no message class|invalid literal"):
             parse_class(text)
 
 

@@ -158,9 +158,7 @@ def test_the_same_file_twice(alpha: Server, beta: Server, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_cut_or_changed_file_brings_nothing(
-    alpha: Server, beta: Server, tmp_path: Path, form: str
-) -> None:
+def test_a_cut_or_changed_file_brings_nothing(alpha: Server, beta: Server, tmp_path: Path, form: str) -> None:
     file, queue = tmp_path / "file", f"cut-{form}"
     fill(alpha, queue, 50)
     export(alpha, file, queue, "--format", form)

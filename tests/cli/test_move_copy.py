@@ -12,10 +12,25 @@ from typing import Any
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.cli.operators import Watch, begin, count, fill, kill, numbers, on_terminal, running
-from tests.server.processes import Server
+from msmq_fast.cli.exportfile import read_export
+from msmq_fast.client.exchange import Stored
+from msmq_fast.packet.message import Message
+from tests.cli.operators import (
+    Watch,
+    begin,
+    count,
+    fill,
+    kill,
+    numbers,
+    on_terminal,
+    running,
+    transactional_packets,
+    write_file,
+)
+from tests.server.processes import Server, until
 
 DEAD = r".\system$;deadletter"
+XACT = r".\system$;deadxact"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +73,8 @@ def test_only_what_the_filter_means(server: Server) -> None:
     assert numbers(server, "some") == Counter(n for n in range(100) if n % 10 in (1, 2))
     assert summary(server, "queue", "copy", "mixed", "some", "--label", "LABEL*")["copied"] == 0
     assert summary(server, "queue", "move", "mixed", "some", "--class", "NACK_Q_PURGED")["moved"] == 0
-    assert summary(server, "queue", "move", "mixed", "some", "--class", "normal", "--limit", "7")["moved"] == 7
+    done = summary(server, "queue", "move", "mixed", "some", "--class", "normal", "--limit", "7")
+    assert done["moved"] == 7
     assert count(server, "mixed") == 93
     # In the order of arrival, whatever the priority.
     assert numbers(server, "mixed") == Counter(range(7, 100))
@@ -212,13 +228,69 @@ def test_dead_letters_are_listed_and_sent_again(server: Server, tmp_path: Path) 
     assert count(server, "gone") == 2
 
 
-def test_dead_letters_to_other_hosts_go_into_outgoing_queues(server: Server, tmp_path: Path) -> None:
-    server.ok("queue", "create", "relay")
+def test_transactional_dead_letters_are_sent_again_as_transactions_of_one(
+    server: Server, tmp_path: Path
+) -> None:
+    name = r"DIRECT=OS:ALPHA\private$\ledger"
+    write_file(tmp_path / "file", "ledger", transactional_packets(name, 4), reason=0xC001)
+    assert summary(server, "import", str(tmp_path / "file"), "--queue", XACT)["imported"] == 4
+    assert {row["reason"] for row in server.ok("dlq", "list", "--queue", XACT)} == {"NACK_Q_PURGED"}
+    server.ok("queue", "create", "ledger")
+    refused = server.run("dlq", "resubmit", "--json")
+    assert refused.returncode == Exit.REFUSED
+    assert b"4 stay: MQ_ERROR_TRANSACTION_USAGE" in refused.stderr
+    server.ok("queue", "delete", "ledger")
+    server.ok("queue", "create", "ledger", "--transactional")
+    assert summary(server, "dlq", "resubmit", "--class", "q-purged")["resubmitted"] == 4
+    assert count(server, XACT) == 0
+    assert numbers(server, "ledger") == Counter(range(4))
+    server.ok("export", "ledger", "--output", str(tmp_path / "again"))
+    with (tmp_path / "again").open("rb") as file:
+        packets = [record.packet for record in read_export(file) if isinstance(record, Stored)]
+    headers = [Message.from_packet(packet).transaction for packet in packets]
+    assert all(header is not None and header.first and header.last for header in headers)
+    assert {header.sequence_number for header in headers if header is not None} == {0}
+    assert len({header.transaction_id for header in headers if header is not None}) == 4
+
+
+def test_transactional_messages_stay_among_themselves(server: Server, tmp_path: Path) -> None:
+    name = r"DIRECT=OS:ALPHA\private$\books"
+    write_file(tmp_path / "file", "books", transactional_packets(name, 5))
+    assert summary(server, "import", str(tmp_path / "file"))["created"] == 1
+    server.ok("queue", "create", "shelf", "--transactional")
+    server.ok("queue", "create", "desk")
+    done = server.run("queue", "move", "books", "desk")
+    assert done.returncode == Exit.REFUSED
+    assert b"takes no transactional messages" in done.stderr
+    assert summary(server, "queue", "move", "books", "shelf")["moved"] == 5
+    assert [message["transactional"] for message in server.messages("shelf")] == [True] * 5
+
+
+def test_dead_letters_for_other_hosts_go_into_outgoing_queues(server: Server, tmp_path: Path) -> None:
     name = r"DIRECT=TCP:127.0.0.9\private$\far"
-    server.ok("send", name, "--body", "x", "--recoverable", "--count", "3")
+    write_file(tmp_path / "file", "far", transactional_packets(name, 3))
+    server.ok("import", str(tmp_path / "file"), "--queue", XACT)
+    server.ok("send", name, "--body", "x", "--recoverable")
     server.ok("outgoing", "pause", name)
-    # An outgoing queue is not exported; a file of its messages is made by hand.
-    assert server.run("export", name, "--output", str(tmp_path / "none")).returncode == Exit.REFUSED
+    assert summary(server, "dlq", "resubmit")["resubmitted"] == 3
+    assert server.ok("outgoing", "show", name)[0]["messages"] == 4
+    done = server.run("export", name, "--output", str(tmp_path / "none"))
+    assert done.returncode == Exit.REFUSED
+    assert b"outgoing queues are not exported" in done.stderr
+
+
+def test_the_reason_of_a_dead_letter_is_shown_and_kept(server: Server, tmp_path: Path) -> None:
+    server.ok("queue", "create", "brief")
+    server.ok("send", "brief", "--body", "x", "--deadletter", "--ttbr", "1", "--recoverable")
+    until(lambda: server.ok("dlq", "list", "--class", "receive-timeout"), what="the dead letter")
+    (row,) = server.ok("dlq", "list", "--class", "NACK_RECEIVE_TIMEOUT")
+    assert (row["reason"], row["class"]) == ("NACK_RECEIVE_TIMEOUT", 0xC002)
+    server.ok("export", DEAD, "--output", str(tmp_path / "file"))
+    server.ok("queue", "purge", DEAD)
+    server.ok("import", str(tmp_path / "file"))
+    (again,) = server.ok("dlq", "list", "--class", "NACK_RECEIVE_TIMEOUT")
+    assert (again["reason"], again["message_id"]) == (row["reason"], row["message_id"])
+    server.ok("queue", "purge", DEAD)
 
 
 def test_resubmission_in_the_middle_of_a_kill(tmp_path: Path) -> None:

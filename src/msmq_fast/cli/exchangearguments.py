@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from msmq_fast.cli.classes import parse_class
 
 __all__ = ["add_exchange", "add_transfer"]
 
 Number = Callable[[int, int], Callable[[str], int]]
-Verbs = argparse._SubParsersAction  # type: ignore[type-arg]
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[Any]  # not subscriptable at run time
 
 
 def _class(text: str) -> int:
@@ -20,9 +22,7 @@ def _class(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no message class (NACK_Q_PURGED, 0xC001, …)") from None
 
 
-def _add_filter(
-    parser: argparse.ArgumentParser, number: Number, seconds: Callable[[str], float]
-) -> None:
+def _add_filter(parser: argparse.ArgumentParser, number: Number, seconds: Callable[[str], float]) -> None:
     parser.add_argument("--label", metavar="GLOB", help="labels like this, with * ? and []")
     parser.add_argument("--class", dest="message_class", type=_class, metavar="NAME", help="of this class")
     parser.add_argument("--older", type=seconds, metavar="S", help="arrived at least S seconds ago")

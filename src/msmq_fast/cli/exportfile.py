@@ -1,9 +1,9 @@
-"""Files of exported messages: a header, for each queue its definition and its messages, and a trailer by which
-a file that was cut or changed is noticed. docs/operations.md describes both forms.
+"""Files of exported messages: a header, for each queue its definition and its messages, and a trailer by
+which a file that was cut or changed is noticed. docs/operations.md describes both forms.
 
-msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a line;
-binary values stand in base64 under a name with `_b64` behind. Reading trusts nothing: every record is bounded
-and checked.
+msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a
+line; binary values stand in base64 under a name with `_b64` behind. Reading trusts nothing: every record is
+bounded and checked.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def read_export(file: BinaryIO) -> Iterator[Record]:
     for number, (record, before) in enumerate(records):
         kind = record.get("kind")
         if (kind == "header") != (number == 0):
-            raise BadFile(f"record {number}: a file begins with its header" if number == 0 else f"record {number}: a second header")
+            raise BadFile("a file begins with its header" if number == 0 else "a second header")
         if not isinstance(kind, str) or kind not in _FIELDS:
             raise BadFile(f"record {number}: there are no records of this kind")
         values = _values(record, kind, number)
@@ -322,9 +322,10 @@ def _values(record: dict[str, Any], kind: str, number: int) -> dict[str, Any]:
     """The fields of a record, checked; others are passed over."""
     values: dict[str, Any] = {}
     for name, wanted, greatest in _FIELDS[kind]:
-        value = record.get(name)
+        value: Any = record.get(name)
+        in_range = not isinstance(value, int) or 0 <= value <= greatest
         # bool is a subclass of int, hence the exact comparison
-        if type(value) is not wanted or (wanted is int and not 0 <= value <= greatest):
+        if type(value) is not wanted or not in_range:
             raise BadFile(f"record {number}: {name} is missing or out of its range")
         values[name] = value
     return values

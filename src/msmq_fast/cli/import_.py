@@ -196,9 +196,7 @@ class _Run:
         while self._under_way:
             await self._settle(progress)
 
-    async def _send(
-        self, running: Import, target: str, batch: list[Stored], progress: Progress
-    ) -> None:
+    async def _send(self, running: Import, target: str, batch: list[Stored], progress: Progress) -> None:
         if not batch:
             return
         while len(self._under_way) >= _AHEAD:

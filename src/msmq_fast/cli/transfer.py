@@ -1,4 +1,4 @@
-"""The verbs `queue move`, `queue copy` and `dlq`: messages to other queues, batch by batch inside the server."""
+"""The verbs `queue move`, `queue copy` and `dlq`: messages to other queues, batch by batch in the server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from msmq_fast.app.wire import Access
@@ -24,6 +25,8 @@ __all__ = ["message_filter", "run_dlq", "run_transfer"]
 
 _BATCH = 1000
 _DEAD_LETTERS = (".\\system$;deadletter", ".\\system$;deadxact")
+_DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted"}
+_REASONS = 10  # lines about what stays
 _COLUMNS = ("lookup_id", "reason", "destination", "label", "arrived", "bytes")
 
 
@@ -58,7 +61,10 @@ async def _transfer(connection: Connection, arguments: argparse.Namespace) -> in
         return await move(source, target, wanted, after or 0, upto, limit)
 
     title = "copy" if keep else "move"
-    return await _repeat(title, int(source_map["messages"]), arguments, batch)
+    run = _Run(title, arguments, int(source_map["messages"]))
+    with run.progress:
+        await run.repeat(batch)
+    return run.show()
 
 
 def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
@@ -75,43 +81,53 @@ def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
     return hashlib.sha256(repr(words).encode()).digest()[:16]
 
 
-async def _repeat(
-    title: str,
-    total: int,
-    arguments: argparse.Namespace,
-    batch: Callable[[int, int, int], Awaitable[Done]],
-) -> int:
+class _Run:
     """Batches until nothing is left, or --limit is reached; a summary, also of what stays."""
-    left = arguments.limit
-    after = upto = size = 0
-    refusals: Counter[str] = Counter()
-    problem: MSMQError | None = None
-    with Progress(title, total if left is None else min(total, left)) as progress:
-        while left is None or left:
+
+    def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
+        self._title = title
+        self._arguments = arguments
+        self._left: int | None = arguments.limit
+        self._size = 0
+        self._refusals: Counter[str] = Counter()
+        self._problem: MSMQError | None = None
+        self.progress = Progress(title, total if self._left is None else min(total, self._left))
+
+    async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
+        """All batches of one queue. Raises what the first of all is refused with."""
+        after = upto = 0
+        while self._problem is None and (self._left is None or self._left):
             try:
-                done = await batch(after, upto, _BATCH if left is None else min(left, _BATCH))
+                done = await batch(after, upto, _BATCH if self._left is None else min(self._left, _BATCH))
             except MSMQError as error:
-                if not progress.count:
+                if not self.progress.count:
                     raise
-                problem = error
+                self._problem = error
                 break
             after, upto = done.next, done.upto
-            size += done.size
-            refusals.update(done.refusals)
-            progress.add(done.count)
-            if left is not None:
-                left -= done.count
+            self._size += done.size
+            self._refusals.update(done.refusals)
+            self.progress.add(done.count)
+            if self._left is not None:
+                self._left -= done.count
             if done.finished:
                 break
-    word = {"move": "moved", "copy": "copied", "resubmit": "resubmitted"}[title]
-    summary: dict[str, Any] = {word: progress.count, "bytes": size, "refused": refusals.total()}
-    summary["seconds"] = round(progress.seconds, 3)
-    show(summary, as_json=arguments.json)
-    for reason, count in refusals.most_common(10):
-        print(f"msmq-fast {arguments.verb}: {count} stay: {reason}", file=sys.stderr)
-    if problem is not None:
-        raise CommandError(exit_of(problem), f"not complete, the same command goes on: {problem}")
-    return Exit.REFUSED if refusals else Exit.OK
+
+    def show(self) -> int:
+        """One line of what was done; the exit code. Raises CommandError if something ended it early."""
+        summary: dict[str, Any] = {
+            _DONE[self._title]: self.progress.count,
+            "bytes": self._size,
+            "refused": self._refusals.total(),
+            "seconds": round(self.progress.seconds, 3),
+        }
+        show(summary, as_json=self._arguments.json)
+        for reason, count in self._refusals.most_common(_REASONS):
+            print(f"msmq-fast {self._arguments.verb}: {count} stay: {reason}", file=sys.stderr)
+        if self._problem is not None:
+            text = f"not complete, the same command goes on: {self._problem}"
+            raise CommandError(exit_of(self._problem), text)
+        return Exit.REFUSED if self._refusals else Exit.OK
 
 
 # ------------------------------------------------------------------------------------------ dead letters
@@ -171,15 +187,12 @@ def _row(queue: str, stored: Stored) -> dict[str, Any]:
 
 async def _resubmit(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
-    total = 0
-    code = int(Exit.OK)
-    for name in _queues(arguments):
-        total += int((await connection.queue(name))["messages"])
-    for name in _queues(arguments):
-        queue = await connection.open(name, Access.RECEIVE)
-
-        async def batch(after: int, upto: int, limit: int, queue: Any = queue) -> Done:
-            return await resubmit(queue, wanted, after, upto, limit)
-
-        code = max(code, await _repeat("resubmit", total, arguments, batch))
-    return code
+    names = _queues(arguments)
+    total = sum([int((await connection.queue(name))["messages"]) for name in names])
+    run = _Run("resubmit", arguments, total)
+    with run.progress:
+        for name in names:
+            queue = await connection.open(name, Access.RECEIVE)
+            await run.repeat(partial(resubmit, queue, wanted))
+            await queue.close()
+    return run.show()

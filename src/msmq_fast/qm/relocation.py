@@ -94,7 +94,7 @@ class Outcome:
 
 
 def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
-    """The next batch of a queue, which stays as it is. Locked messages and unreadable ones are passed over."""
+    """The next batch of a queue, which stays as it is. Locked and unreadable messages are passed over."""
     keys: list[int] = []
     size = 0
     page = Page(stretch.after, False)
@@ -220,7 +220,7 @@ def _fitting(
 
 
 def takes_one_kind(target: Queue) -> bool:
-    """Whether a queue takes only transactional messages or only others: journals and dead letters take both."""
+    """Whether a queue takes only transactional messages or only others; journals and dead letters do not."""
     journal = target.part is not None and target.part.journal
     return target.kind in (QueueKind.PUBLIC, QueueKind.PRIVATE) and not journal
 

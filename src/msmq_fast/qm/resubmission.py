@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import Received, is_transactional, place, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
+from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import OpenQueue, refusal
 from msmq_fast.qm.queue import QueueKind
@@ -85,13 +87,26 @@ class _Targets:
 
 
 def _send(manager: QueueManager, target: Queue, message: Received) -> None:
-    if target.kind is not QueueKind.OUTGOING and is_transactional(message.packet) != target.transactional:
+    transactional = is_transactional(message.packet)
+    if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
         raise wrong_kind(target)
     ledger = manager.ledger
     packet = bytearray(message.packet)
+    if transactional:
+        _alone(packet, manager.transactions.take_numbers())
     packet[_SOURCE] = manager.guid.bytes_le
     packet[_SENT_TIME] = ledger.now_s.to_bytes(4, "little")
     packet[_MESSAGE_ID] = manager.message_ordinals.take().to_bytes(4, "little")
     (result,) = place(target.core, [(bytes(packet), ledger.now_us, 0, 0, 0)])
     if result not in _TAKEN:
         raise refusal(result)
+
+
+def _alone(packet: bytearray, number: int) -> None:
+    """A transactional message becomes the only one of a transaction, without a place in a sequence."""
+    offset = parse(packet).fields()["transaction_offset"]
+    old, end = TransactionHeader.decode(bytes(packet), offset)
+    header = TransactionHeader(
+        0, 0, 0, transaction_id=number, first=True, last=True, connector_manager=old.connector_manager
+    )
+    packet[offset:end] = header.encode()
