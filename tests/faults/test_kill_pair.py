@@ -38,7 +38,7 @@ def test_a_few_kills() -> None:
     run(count=4000, kills=2, seed=1)
 
 
-@pytest.mark.long
+@pytest.mark.long(seconds=150)
 @pytest.mark.timeout(900)
 @pytest.mark.rule("QB-099", "QB-106", "QB-117", "DU-13")
 def test_ten_kills_of_each_side() -> None:
