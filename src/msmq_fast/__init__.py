@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from msmq_fast.client import (
         EXPRESS,
         RECOVERABLE,
+        SINGLE_MESSAGE,
         Access,
         BatchRefused,
         Connection,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         Sender,
         Share,
         Subscription,
+        Transaction,
         connect,
         sync,
     )
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPRESS",
     "RECOVERABLE",
+    "SINGLE_MESSAGE",
     "Access",
     "BatchRefused",
     "Connection",
@@ -48,6 +51,7 @@ __all__ = [
     "Sender",
     "Share",
     "Subscription",
+    "Transaction",
     "connect",
     "errors",
     "sync",

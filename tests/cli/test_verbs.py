@@ -192,9 +192,25 @@ def test_bodies_that_are_too_large(server: Server, queue: str, tmp_path: Path) -
     assert server.messages(queue) == []
 
 
-def test_what_is_not_in_this_version_is_said(server: Server, queue: str) -> None:
-    assert "transactions" in refused(server, Exit.REFUSED, "send", queue, "--xact")
-    assert "transactions" in refused(server, Exit.REFUSED, "receive", queue, "--xact")
+def test_transactions(server: Server) -> None:
+    server.ok("queue", "create", "ledger", "--transactional")
+    assert "transactional" in refused(server, Exit.REFUSED, "send", "ledger", "--body", "x")
+    server.ok("send", "ledger", "--body", "one", "--xact")
+    server.ok("send", "ledger", "--body", "more", "--xact", "--count", "300")
+    (first,) = server.ok("receive", "ledger", "--xact")
+    assert (base64.b64decode(first["body_b64"]), first["transactional"], first["priority"]) == (
+        b"one",
+        True,
+        0,
+    )
+    shown = server.ok("receive", "ledger", "--xact", "--count", "299")
+    assert len(shown) == 299
+    assert len(server.messages("ledger")) == 1
+    assert "--peek" in refused(server, Exit.USAGE, "receive", "ledger", "--xact", "--peek")
+    assert server.ok("transaction", "list") == []
+    refused(server, Exit.REFUSED, "transaction", "abort", "00000000-0000-0000-0000-000000000000")
+    server.ok("queue", "create", "plain")
+    assert "transactional" in refused(server, Exit.REFUSED, "send", "plain", "--body", "x", "--xact")
 
 
 def test_no_server_behind_the_endpoint(tmp_path: Path) -> None:

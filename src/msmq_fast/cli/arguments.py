@@ -111,6 +111,7 @@ def build_parser() -> Parser:
     _add_receive(verbs, client)
     _add_outgoing(verbs, client)
     add_acl(verbs, client)
+    _add_transaction(verbs, client)
     add_user(verbs, output, _number)
     ping = verbs.add_parser(
         "ping", parents=[output], help="ask a queue manager whether it takes sessions (UDP)"
@@ -160,6 +161,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     create.add_argument("--transactional", action="store_true")
     create.add_argument("--journal", action="store_true", help="keep copies of received messages")
     create.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
+    _add_poison_after(create)
     create.add_argument("--authenticated", action="store_true", help="take signed messages only")
     create.add_argument("--label", metavar="TEXT")
     actions.add_parser("list", parents=[client], help="all queues")
@@ -169,6 +171,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     change.add_argument("--label", metavar="TEXT")
     change.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     change.add_argument("--journal", action=argparse.BooleanOptionalAction, default=None)
+    _add_poison_after(change)
     change.add_argument("--authenticated", action=argparse.BooleanOptionalAction, default=None)
     add_transfer(actions, client, _number, _seconds)
     definitions = actions.add_parser("import", parents=[client], help="queues as Get-MsmqQueue exports them")
@@ -178,6 +181,15 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
         "name"
     )
     actions.add_parser("purge", parents=[client], help="delete the messages of a queue").add_argument("name")
+
+
+def _add_poison_after(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--poison-after",
+        type=_number(0, 0xFFFE),
+        metavar="N",
+        help="aborts of transactions after which a message goes to the subqueue `poison`; 0: never",
+    )
 
 
 def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
@@ -190,12 +202,15 @@ def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None
     send.add_argument("--label", default="", metavar="TEXT")
     send.add_argument("--priority", type=_number(0, 7), metavar="0-7")
     send.add_argument("--recoverable", action="store_true", help="keep the message on disk")
-    send.add_argument("--xact", action="store_true", help="send in a transaction of its own")
+    send.add_argument("--xact", action="store_true", help="send all in one transaction")
     send.add_argument("--count", type=_number(1, 100_000_000), default=1, metavar="N", help="send it N times")
     send.add_argument("--ttrq", type=_seconds, metavar="S", help="seconds to reach the queue")
     send.add_argument("--ttbr", type=_seconds, metavar="S", help="seconds to be received")
     send.add_argument("--journal", action="store_true", help="keep a copy at the source")
     send.add_argument("--deadletter", action="store_true", help="keep the message if it is not delivered")
+    send.add_argument(
+        "--dead-letter-queue", metavar="NAME", help="local queue for the message instead of the dead-letter queue"
+    )
     send.add_argument("--admin-queue", metavar="F", help="format name for acknowledgments")
     send.add_argument(
         "--ack", type=_acknowledgments, default=frozenset(), metavar="A,…", help=", ".join(ACKNOWLEDGMENTS)
@@ -217,7 +232,23 @@ def _add_receive(verbs: argparse._SubParsersAction[Parser], client: Parser) -> N
     neighbour = receive.add_mutually_exclusive_group()
     neighbour.add_argument("--next", action="store_true", help="the message after --lookup-id")
     neighbour.add_argument("--prev", action="store_true", help="the message before --lookup-id")
-    receive.add_argument("--xact", action="store_true", help="receive in a transaction of its own")
+    receive.add_argument(
+        "--xact",
+        action="store_true",
+        help="receive all in one transaction, which commits when they are printed",
+    )
+
+
+def _add_transaction(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
+    transaction = verbs.add_parser("transaction", help="what is open or in doubt")
+    actions = transaction.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    actions.add_parser("list", parents=[client], help="transactions that are open or prepared")
+    for action, text in (
+        ("commit", "commit a prepared one whose coordinator is lost"),
+        ("abort", "abort one: its messages are back"),
+    ):
+        decide = actions.add_parser(action, parents=[client], help=text)
+        decide.add_argument("identifier", metavar="GUID")
 
 
 def _add_outgoing(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:

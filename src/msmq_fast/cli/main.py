@@ -29,6 +29,7 @@ _VERBS = {
     "import": "import_",
     "dlq": "transfer",
     "acl": "acl",
+    "transaction": "transactions",
     "user": "users",
     "backup": "files",
     "restore": "files",

@@ -15,6 +15,7 @@ from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
+from msmq_fast.client.transaction import Transaction
 from msmq_fast.packet.errors import IOTimeout, MessageNotFound
 
 __all__ = ["run_receive"]
@@ -24,21 +25,32 @@ _AHEAD = 64  # receives on their way at once
 
 def run_receive(arguments: argparse.Namespace) -> int:
     """`msmq-fast receive`."""
-    if arguments.xact:
-        raise CommandError(Exit.REFUSED, "--xact: transactions are not in this version")
+    if arguments.xact and arguments.peek:
+        raise CommandError(
+            Exit.USAGE, "nothing is peeked in a transaction: --peek and --xact exclude one another"
+        )
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
     return converse(_receive, arguments)
 
 
 async def _receive(connection: Connection, arguments: argparse.Namespace) -> int:
+    if not arguments.xact:
+        return await _show(connection, arguments, None)
+    async with connection.transaction() as transaction:
+        return await _show(connection, arguments, transaction)
+
+
+async def _show(
+    connection: Connection, arguments: argparse.Namespace, transaction: Transaction | None
+) -> int:
     queue = await connection.open(arguments.name, Access.PEEK if arguments.peek else Access.RECEIVE)
     if arguments.lookup_id is not None:
-        messages = _by_lookup_id(queue, arguments)
+        messages = _by_lookup_id(queue, arguments, transaction)
     elif arguments.peek:
         messages = _peeked(queue, arguments)
     else:
-        messages = _taken(queue, arguments.count, arguments.timeout)
+        messages = _taken(queue, arguments.count, arguments.timeout, transaction)
     shown = 0
     async for message in messages:
         _print(message, as_json=arguments.json)
@@ -50,7 +62,9 @@ async def _receive(connection: Connection, arguments: argparse.Namespace) -> int
     return Exit.EMPTY
 
 
-async def _taken(queue: Queue, count: int, patience: float) -> AsyncIterator[Message]:
+async def _taken(
+    queue: Queue, count: int, patience: float, transaction: Transaction | None
+) -> AsyncIterator[Message]:
     """Up to `count` messages; all of them must come within `patience` seconds."""
     deadline = time.monotonic() + patience
     left = count
@@ -59,7 +73,9 @@ async def _taken(queue: Queue, count: int, patience: float) -> AsyncIterator[Mes
         # Several at a time only when none has to wait: a waiting one would take a message out of turn.
         ahead = min(left, _AHEAD)
         results = await asyncio.gather(
-            *(queue.receive(0) for _ in range(ahead)) if ahead > 1 else (queue.receive(wait),),
+            *(queue.receive(0, transaction=transaction) for _ in range(ahead))
+            if ahead > 1
+            else (queue.receive(wait, transaction=transaction),),
             return_exceptions=True,
         )
         arrived = [result for result in results if isinstance(result, Message)]
@@ -74,38 +90,52 @@ async def _taken(queue: Queue, count: int, patience: float) -> AsyncIterator[Mes
         if time.monotonic() >= deadline:
             return
         try:
-            yield await queue.receive(max(0.0, deadline - time.monotonic()))
+            yield await queue.receive(max(0.0, deadline - time.monotonic()), transaction=transaction)
         except IOTimeout:
             return
         left -= 1
 
 
 async def _peeked(queue: Queue, arguments: argparse.Namespace) -> AsyncIterator[Message]:
-    try:
-        message = await queue.peek(arguments.timeout)
-    except IOTimeout:
-        return
-    yield message
-    async for following in _walk(queue, message.lookup_id, Lookup.NEXT, arguments.count - 1, receive=False):
-        yield following
+    """Up to `--count` different messages; all of them must come within `--timeout` seconds."""
+    deadline = time.monotonic() + arguments.timeout
+    async with await queue.cursor() as cursor:
+        read = cursor.peek
+        for _ in range(arguments.count):
+            try:
+                message = await read(max(0.0, deadline - time.monotonic()))
+            except IOTimeout:
+                return
+            read = cursor.peek_next
+            yield message
 
 
-async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace) -> AsyncIterator[Message]:
+async def _by_lookup_id(
+    queue: Queue, arguments: argparse.Namespace, transaction: Transaction | None
+) -> AsyncIterator[Message]:
     onward = Lookup.PREV if arguments.prev else Lookup.NEXT
     first = onward if arguments.next or arguments.prev else Lookup.CURRENT
     take = not arguments.peek
-    async for message in _walk(queue, arguments.lookup_id, first, 1, receive=take):
+    async for message in _walk(queue, arguments.lookup_id, first, 1, receive=take, transaction=transaction):
         yield message
-        async for following in _walk(queue, message.lookup_id, onward, arguments.count - 1, receive=take):
+        async for following in _walk(
+            queue, message.lookup_id, onward, arguments.count - 1, receive=take, transaction=transaction
+        ):
             yield following
 
 
 async def _walk(
-    queue: Queue, lookup_id: int, operation: Lookup, count: int, *, receive: bool
+    queue: Queue,
+    lookup_id: int,
+    operation: Lookup,
+    count: int,
+    *,
+    receive: bool,
+    transaction: Transaction | None = None,
 ) -> AsyncIterator[Message]:
     for _ in range(count):
         try:
-            message = await queue.lookup(lookup_id, operation, receive=receive)
+            message = await queue.lookup(lookup_id, operation, receive=receive, transaction=transaction)
         except MessageNotFound:
             return
         lookup_id = message.lookup_id

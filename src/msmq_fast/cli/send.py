@@ -14,6 +14,8 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
+from msmq_fast.client.sender import Sender
+from msmq_fast.client.transaction import SINGLE_MESSAGE
 
 __all__ = ["run_send"]
 
@@ -25,8 +27,6 @@ _READ_LIMIT = 0x0040_0000  # of one message packet; no larger body can be sent
 
 def run_send(arguments: argparse.Namespace) -> int:
     """`msmq-fast send`."""
-    if arguments.xact:
-        raise CommandError(Exit.REFUSED, "--xact: transactions are not in this version")
     if arguments.ack and not arguments.admin_queue:
         raise CommandError(Exit.USAGE, "--ack needs --admin-queue, to which the acknowledgments go")
     message = _message(arguments, _body(arguments))
@@ -43,16 +43,19 @@ def run_send(arguments: argparse.Namespace) -> int:
 async def _send(connection: Connection, arguments: argparse.Namespace, message: Message) -> int:
     queue = await connection.open(arguments.name, Access.SEND)
     if arguments.count == 1:
-        message_id = await queue.send(message)
+        message_id = await queue.send(message, transaction=SINGLE_MESSAGE if arguments.xact else None)
         if arguments.json:
             show({"count": 1, "message_id": message_id}, as_json=True)
         else:
             print(message_id)
         return Exit.OK
     started = time.monotonic()
-    async with queue.sender() as sender:
-        for _ in range(arguments.count):
-            await sender.send(message)
+    if arguments.xact:
+        async with connection.transaction() as transaction, queue.sender(transaction=transaction) as sender:
+            await _repeat(sender, message, arguments.count)
+    else:
+        async with queue.sender() as sender:
+            await _repeat(sender, message, arguments.count)
     elapsed = time.monotonic() - started
     rate = round(arguments.count / elapsed) if elapsed else 0
     if arguments.json:
@@ -60,6 +63,11 @@ async def _send(connection: Connection, arguments: argparse.Namespace, message: 
     else:
         print(f"{arguments.count} messages in {elapsed:.3f} s, {rate}/s")
     return Exit.OK
+
+
+async def _repeat(sender: Sender, message: Message, count: int) -> None:
+    for _ in range(count):
+        await sender.send(message)
 
 
 def _body(arguments: argparse.Namespace) -> bytes:
@@ -95,6 +103,7 @@ def _message(arguments: argparse.Namespace, body: bytes) -> Message:
         extension=arguments.extension,
         response_queue=arguments.response_queue,
         admin_queue=arguments.admin_queue,
+        dead_letter_queue=arguments.dead_letter_queue,
         acknowledge=sum(_ACKNOWLEDGMENTS[word] for word in arguments.ack),
         journal=(_DEAD_LETTER if arguments.deadletter else 0) | (_JOURNAL if arguments.journal else 0),
         time_to_reach_queue=_seconds(arguments.ttrq),

@@ -2,20 +2,24 @@
 
 from msmq_fast.app.wire import Access, Lookup, Share
 from msmq_fast.client.connection import Connection, connect
+from msmq_fast.client.cursor import Cursor
 from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
+from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
 from msmq_fast.packet.errors import MSMQError
 
 __all__ = [
     "EXPRESS",
     "RECOVERABLE",
+    "SINGLE_MESSAGE",
     "Access",
     "BatchRefused",
     "Connection",
     "ConnectionLost",
+    "Cursor",
     "Lookup",
     "MSMQError",
     "Message",
@@ -24,5 +28,6 @@ __all__ = [
     "Sender",
     "Share",
     "Subscription",
+    "Transaction",
     "connect",
 ]

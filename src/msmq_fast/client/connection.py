@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from itertools import count
 from types import TracebackType
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from msmq_fast.app.wire import PROTOCOL_VERSION, Access, Frame, Share
 from msmq_fast.client.endpoint import Endpoint, parse_endpoint
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.queue import Queue
+from msmq_fast.client.transaction import Transaction
 from msmq_fast.client.transport import Link, open_link
 
 QueueInfo = dict[str, Any]
@@ -26,6 +28,7 @@ class Connection:
 
     def __init__(self, link: Link, hello: dict[str, Any]) -> None:
         self._link = link
+        self._numbers = count(1)
         self.hello = hello
 
     @property
@@ -76,6 +79,21 @@ class Connection:
         """
         (handle,) = await self._link.request(Frame.OPEN, [name, int(access), int(share)])
         return Queue(self._link, name, handle, self.hello)
+
+    def transaction(self) -> Transaction:
+        """Sends and receives that happen together or not at all: see Transaction."""
+        return Transaction(self._link, next(self._numbers))
+
+    async def transactions(self) -> list[dict[str, Any]]:
+        """The open and prepared transactions of the queue manager. Raises AccessDenied."""
+        return list(await self._link.request(Frame.LIST_TRANSACTIONS, []))
+
+    async def end_transaction(self, identifier: str, *, commit: bool) -> None:
+        """Commit a prepared transaction whose coordinator is lost, or abort any.
+
+        Raises TransactionSequence, AccessDenied.
+        """
+        await self._link.request(Frame.END_TRANSACTION, [identifier, "commit" if commit else "abort"])
 
     async def create_queue(self, name: str, **properties: Any) -> QueueInfo:
         """Create a queue: `label`, `transactional`, `journal`, `quota_kb`, … Raises QueueExists,

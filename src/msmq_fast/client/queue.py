@@ -8,11 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from msmq_fast.app.wire import INFINITE, Frame, Lookup, SendFlag
+from msmq_fast.client.cursor import Cursor
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
 from msmq_fast.client.message import Message, bulk, format_message_id, to_wire
 from msmq_fast.client.message import from_wire as message_from_wire
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
+from msmq_fast.client.transaction import Single, Transaction, number_of
 from msmq_fast.client.transport import Link
 
 
@@ -56,23 +58,36 @@ class Queue:
 
     # ------------------------------------------------------------------------------------------- sending
 
-    async def send(self, message: Message | bytes, **properties: Any) -> str:
+    async def send(
+        self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
+    ) -> str:
         """Send one message; returns its message id when it is kept (recoverable) or in memory (express).
 
-        `message` may be a body, with properties of Message as keywords. Raises what the queue manager refuses
-        it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied.
+        `message` may be a body, with properties of Message as keywords. In a `transaction` it is sent with
+        the commit; SINGLE_MESSAGE stands for one of its own. Raises what the queue manager refuses it with:
+        LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
         """
         if not isinstance(message, Message):
             message = Message(message, **properties)
-        return (await self.send_many([message]))[0]
+        return (await self.send_many([message], transaction=transaction))[0]
 
-    async def send_many(self, messages: Iterable[Message]) -> list[str]:
-        """Send messages in order, as few frames; returns their ids when all are kept.
+    async def send_many(
+        self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
+    ) -> list[str]:
+        """Send messages in order, as few frames; returns their ids when all are kept, or in a `transaction`
+        when it has taken them up.
 
         Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
         kept. InsufficientResources for one that fits into no packet: then none is sent.
         """
-        frames = [self._link.request(Frame.SEND, part) for part in list(self._parts(messages))]
+        flags = int(SendFlag.IDS)
+        number: list[Any] = []
+        if isinstance(transaction, Transaction):
+            number = number_of(transaction)
+        elif transaction is not None:
+            flags |= SendFlag.SINGLE
+        parts = [[self._handle, flags, part, *number] for part in self._parts(messages)]
+        frames = [self._link.request(Frame.SEND, part) for part in parts]
         refusals: list[Refusal] = []
         ids: list[str] = []
         taken = 0
@@ -85,71 +100,117 @@ class Queue:
             raise refusals[0].error if len(ids) == 1 else BatchRefused(taken, refusals)
         return ids
 
-    def _parts(self, messages: Iterable[Message]) -> Iterable[list[Any]]:
-        """SEND payloads within the limits of a frame."""
+    def _parts(self, messages: Iterable[Message]) -> Iterable[list[tuple[Any, ...]]]:
+        """The messages of SEND payloads within the limits of a frame."""
         limit, room = self._hello["max_batch"], self._hello["max_message"]
         part: list[tuple[Any, ...]] = []
         size = 0
         for message in messages:
             more = bulk(message, room) + 448
             if part and (len(part) >= limit or size + more > room):
-                yield [self._handle, int(SendFlag.IDS), part]
+                yield part
                 part, size = [], 0
             part.append(to_wire(message))
             size += more
         if part:
-            yield [self._handle, int(SendFlag.IDS), part]
+            yield part
 
-    def sender(self, *, window: int = 8192, batch: int = 256) -> Sender:
+    def sender(
+        self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
+    ) -> Sender:
         """A sender that batches by itself, for throughput: see Sender."""
         return Sender(
-            self._link, self._handle, window, min(batch, self._hello["max_batch"]), self._hello["max_message"]
+            self._link,
+            self._handle,
+            window,
+            min(batch, self._hello["max_batch"]),
+            self._hello["max_message"],
+            transaction,
         )
 
     # ------------------------------------------------------------------------------------------- receiving
 
-    async def receive(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
-        """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever).
+    async def receive(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        transaction: Transaction | None = None,
+    ) -> Message:
+        """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
+        `transaction` it is removed with the commit.
 
         Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
         server still had it; use an acknowledging subscription where that matters.
         """
-        return await self._read(timeout, peek=False)
+        return await self._read(timeout, False, transaction)
 
     async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
         """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
-        return await self._read(timeout, peek=True)
+        return await self._read(timeout, True, None)
 
     async def lookup(
-        self, lookup_id: int = 0, operation: Lookup = Lookup.CURRENT, *, receive: bool = False
+        self,
+        lookup_id: int = 0,
+        operation: Lookup = Lookup.CURRENT,
+        *,
+        receive: bool = False,
+        transaction: Transaction | None = None,
     ) -> Message:
-        """The message with a lookup id, or the one next to it, or the first or last.
+        """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
+        a `transaction` with the commit.
 
         Raises MessageNotFound.
         """
-        fields = await self._link.request(
-            Frame.LOOKUP, [self._handle, lookup_id, int(operation), not receive]
-        )
-        return message_from_wire(fields)
+        payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction)]
+        return message_from_wire(await self._link.request(Frame.LOOKUP, payload))
 
-    async def _read(self, timeout: float | None, *, peek: bool) -> Message:  # noqa: ASYNC109
+    async def _read(
+        self,
+        timeout: float | None,  # noqa: ASYNC109
+        peek: bool,
+        transaction: Transaction | None,
+    ) -> Message:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
         number = self._link.next_id()
-        future = self._link.request(Frame.RECEIVE, [self._handle, wait, peek], number)
+        payload = [self._handle, wait, peek, *number_of(transaction)]
+        future = self._link.request(Frame.RECEIVE, payload, number)
         try:
             return message_from_wire(await future)
         except asyncio.CancelledError:
             self._link.post_cancel(number)
             raise
 
-    def subscribe(self, credit: int = 256, *, acknowledge: bool = True) -> Subscription:
+    async def cursor(self) -> Cursor:
+        """A cursor before the first message: see Cursor. Raises AccessDenied."""
+        (number,) = await self._link.request(Frame.CURSOR_OPEN, [self._handle])
+        return Cursor(self._link, number)
+
+    async def move(
+        self, message: Message | int, target: Queue, *, transaction: Transaction | None = None
+    ) -> None:
+        """Move a message, or the one with a lookup id, to `target`, which is open with Access.MOVE: a
+        subqueue of this queue (`orders;later`), or the queue of this subqueue. It keeps its lookup id.
+
+        Raises MessageNotFound, MessageLocked, InvalidParameter for queues of different families.
+        """
+        lookup_id = message if isinstance(message, int) else message.lookup_id
+        payload = [self._handle, target.handle, lookup_id, *number_of(transaction)]
+        await self._link.request(Frame.MOVE, payload)
+
+    def subscribe(
+        self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
+    ) -> Subscription:
         """Messages as they come, at most `credit` ahead of what this program has dealt with.
 
         With `acknowledge` messages stay locked in the queue until they are acknowledged, else they are
-        removed before they are delivered.
+        removed before they are delivered. In a `transaction` the commit removes them.
         """
         return Subscription(
-            self._link, self._handle, min(credit, self._hello["max_credit"]), acknowledge=acknowledge
+            self._link,
+            self._handle,
+            min(credit, self._hello["max_credit"]),
+            acknowledge=acknowledge and transaction is None,
+            transaction=transaction,
         )
 
     async def __aiter__(self) -> AsyncIterator[Message]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgpack
 
-from msmq_fast.app.wire import HEADER, MIN_LENGTH, Frame
+from msmq_fast.app.wire import HEADER, MIN_LENGTH, Frame, SendFlag
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
 from msmq_fast.client.message import Message, bulk, to_wire
+from msmq_fast.client.transaction import Single, Transaction
 from msmq_fast.client.transport import Link
 
 FLUSH_BYTES = 262_144
@@ -27,13 +28,25 @@ class Sender:
     raised by the next call. `acknowledged` counts messages that are kept.
     """
 
-    def __init__(self, link: Link, handle: int, window: int, batch: int, max_bytes: int) -> None:
+    def __init__(
+        self,
+        link: Link,
+        handle: int,
+        window: int,
+        batch: int,
+        max_bytes: int,
+        transaction: Transaction | Single | None = None,
+    ) -> None:
         self.posted = 0
         self.acknowledged = 0
         self.refusals: list[Refusal] = []
         self._link = link
         self._loop = asyncio.get_running_loop()
-        self._handle = msgpack.packb(handle)
+        # [handle, flags, [message, …]] around the messages, or [handle, flags, [message, …], transaction]
+        flags = int(SendFlag.SINGLE) if isinstance(transaction, Single) else 0
+        inside = isinstance(transaction, Transaction)
+        self._head = (b"\x94" if inside else b"\x93") + msgpack.packb(handle) + bytes((flags, 0xDD))
+        self._tail = msgpack.packb(transaction.number) if isinstance(transaction, Transaction) else b""
         self._window = window
         self._batch = batch
         self._max_bytes = max_bytes
@@ -120,9 +133,8 @@ class Sender:
         count = self._packed
         if not count:
             return
-        # [handle, flags, [message, …]] around the messages that are packed already
-        head = b"\x93" + self._handle + b"\x00\xdd" + count.to_bytes(4, "big")
-        body = self._packer.bytes()
+        head = self._head + count.to_bytes(4, "big")
+        body = self._packer.bytes() + self._tail
         self._packer.reset()
         self._packed = self._bytes = 0
         link = self._link

@@ -11,6 +11,7 @@ from msmq_fast.app.wire import Frame
 from msmq_fast.client.errors import from_wire
 from msmq_fast.client.message import Message
 from msmq_fast.client.message import from_wire as message_from_wire
+from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
 from msmq_fast.packet.errors import MSMQError
 
@@ -22,11 +23,20 @@ class Subscription:
     (acknowledging).
     """
 
-    def __init__(self, link: Link, handle: int, credit: int, *, acknowledge: bool) -> None:
+    def __init__(
+        self,
+        link: Link,
+        handle: int,
+        credit: int,
+        *,
+        acknowledge: bool,
+        transaction: Transaction | None = None,
+    ) -> None:
         self.credit = credit
         self.acknowledging = acknowledge
         self._link = link
         self._handle = handle
+        self._transaction = transaction
         self._id = 0
         self._ready: deque[Message] = deque()
         self._ended: MSMQError | None = None
@@ -37,7 +47,8 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         self._id = self._link.next_id(self._frame)
-        await self._link.request(Frame.SUBSCRIBE, [self._handle, self.credit, self.acknowledging], self._id)
+        payload = [self._handle, self.credit, self.acknowledging, *number_of(self._transaction)]
+        await self._link.request(Frame.SUBSCRIBE, payload, self._id)
         return self
 
     async def __aexit__(

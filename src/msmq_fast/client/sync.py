@@ -18,9 +18,14 @@ from uuid import UUID
 
 from msmq_fast.app.wire import Access, Lookup, Share
 from msmq_fast.client import connection as _connection
+from msmq_fast.client import cursor as _cursor
 from msmq_fast.client import queue as _queue
 from msmq_fast.client import subscription as _subscription
+from msmq_fast.client import transaction as _transaction
 from msmq_fast.client.message import Message
+from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
+from msmq_fast.client.transaction import Single
+from msmq_fast.packet.errors import IOTimeout
 
 T = TypeVar("T")
 
@@ -84,6 +89,80 @@ class Subscription:
         _runner.run(self._inner.release(first, last))
 
 
+class Transaction:
+    """See `msmq_fast.Transaction`; use as `with connection.transaction() as transaction`."""
+
+    def __init__(self, inner: _transaction.Transaction) -> None:
+        self.inner = inner
+
+    @property
+    def identifier(self) -> str:
+        """What operators see of it."""
+        return self.inner.identifier
+
+    def __enter__(self) -> Transaction:
+        _runner.run(self.inner.begin())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _runner.run(self.inner.__aexit__(kind, error, trace))
+
+    def commit(self) -> None:
+        """Returns when everything has happened, durably. What it raises means that nothing has."""
+        _runner.run(self.inner.commit())
+
+    def abort(self) -> None:
+        """Forget what was sent, put back what was received."""
+        _runner.run(self.inner.abort())
+
+
+def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction | Single | None:
+    return transaction.inner if isinstance(transaction, Transaction) else transaction
+
+
+class Cursor:
+    """See `msmq_fast.Cursor`."""
+
+    def __init__(self, inner: _cursor.Cursor) -> None:
+        self._inner = inner
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _runner.run(self._inner.__aexit__(kind, error, trace))
+
+    def __iter__(self) -> Iterator[Message]:
+        read = self.peek
+        while True:
+            try:
+                yield read(0)
+            except IOTimeout:
+                return
+            read = self.peek_next
+
+    def close(self) -> None:
+        """Close it."""
+        _runner.run(self._inner.close())
+
+    def peek(self, timeout: float | None = None) -> Message:
+        """The message it stands on. Raises IOTimeout, MessageAlreadyReceived."""
+        return _runner.run(self._inner.peek(timeout))
+
+    def peek_next(self, timeout: float | None = None) -> Message:
+        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
+        return _runner.run(self._inner.peek_next(timeout))
+
+    def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
+        """Remove and return the message it stands on, or the next one if it stands on none."""
+        inside = None if transaction is None else transaction.inner
+        return _runner.run(self._inner.receive(timeout, transaction=inside))
+
+
 class Queue:
     """See `msmq_fast.Queue`."""
 
@@ -107,44 +186,67 @@ class Queue:
         """Close the queue."""
         _runner.run(self._inner.close())
 
-    def send(self, message: Message | bytes, **properties: Any) -> str:
+    def send(
+        self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
+    ) -> str:
         """Send one message; returns its message id when it is kept or in memory."""
-        return _runner.run(self._inner.send(message, **properties))
+        return _runner.run(self._inner.send(message, transaction=_inner(transaction), **properties))
 
-    def send_many(self, messages: Iterable[Message]) -> list[str]:
+    def send_many(
+        self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
+    ) -> list[str]:
         """Send messages in order; returns their ids when all are kept. Raises BatchRefused."""
         source = iter(messages)
         ids: list[str] = []
         while chunk := list(islice(source, _CHUNK)):
-            ids += _runner.run(self._inner.send_many(chunk))
+            ids += _runner.run(self._inner.send_many(chunk, transaction=_inner(transaction)))
         return ids
 
-    def receive(self, timeout: float | None = None) -> Message:
+    def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
         """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""
-        return _runner.run(self._inner.receive(timeout))
+        inside = None if transaction is None else transaction.inner
+        return _runner.run(self._inner.receive(timeout, transaction=inside))
 
     def peek(self, timeout: float | None = None) -> Message:
         """The first message, which stays in the queue. Raises IOTimeout."""
         return _runner.run(self._inner.peek(timeout))
 
     def lookup(
-        self, lookup_id: int = 0, operation: Lookup = Lookup.CURRENT, *, receive: bool = False
+        self,
+        lookup_id: int = 0,
+        operation: Lookup = Lookup.CURRENT,
+        *,
+        receive: bool = False,
+        transaction: Transaction | None = None,
     ) -> Message:
         """The message with a lookup id, or the one next to it, or the first or last.
 
         Raises MessageNotFound.
         """
-        return _runner.run(self._inner.lookup(lookup_id, operation, receive=receive))
+        inside = None if transaction is None else transaction.inner
+        return _runner.run(self._inner.lookup(lookup_id, operation, receive=receive, transaction=inside))
 
-    def subscribe(self, credit: int = 256, *, acknowledge: bool = True) -> Subscription:
+    def subscribe(
+        self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
+    ) -> Subscription:
         """Messages as they come, at most `credit` ahead."""
-        return Subscription(self._inner.subscribe(credit, acknowledge=acknowledge))
+        inside = None if transaction is None else transaction.inner
+        return Subscription(self._inner.subscribe(credit, acknowledge=acknowledge, transaction=inside))
 
     def __iter__(self) -> Iterator[Message]:
         with self.subscribe() as messages:
             for message in messages:
                 yield message
                 messages.acknowledge(message)
+
+    def cursor(self) -> Cursor:
+        """A cursor before the first message."""
+        return Cursor(_runner.run(self._inner.cursor()))
+
+    def move(self, message: Message | int, target: Queue, *, transaction: Transaction | None = None) -> None:
+        """Move a message to a subqueue, or back to the queue; `target` is open with Access.MOVE."""
+        inside = None if transaction is None else transaction.inner
+        _runner.run(self._inner.move(message, target._inner, transaction=inside))
 
     def purge(self) -> int:
         """Remove all messages; their number."""
@@ -192,6 +294,18 @@ class Connection:
     ) -> Queue:
         """Open a queue by path or format name."""
         return Queue(_runner.run(self._inner.open(name, access, share)))
+
+    def transaction(self) -> Transaction:
+        """Sends and receives that happen together or not at all."""
+        return Transaction(self._inner.transaction())
+
+    def transactions(self) -> list[dict[str, Any]]:
+        """The open and prepared transactions of the queue manager. Raises AccessDenied."""
+        return _runner.run(self._inner.transactions())
+
+    def end_transaction(self, identifier: str, *, commit: bool) -> None:
+        """Commit a prepared transaction whose coordinator is lost, or abort any."""
+        _runner.run(self._inner.end_transaction(identifier, commit=commit))
 
     def create_queue(self, name: str, **properties: Any) -> dict[str, Any]:
         """Create a queue. Raises QueueExists, IllegalQueuePathName."""

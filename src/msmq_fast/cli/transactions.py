@@ -1,0 +1,28 @@
+"""The verb `transaction`."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.session import converse, show_table
+from msmq_fast.client.connection import Connection
+
+__all__ = ["run_transaction"]
+
+_COLUMNS = ("identifier", "state", "user", "began", "sent", "received", "moved")
+
+
+def run_transaction(arguments: argparse.Namespace) -> int:
+    """`msmq-fast transaction`."""
+    return converse(_list if arguments.action == "list" else _end, arguments)
+
+
+async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
+    show_table(await connection.transactions(), _COLUMNS, as_json=arguments.json)
+    return Exit.OK
+
+
+async def _end(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.end_transaction(arguments.identifier, commit=arguments.action == "commit")
+    return Exit.OK

@@ -1,0 +1,88 @@
+"""A cursor: a place in a queue from which a program reads on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+from msmq_fast.app.wire import INFINITE, CursorRead, Frame
+from msmq_fast.client.message import Message, from_wire
+from msmq_fast.client.transaction import Transaction, number_of
+from msmq_fast.client.transport import Link
+from msmq_fast.packet.errors import IOTimeout
+
+
+class Cursor:
+    """Made by `Queue.cursor()`, closed by `close()`, `async with` or with its queue. It begins before the
+    first message; a queue has as many as wanted.
+
+    `async for message in cursor` peeks every message once, until none is left. One call at a time: a second
+    one while the first waits raises IllegalCursorAction.
+    """
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link = link
+        self._number = number
+
+    async def __aenter__(self) -> Cursor:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._link.lost is None:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
+        await self._link.request(Frame.CURSOR_CLOSE, [self._number])
+
+    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+        """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
+
+        Raises IOTimeout, MessageAlreadyReceived.
+        """
+        return await self._read(CursorRead.PEEK, timeout)
+
+    async def peek_next(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
+        return await self._read(CursorRead.PEEK_NEXT, timeout)
+
+    async def receive(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        transaction: Transaction | None = None,
+    ) -> Message:
+        """Remove and return the message it stands on, or the next one if it stands on none.
+
+        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout.
+        """
+        return await self._read(CursorRead.RECEIVE, timeout, transaction)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        action = CursorRead.PEEK
+        while True:
+            try:
+                message = await self._read(action, 0)
+            except IOTimeout:
+                return
+            action = CursorRead.PEEK_NEXT
+            yield message
+
+    async def _read(
+        self,
+        action: CursorRead,
+        timeout: float | None,  # noqa: ASYNC109
+        transaction: Transaction | None = None,
+    ) -> Message:
+        wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
+        number = self._link.next_id()
+        payload = [self._number, wait, int(action), *number_of(transaction)]
+        future = self._link.request(Frame.CURSOR_READ, payload, number)
+        try:
+            return from_wire(await future)
+        except asyncio.CancelledError:
+            self._link.post_cancel(number)
+            raise
