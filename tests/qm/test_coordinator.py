@@ -1,0 +1,305 @@
+"""Two-phase transactions: votes, outcomes, and what is in doubt after a crash."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from msmq_fast.packet import Message, errors
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.coordinator import ResourceManager
+from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.store.schema import Table
+
+from .test_transaction import _header, aborts, accounts, fill, made, reading, send, take
+from .world import World
+
+ID = UUID(int=0x1234)
+
+
+class Manager:
+    """A transaction manager that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def prepared(self, identifier: UUID) -> None:
+        self.heard.append("prepared")
+
+    def refused(self, identifier: UUID) -> None:
+        self.heard.append("refused")
+
+    def committed(self, identifier: UUID) -> None:
+        self.heard.append("committed")
+
+    def aborted(self, identifier: UUID) -> None:
+        self.heard.append("aborted")
+
+    def reenlist(self, identifier: UUID) -> None:
+        self.heard.append(f"reenlist {identifier.int:x}")
+
+
+class Case:
+    """A queue with two messages; a transaction that received one and sent three to another queue."""
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or made()
+        fill(self.world, b"1", b"2")
+        self.manager = Manager()
+        self.resource = ResourceManager(self.world.manager.transactions, self.manager)
+        self.transaction = self.resource.enlist(ID, "tester")
+        assert take(self.world, self.transaction) == b"1"
+        send(self.world, self.transaction, b"3", b"4", b"5", name="bills")
+
+    def prepare(self, *, single_phase: bool = False) -> None:
+        self.resource.prepare(ID, single_phase=single_phase)
+        self.world.run()
+
+    def crash(self) -> None:
+        self.world.crash()
+        self.resource = ResourceManager(self.world.manager.transactions, self.manager)
+
+    def check_locked(self) -> None:
+        core = self.world.manager.find("orders").core
+        assert [core.positions.state(key) for key in core.positions.keys()] == [2, 1]  # noqa: SIM118
+        assert self.world.bodies("bills") == []
+        assert self.world.manager.find("bills").core.used_bytes > 0
+
+    def check(self, outcome: str) -> None:
+        committed = outcome == "committed"
+        for _ in range(2):
+            assert self.world.bodies() == ([b"2"] if committed else [b"1", b"2"])
+            assert self.world.bodies("bills") == ([b"3", b"4", b"5"] if committed else [])
+            assert accounts(self.world)[2] == 0
+            tables = self.world.store.tables.tables
+            assert len(tables[Table.CONTENT]) == len(tables[Table.POSITION]) == (4 if committed else 2)
+            assert not [key for key in tables[Table.META] if key.startswith(b"txn")]
+            assert len(self.world.manager.transactions) == 0
+            self.world.crash()
+
+
+@pytest.mark.rule("DM-022", "DM-023", "DM-025", "DM-037", "DU-06")
+def test_the_vote_comes_when_it_is_durable() -> None:
+    case = Case()
+    case.resource.prepare(ID)
+    assert case.manager.heard == []
+    case.world.run()
+    assert case.manager.heard == ["prepared"]
+    assert (case.transaction.state, case.transaction.single_phase) == (State.PREPARED, False)
+    case.check_locked()
+    with pytest.raises(errors.TransactionSequence):
+        send(case.world, case.transaction, b"x")
+    with pytest.raises(errors.TransactionSequence):
+        case.resource.prepare(ID)
+    with pytest.raises(errors.TransactionSequence):
+        case.resource.prepare(UUID(int=1))
+
+
+@pytest.mark.rule("DM-038", "DM-039", "DU-07")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+def test_an_outcome_is_answered_when_it_is_durable(outcome: str) -> None:
+    case = Case()
+    case.prepare()
+    (case.resource.commit if outcome == "committed" else case.resource.abort)(ID)
+    assert case.manager.heard == ["prepared"]
+    case.check_locked()
+    case.world.run()
+    assert case.manager.heard == ["prepared", outcome]
+    if outcome == "committed":
+        keys = case.world.manager.find("bills").core.positions.keys()
+        headers = [_header(case.world, "bills", key) for key in keys]
+        assert [(header.first, header.last) for header in headers] == [
+            (True, False),
+            (False, False),
+            (False, True),
+        ]
+    else:
+        assert aborts(case.world) == [1, 0]
+    case.check(outcome)
+
+
+@pytest.mark.rule("DM-037", "DM-023")
+def test_the_only_resource_manager_commits_at_once() -> None:
+    case = Case()
+    case.prepare(single_phase=True)
+    assert case.manager.heard == ["committed"]
+    case.check("committed")
+
+
+@pytest.mark.rule("DM-037")
+def test_a_vote_that_cannot_be_kept_is_no() -> None:
+    case = Case()
+    case.resource.prepare(ID)
+    case.world.writer.submit()
+    case.world.writer.complete_one(28)
+    case.world.run()
+    assert case.manager.heard == ["refused"]
+    case.check("aborted")
+
+
+@pytest.mark.rule("DM-014", "DM-040", "DM-041", "REC-05", "REC-11", "DM-017")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+def test_what_is_in_doubt_stays_locked_until_its_outcome(outcome: str) -> None:
+    case = Case()
+    case.prepare()
+    for _ in range(2):
+        case.crash()
+        case.check_locked()
+        assert case.resource.in_doubt() == [ID]
+    case.resource.recover()
+    assert case.manager.heard[-1] == "reenlist 1234"
+    if outcome == "committed":
+        case.resource.reenlisted_commit(ID)
+    else:
+        case.resource.reenlisted_abort(ID)
+    case.world.run()
+    assert case.manager.heard[-1] == outcome
+    case.check(outcome)
+
+
+@pytest.mark.rule("DM-042")
+def test_a_lost_coordinator_stops_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    case = Case()
+    case.prepare()
+    case.crash()
+    case.resource.reenlist_timeout(ID)
+    assert "coordinator" in caplog.text
+    case.check_locked()
+    assert case.world.receive() == b"2"
+    case.world.finish(case.world.manager.transactions.commit(ID))
+    assert (case.world.bodies(), case.world.bodies("bills")) == ([], [b"3", b"4", b"5"])
+
+
+@pytest.mark.rule("REC-07", "DM-033", "DM-093")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+@pytest.mark.parametrize("crash", [False, True])
+def test_purge_waits_for_what_is_prepared(outcome: str, crash: bool) -> None:
+    case = Case()
+    case.prepare()
+    case.world.finish(case.world.reader().purge())
+    if crash:
+        case.crash()
+    core = case.world.manager.find("orders").core
+    assert core.positions.purge_pending == 1
+    (case.resource.commit if outcome == "committed" else case.resource.abort)(ID)
+    case.world.run()
+    assert core.removed_total >= 1
+    assert case.world.bodies() == []
+    assert case.world.bodies("bills") == ([b"3", b"4", b"5"] if outcome == "committed" else [])
+    case.world.crash()
+    assert case.world.bodies() == []
+
+
+@pytest.mark.rule("DU-05")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+def test_an_outcome_that_is_not_kept_leaves_it_prepared(outcome: str) -> None:
+    case = Case()
+    case.prepare()
+    before = accounts(case.world)
+    act = case.resource.commit if outcome == "committed" else case.resource.abort
+    act(ID)
+    case.world.writer.submit()
+    case.world.writer.complete_one(28)
+    case.world.run()
+    assert case.manager.heard == ["prepared"]
+    case.check_locked()
+    assert accounts(case.world) == before
+    act(ID)
+    case.world.run()
+    assert case.manager.heard[-1] == outcome
+    case.check(outcome)
+
+
+@pytest.mark.rule("DM-040", "REC-05", "DM-145")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+def test_a_move_is_prepared_too(outcome: str) -> None:
+    world = made()
+    fill(world, b"1", b"2")
+    manager = Manager()
+    resource = ResourceManager(world.manager.transactions, manager)
+    transaction = resource.enlist(ID)
+    key = world.manager.find("orders").core.positions.keys()[0]
+    target = world.manager.open("orders;later", Access.MOVE)
+    TransactedQueue(world.reader(), transaction).move(key, target)
+    resource.prepare(ID)
+    world.run()
+    world.crash()
+    resource = ResourceManager(world.manager.transactions, manager)
+    assert world.bodies("orders;later") == []
+    (resource.commit if outcome == "committed" else resource.abort)(ID)
+    world.run()
+    moved = outcome == "committed"
+    assert world.bodies("orders;later") == ([b"1"] if moved else [])
+    assert world.bodies() == ([b"2"] if moved else [b"1", b"2"])
+
+
+@pytest.mark.rule("DU-06", "DU-07", "DU-05", "REC-05")
+@pytest.mark.parametrize("step", ["prepare", "commit", "abort"])
+def test_a_fault_at_any_call_of_the_store_and_a_crash(step: str) -> None:
+    call = 0
+    while True:
+        call += 1
+        case = Case()
+        if step != "prepare":
+            case.prepare()
+        case.world.writer.fail_call(call)
+        ended = {
+            "prepare": case.resource.prepare,
+            "commit": case.resource.commit,
+            "abort": case.resource.abort,
+        }
+        ended[step](ID)
+        case.world.writer.fail_call(1 << 40)
+        case.world.run()
+        last = case.manager.heard[-1]
+        case.crash()
+        if last == "prepared":
+            case.check_locked()
+            case.resource.abort(ID)
+            case.world.run()
+        case.check("committed" if last == "committed" else "aborted")
+        if last == {"prepare": "prepared", "commit": "committed", "abort": "aborted"}[step]:
+            break
+    assert call > 3
+
+
+def test_a_damaged_record_is_set_aside() -> None:
+    case = Case()
+    case.prepare()
+    tables = case.world.store.tables.tables
+    for key in [key for key in tables[Table.META] if key.startswith(b"txn")]:
+        tables[Table.META][key] = tables[Table.META][key][:20]
+    case.crash()
+    assert case.world.manager.damage["transaction"] == 1
+    assert case.world.bodies()[1:] == [b"2"]
+
+
+def test_reading_ends_with_the_vote() -> None:
+    case = Case()
+    request = reading(case.world, case.transaction, "bills").receive(None)
+    case.prepare()
+    assert isinstance(case.transaction, Transaction)
+    with pytest.raises(errors.OperationCancelled):
+        request.completion.result()
+
+
+def test_a_large_prepared_transaction() -> None:
+    world = made()
+    resource = ResourceManager(world.manager.transactions, Manager())
+    transaction = resource.enlist(ID)
+    transaction.operations.limit_bytes = 3_000
+    bodies = [b"%d" % number * 1000 for number in range(10)]
+    queue = TransactedQueue(world.sender(), transaction)
+    for text in bodies:
+        queue.send(Message(body=text))
+    resource.prepare(ID)
+    world.run()
+    world.crash()
+    resource = ResourceManager(world.manager.transactions, Manager())
+    resource.commit(ID)
+    world.run()
+    assert world.bodies() == bodies
+    keys = world.manager.find("orders").core.positions.keys()
+    assert [_header(world, "orders", key).last for key in keys] == [False] * 9 + [True]
