@@ -206,7 +206,7 @@ def test_open_and_close(client: Client) -> None:
     assert client.refused(Frame.OPEN, ["DIRECT=nonsense", 3]) == "MQ_ERROR_ILLEGAL_FORMATNAME"
     handle = client.queue()
     assert client.refused(Frame.OPEN, ["orders", 0]) == "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"
-    assert client.refused(Frame.OPEN, ["orders", 4]) == "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"
+    assert client.refused(Frame.OPEN, ["orders", 8]) == "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"
     assert client.refused(Frame.OPEN, ["orders", 1, 1]) == "MQ_ERROR_SHARING_VIOLATION"
     assert client.ok(Frame.CLOSE, [handle]) is None
     assert client.refused(Frame.CLOSE, [handle]) == "MQ_ERROR_INVALID_HANDLE"

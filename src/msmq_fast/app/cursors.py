@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import INFINITE, CursorRead, Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
+from msmq_fast.qm.transacted import TransactedQueue
 
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handle, Handler, Session
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
 
 _HANDLE = Field("handle", int)
 _CURSOR = Field("cursor", int)
-_READ = (_CURSOR, Field("timeout", int, type(None)), Field("action", int, maximum=2))
-_MOVE = (_HANDLE, Field("target handle", int), Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF))
+_TRANSACTION = Field("transaction", int, type(None), default=None)
+_READ = (_CURSOR, Field("timeout", int, type(None)), Field("action", int, maximum=2), _TRANSACTION)
+_MOVE = (
+    _HANDLE,
+    Field("target handle", int),
+    Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF),
+    _TRANSACTION,
+)
 
 
 def _open(session: Session, request_id: int, payload: memoryview) -> None:
@@ -37,15 +44,20 @@ def _close(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _read(session: Session, request_id: int, payload: memoryview) -> None:
-    number, timeout, action = arguments(payload, *_READ)
+    number, timeout, action, transaction = arguments(payload, *_READ)
     handle, cursor = _find(session, number)
     session.may_wait()
     wait = None if timeout == INFINITE else timeout
+    if transaction is not None and action != CursorRead.RECEIVE:
+        raise InvalidParameter("nothing is peeked in a transaction")
     match action:
         case CursorRead.PEEK:
             read = cursor.peek(wait, gate=session.gate)
         case CursorRead.PEEK_NEXT:
             read = cursor.peek_next(wait, gate=session.gate)
+        case _ if transaction is not None:
+            inside = TransactedQueue(handle.reader(), session.transaction(transaction))
+            read = inside.receive(wait, gate=session.gate, cursor=cursor)
         case _:
             read = cursor.receive(wait, gate=session.gate)
     session.read(request_id, handle, read)
@@ -63,11 +75,16 @@ def _find(session: Session, number: int) -> tuple[Handle, Cursor]:
 
 
 def _move(session: Session, request_id: int, payload: memoryview) -> None:
-    number, target, lookup_id = arguments(payload, *_MOVE)
+    number, target, lookup_id, transaction = arguments(payload, *_MOVE)
     moving = session.handle(target).moving
     if moving is None:
         raise InvalidParameter("the target queue is not open for moving")
-    session.when(request_id, session.handle(number).reader().move(lookup_id, moving))
+    source = session.handle(number).reader()
+    if transaction is None:
+        session.when(request_id, source.move(lookup_id, moving))
+        return
+    TransactedQueue(source, session.transaction(transaction)).move(lookup_id, moving)
+    session.reply(request_id)
 
 
 HANDLERS: dict[int, Handler] = {

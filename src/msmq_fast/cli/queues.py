@@ -41,7 +41,8 @@ async def _queue(connection: Connection, arguments: argparse.Namespace) -> int:
             properties = _properties(arguments)
             if not properties:
                 raise CommandError(
-                    Exit.USAGE, "nothing to set: give --label, --quota, --journal or --authenticated"
+                    Exit.USAGE,
+                    "nothing to set: give --label, --quota, --journal, --authenticated or --poison-after",
                 )
             show(await connection.set_queue(arguments.name, **properties), as_json=as_json)
         case "delete":
@@ -60,6 +61,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, Any]:
         "quota_kb": arguments.quota,
         "journal": arguments.journal,
         "authenticated": arguments.authenticated,
+        "poison_after": arguments.poison_after,
         "transactional": getattr(arguments, "transactional", None),
     }
     if arguments.action == "create":  # plain flags: absent means the default

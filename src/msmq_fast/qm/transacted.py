@@ -16,6 +16,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.cursor import Cursor
 from msmq_fast.qm.handle import Lookup, OpenQueue, refusal
 from msmq_fast.qm.moving import check_move
 from msmq_fast.qm.queue import Queue
@@ -59,10 +60,17 @@ class TransactedQueue:
             raise refusal(result)
         return message.message_id
 
-    def send_packets(self, packets: list[bytes]) -> list[int]:
-        """Send packets that are stamped and carry the header of this transaction; EnqueueResults."""
+    def send_packets(self, packets: list[bytes], dead_letters: list[int] | None = None) -> list[int]:
+        """Send packets that are stamped and carry the header of this transaction; EnqueueResults.
+
+        `dead_letters` as for OpenQueue.send_packets.
+        """
         core = self._sending()
-        return [self._transaction.send(core, packet) for packet in packets]
+        chosen = dead_letters or [0] * len(packets)
+        return [
+            self._transaction.send(core, packet, dead_letter)
+            for packet, dead_letter in zip(packets, chosen, strict=True)
+        ]
 
     def _sending(self) -> QueueCore:
         self._transaction.check()
@@ -73,10 +81,17 @@ class TransactedQueue:
     # ---- reading
 
     def receive(
-        self, timeout_ms: int | None, *, gate: Gate | None = None, tag: int | None = None
+        self,
+        timeout_ms: int | None,
+        *,
+        gate: Gate | None = None,
+        tag: int | None = None,
+        cursor: Cursor | None = None,
     ) -> ReadRequest:
-        """Receive the first message with the commit; waits as OpenQueue.receive does."""
+        """Receive the first message, or a cursor's, with the commit; waits as OpenQueue.receive does."""
         self._transaction.check()
+        if cursor is not None:
+            return self._joined(cursor.receive(timeout_ms, gate=gate, hold=self._transaction, tag=tag))
         return self._joined(self._opened.receive(timeout_ms, gate=gate, hold=self._transaction, tag=tag))
 
     def _joined(self, request: ReadRequest) -> ReadRequest:
