@@ -139,7 +139,7 @@ def test_a_vote_that_cannot_be_kept_is_no() -> None:
     case.check("aborted")
 
 
-@pytest.mark.rule("DM-014", "DM-040", "DM-041", "REC-05", "REC-11", "DM-017")
+@pytest.mark.rule("ST-3", "DM-014", "DM-040", "DM-041", "REC-05", "REC-11", "DM-017")
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
 def test_what_is_in_doubt_stays_locked_until_its_outcome(outcome: str) -> None:
     case = Case()

@@ -97,7 +97,7 @@ def test_nothing_is_seen_before_the_commit_is_durable_and_all_of_it_then(world: 
     assert len(world.manager.transactions) == 0
 
 
-@pytest.mark.rule("DM-035", "DM-036", "X-33")
+@pytest.mark.rule("DM-035", "DM-036", "X-33", "ST-1", "ST-3")
 def test_an_aborted_send_leaves_nothing(world: World) -> None:
     before = accounts(world)
     transaction = begin(world)
@@ -189,7 +189,7 @@ def test_a_message_to_another_computer_waits_in_its_outgoing_queue(world: World)
 # ---- receiving
 
 
-@pytest.mark.rule("DM-115", "DM-028", "X-56", "DU-05", "DM-026")
+@pytest.mark.rule("DM-115", "DM-028", "X-56", "DU-05", "DM-026", "ST-1", "ST-3")
 def test_a_received_message_is_locked_until_the_commit_removes_it(world: World) -> None:
     fill(world, b"1", b"2")
     transaction = begin(world)
@@ -211,7 +211,7 @@ def test_a_received_message_is_locked_until_the_commit_removes_it(world: World) 
         transaction.commit()
 
 
-@pytest.mark.rule("DM-034", "DM-032")
+@pytest.mark.rule("DM-034", "DM-032", "ST-1", "ST-3")
 def test_an_aborted_receive_is_back_in_its_place_with_its_count(world: World) -> None:
     fill(world, b"1", b"2", b"3")
     queue = world.manager.find("orders")
@@ -387,7 +387,7 @@ def test_a_crash_forgets_an_open_transaction(world: World) -> None:
     assert len(world.manager.transactions) == 0
 
 
-@pytest.mark.rule("DU-05", "DM-030")
+@pytest.mark.rule("DU-05", "DM-030", "ST-3")
 def test_a_commit_that_is_not_kept_is_an_abort(world: World) -> None:
     fill(world, b"1")
     transaction = begin(world)
