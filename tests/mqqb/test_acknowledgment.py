@@ -103,7 +103,7 @@ def test_more_than_32_durable_messages_need_several_headers() -> None:
     ]
 
 
-@pytest.mark.rule("QB-279", "QB-309", "QB-188", "QB-148")
+@pytest.mark.rule("QB-279", "QB-309", "QB-188")
 def test_the_negotiated_recoverable_timeout_is_the_latest_acknowledgment() -> None:
     host = Host(switches=TIMED)
     session = host.opened(recoverable=700)
@@ -320,6 +320,7 @@ def test_numbers_start_again_with_each_session() -> None:
     first.pump(101.0)
     first.receive(express(50), 101.0)
     first.close(CloseReason.DISCONNECTED, 102.0)
+    assert (first.state, first.next_deadline) == (State.CLOSED, None)
     second = host.opened()
     second.attach(source)
     second.pump(103.0)
@@ -348,8 +349,11 @@ def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
     first, carrier = sent(session)
     assert first == packets(3, 1)[0]
     assert carrier == wire.message(4, source=OWN, session=wire.header(ack=1, sent=4))
-    session.handle_deadline(150.0)
+    session.receive(express(61), 110.0)  # the timer starts anew
+    session.handle_deadline(119.9)
     assert sent(session) == []  # said once
+    session.handle_deadline(120.0)
+    assert sent(session) == [wire.session_ack(ack=2, sent=4)]
 
 
 @pytest.mark.rule("QB-393", "QB-328")
@@ -397,6 +401,19 @@ def test_an_idle_session_is_closed_and_acknowledgments_are_no_activity() -> None
     session.receive(wire.session_ack(sent=1), 600.0)
     session.handle_deadline(700.0)
     assert session.reason is CloseReason.IDLE
+
+
+@pytest.mark.rule("QB-203")
+def test_the_ack_wait_timer_starts_anew_with_each_header_while_something_is_in_flight() -> None:
+    host = Host()
+    session = host.opened(now=100.0)
+    session.attach(host.outgoing(packets(1, 2)))
+    session.pump(101.0)
+    assert session.next_deadline == 141.0
+    session.receive(wire.session_ack(ack=1), 130.0)
+    assert session.next_deadline == 170.0
+    session.receive(wire.session_ack(ack=2), 131.0)
+    assert session.next_deadline == 400.0  # only the idle timer
 
 
 @pytest.mark.rule("QB-137", "QB-143")

@@ -106,6 +106,31 @@ def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
     assert [wire.ordinal(p) for p in sent(again) if wire.kind(p) == "MSG"] == [1, 2, 3]
 
 
+@pytest.mark.rule("QB-380", "QB-382")
+def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    session = opened(host, endpoint, effects)
+    session.receive(wire.session_ack(ack=1), 11.0)
+    session.handle_deadline(310.0)
+    sent(session)
+    queue.hold(True)
+    put(host, queue, 2)
+    session.pump(310.5)
+    assert sent(session) == []
+    queue.hold(False)
+    endpoint.transfer.submit(source, 311.0)
+    assert [wire.ordinal(p) for p in sent(session)] == [2]
+    session.receive(wire.session_ack(ack=2), 312.0)
+    session.handle_deadline(610.0)
+    assert session.alive
+    session.handle_deadline(910.0)
+    assert session.reason is CloseReason.IDLE
+
+
 @pytest.mark.rule("QB-167")
 @pytest.mark.parametrize("on_hold", [False, True])
 def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_hold: bool) -> None:

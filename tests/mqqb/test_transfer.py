@@ -292,7 +292,9 @@ def test_ping_requests_are_answered() -> None:
     assert bench.endpoint.answer_ping(ping(0x0001, 4), "10.0.0.1") == ping(0x0003, 4, OWN)
 
 
-@pytest.mark.rule("QB-012", "QB-062", "QB-065", "QB-082", "QB-172", "QB-173", "QB-368", "QB-369", "QB-371")
+@pytest.mark.rule(
+    "QB-012", "QB-062", "QB-065", "QB-068", "QB-082", "QB-172", "QB-173", "QB-368", "QB-369", "QB-371"
+)
 def test_an_answered_ping_comes_before_the_connection() -> None:
     bench = Bench(ping_first=True)
     bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)
