@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import appload, clientload, deep, machine, mqqb, report, suites
+from bench import appload, clientload, deep, machine, mqqb, report, suites, txload
 from bench.appload import AppLoad
 from bench.generators import GeneratorError
 from bench.measure import Figures, Measurement, command_line, measure
 from bench.mqqb import Group, Load
 from bench.server import ServerError
 from bench.suites import Case
+from bench.txload import TxLoad
 
 __all__ = ["main"]
 
@@ -61,6 +62,14 @@ def _parser() -> argparse.ArgumentParser:
     app.add_argument("--lockstep", action="store_true", help="one message at a time")
     app.add_argument("--null", action="store_true", help="against a sink that does nothing")
     _length(app)
+
+    tx = verbs.add_parser("tx", parents=[common], help="transactions: send and receive")
+    tx.add_argument("--clients", type=int, default=1)
+    tx.add_argument("--size", type=int, default=1, help="messages of a transaction (1)")
+    tx.add_argument("--explicit", action="store_true", help="BEGIN … COMMIT also for one message")
+    tx.add_argument("--body", type=int, default=1024)
+    tx.add_argument("--seconds", type=float, default=3)
+    tx.add_argument("--warmup", type=float, default=1)
 
     client = verbs.add_parser("client", parents=[common], help="the Python client, as programs use it")
     _delivery(client)
@@ -176,6 +185,10 @@ def _run(
         if options.null:
             return _null(mqqb.on_null_sink(load, options.runs), arguments), []
         case, queues = Case("mqqb", tuple(arguments), mqqb.on_server(load)), load.queues
+    elif options.verb == "tx":
+        names = TxLoad.__dataclass_fields__.keys() & vars(options).keys()
+        load_tx = TxLoad(**{name: getattr(options, name) for name in names})
+        case = Case("transactions", tuple(arguments), txload.on_server(load_tx))
     elif options.verb == "mix":
         case = suites.mix_case(seconds=options.seconds)
     elif options.verb == "client":

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench import appload, mqqb
+from bench import appload, mqqb, txload
 from bench.appload import AppLoad
 from bench.measure import Figures, Measurement
 from bench.mqqb import Group, Load
 from bench.report import Check
 from bench.server import Server
+from bench.txload import TxLoad
 
 __all__ = ["SUITES", "Case", "target_checks"]
 
@@ -102,7 +103,34 @@ def _peers() -> Iterator[Case]:
     yield ONE_BY_RECEIVE
 
 
-SUITES: dict[str, Callable[[], Iterator[Case]]] = {"targets": _targets, "matrix": _matrix, "peers": _peers}
+def tx_case(load: TxLoad) -> Case:
+    """Transactions of some size by some clients."""
+    arguments = ["tx", "--clients", str(load.clients), "--size", str(load.size)]
+    arguments += ["--explicit"] if load.explicit else []
+    name = f"transactions of {load.size} × {load.clients} clients" + (", explicit" if load.explicit else "")
+    return Case(name, tuple(arguments), txload.on_server(load))
+
+
+TX_SINGLE = tx_case(TxLoad(clients=64))
+TX_BATCHES = tx_case(TxLoad(clients=64, size=100))
+
+
+def _transactions() -> Iterator[Case]:
+    for clients in (1, 8):
+        yield tx_case(TxLoad(clients=clients))
+    yield TX_SINGLE
+    yield tx_case(TxLoad(clients=64, explicit=True))
+    for clients in (1, 8):
+        yield tx_case(TxLoad(clients=clients, size=100))
+    yield TX_BATCHES
+
+
+SUITES: dict[str, Callable[[], Iterator[Case]]] = {
+    "targets": _targets,
+    "matrix": _matrix,
+    "peers": _peers,
+    "transactions": _transactions,
+}
 
 
 def target_checks(measurements: list[Measurement]) -> list[Check]:
