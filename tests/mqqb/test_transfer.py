@@ -361,6 +361,16 @@ def test_our_own_identity_is_refused_in_both_roles() -> None:
     assert dialled.reason is CloseReason.OWN_GUID
 
 
+def test_a_peer_with_several_networks_is_let_in_where_that_is_configured() -> None:
+    bench = Bench(several_addresses=True)
+    accepted = bench.accepted("10.0.0.1", 1.0)
+    bench.transfer.submit(bench.queue("10.0.1.1"), 2.0)
+    dialled = bench.connect(2.0)
+    assert (accepted.state, dialled.state) == (State.OPEN, State.OPEN)
+    assert ordinals(dialled) == [1]
+    assert bench.accepted("10.0.2.1", 3.0, OWN).reason is CloseReason.OWN_GUID
+
+
 def test_one_identity_at_two_addresses_is_refused_while_the_first_lives() -> None:
     bench = Bench()
     first = bench.accepted("10.0.0.1", 1.0)

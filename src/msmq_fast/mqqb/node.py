@@ -29,6 +29,7 @@ class Node:
     `gate` decides about senders to queues that not everybody may send to; without one nobody may.
     `quarantine` is where messages of refused senders go, if it gives a queue.
     `nack` does what follows when a message is refused.
+    `several_addresses`: one peer may have several of one family, see `Peers`.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Node:
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,
+        several_addresses: bool = False,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
             raise ValueError("the window must be between 1 and 65535")
@@ -57,7 +59,7 @@ class Node:
         self.limits = limits if limits is not None else Limits()
         self.history = history if history is not None else DuplicateHistory()
         self.routes = Routes()
-        self.peers = Peers(guid)
+        self.peers = Peers(guid, several_addresses=several_addresses)
         self.counts = Counts()
         self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack)
 

@@ -27,11 +27,13 @@ class Peers:
     A restored or copied store may bring two machines to life under one GUID; messages and
     acknowledgments of one would be taken for those of the other. So a peer that presents our own
     GUID is refused, and so is one whose GUID has a live session with another address of the same
-    family (a dual-stack host may well use both families).
+    family (a dual-stack host may well use both families). `several_addresses` lets the second one in:
+    it cannot be told from a host with two networks.
     """
 
-    def __init__(self, own: UUID) -> None:
+    def __init__(self, own: UUID, *, several_addresses: bool = False) -> None:
         self.own = own
+        self._several_addresses = several_addresses
         self._sessions: dict[UUID, list[Session]] = {}
 
     def __iter__(self) -> Iterator[Session]:
@@ -50,7 +52,7 @@ class Peers:
         """Register the peer of a session, or say why it is refused. Sessions it outlived are closed."""
         if guid == self.own:
             return CloseReason.OWN_GUID
-        for other in self.of_guid(guid):
+        for other in () if self._several_addresses else self.of_guid(guid):
             if other.peer_address == session.peer_address or not same_family(
                 other.peer_address, session.peer_address
             ):

@@ -152,6 +152,9 @@ class MqqbConfig:
     connect_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")
     retry_interval: float = _key(kinds.duration(0.1, 3600), 5.0, "between two attempts to connect")
     idle_timeout: float = _key(kinds.duration(1, 86_400), 300.0, "a session without messages is closed")
+    several_addresses: bool = _key(
+        kinds.FLAG, False, "a queue manager may have sessions from several addresses of one family"
+    )
     insecure_nacks: bool = _key(
         kinds.FLAG, False, "tell senders of unknown queues, refused access, bad signatures and encryption"
     )

@@ -71,6 +71,7 @@ class MqqbListener:
             window=config.mqqb.window,
             timers=_timers(config),
             limits=_limits(config),
+            several_addresses=config.mqqb.several_addresses,
             on_refusal=self._message_refused,
             gate=gate,
             quarantine=quarantine,
