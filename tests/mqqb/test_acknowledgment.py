@@ -27,7 +27,7 @@ def recoverable(first: int, count: int = 1, **fields: object) -> bytes:
 # ------------------------------------------------------------------------------------------------- receiver
 
 
-@pytest.mark.rule("QB-107", "QB-115", "QB-226", "QB-229", "QB-309", "QB-310", "QB-311")
+@pytest.mark.rule("QB-020", "QB-107", "QB-115", "QB-226", "QB-229", "QB-309", "QB-310", "QB-311")
 def test_a_lone_express_message_is_acknowledged_after_half_of_the_ack_timeout() -> None:
     host = Host(switches=Switches(amb19_count_ack=False))
     session = host.opened(now=100.0)

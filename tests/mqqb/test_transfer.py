@@ -371,6 +371,24 @@ def test_a_peer_with_several_networks_is_let_in_where_that_is_configured() -> No
     assert bench.accepted("10.0.2.1", 3.0, OWN).reason is CloseReason.OWN_GUID
 
 
+def test_every_packet_says_that_a_peer_lives_at_its_address() -> None:
+    bench = Bench()
+    first = bench.accepted("10.0.0.1", 1.0)
+    first.receive(wire.session_ack(), 100.0)
+    assert bench.accepted("10.0.0.2", 200.0).reason is CloseReason.CLONED_GUID
+    assert first.alive
+
+
+def test_a_packet_that_came_in_pieces_leaves_no_deadline_behind() -> None:
+    session = Bench(limits=Limits(slow_writer=30.0)).accepted("10.0.0.1", 1.0)
+    packet = wire.message(1)
+    session.receive(packet[:20], 2.0)
+    assert session.next_deadline == 32.0
+    session.receive(packet[20:], 3.0)
+    session.handle_deadline(32.0)
+    assert session.alive
+
+
 def test_one_identity_at_two_addresses_is_refused_while_the_first_lives() -> None:
     bench = Bench()
     first = bench.accepted("10.0.0.1", 1.0)

@@ -80,7 +80,6 @@ class Session:
             node.guid.bytes_le, self.window, self.sent, node.history, node.ledger, node.routes
         )
         self._server_guid = server_guid
-        self._pinged = pinged
         self._refusal = refusal
         self._output: list[bytes] = []
         self._ack_wait = node.timers.proposed_ack_wait
