@@ -19,7 +19,8 @@ cdef struct OutMessage:
     const uint8_t* correlation      # 20 bytes or NULL
     const uint8_t* response         # UTF-8
     const uint8_t* admin            # UTF-8
-    uint32_t body_size, label_size, extension_size, response_size, admin_size
+    const uint8_t* dead_letter      # UTF-8
+    uint32_t body_size, label_size, extension_size, response_size, admin_size, dead_letter_size
     uint32_t body_type, app_specific, time_to_reach_queue, time_to_be_received
     uint64_t delivery, priority, acknowledge, journal, message_class
 
@@ -40,6 +41,8 @@ cdef class PacketBuilder:
     cdef object resolve
     # Reads one message and builds its packet. None: refused, `refusal` holds the HRESULT.
     cdef readonly uint32_t refusal
+    cdef readonly str dead_letter   # the queue that the message built last names for its failure, or None
+    cdef readonly dict dead_letters # the same by index, of the messages that `packets` built last
     cdef tuple _name(self, const uint8_t* text, uint32_t size)
     # `transaction`: TransactionHeader.Flags of a transactional message, or NULL.
     cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction)

@@ -21,8 +21,8 @@ from msmq_fast._native.framing cimport (
 from msmq_fast._native.queue cimport ENQUEUED_PENDING, Ledger, QueueCore
 
 cdef enum:
-    OUT_FIELDS = 15
-    IN_FIELDS = 25
+    OUT_FIELDS = 16
+    IN_FIELDS = 26
     MAX_LABEL_UNITS = 249
     LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
     FRAME_DELIVERY = 0x85
@@ -99,6 +99,13 @@ cdef class PacketBuilder:
         if read_message(cursor, &m):
             raise FrameFault("a message does not have the layout of section 4")
         self.refusal = 0
+        self.dead_letter = None
+        if m.dead_letter_size:
+            try:
+                self.dead_letter = (<const char*>m.dead_letter)[:m.dead_letter_size].decode()
+            except UnicodeDecodeError:
+                self.refusal = ILLEGAL_FORMATNAME
+                return None
         if (m.delivery > 1 or m.priority > 7 or m.acknowledge > 15 or m.journal > 3
                 or m.message_class & ~<uint64_t>0xE1FF):
             self.refusal = ILLEGAL_PROPERTY_VALUE
@@ -189,11 +196,14 @@ cdef class PacketBuilder:
         if read_send(&cursor, &handle, &flags, &count, &number):
             raise FrameFault("a SEND that does not have the layout of section 4")
         result = []
+        self.dead_letters = {}
         for i in range(count):
             packet = self.build(&cursor, first_ordinal, now_s, &header if transactional else NULL)
             if packet is None:
                 result.append(self.refusal)
             else:
+                if self.dead_letter is not None:
+                    self.dead_letters[i] = self.dead_letter
                 result.append(packet)
                 first_ordinal += 1
                 header = following

@@ -160,7 +160,7 @@ cdef class Encoder:
         return self._buffer.data + HEADER_SIZE
 
     cdef int _message(self, bytes packet, uint64_t lookup_id, uint64_t arrival_seq, uint32_t arrived_s,
-                      uint32_t abort_count, uint32_t move_count, bint may_split) except -1:
+                      uint32_t abort_count, uint32_t move_count, uint32_t reason, bint may_split) except -1:
         cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(packet)
         cdef UserMessage m
         cdef uint8_t* p
@@ -214,7 +214,7 @@ cdef class Encoder:
                       data + 16 if m.admin_type == 2 else data + 32)
         p = put_uint(p, m.ack_flags)
         p = put_uint(p, (m.user_flags >> 8) & 3)
-        p = put_uint(p, m.message_class)
+        p = put_uint(p, reason if reason else m.message_class)  # X-66
         p[0] = 0xC4
         p[1] = 20
         memcpy(p + 2, data + 16, 16)
@@ -234,6 +234,7 @@ cdef class Encoder:
         p = put_uint(p, move_count)
         p = put_uint(p, m.time_to_reach_queue)
         p = put_uint(p, m.time_to_be_received)
+        p = put_uint(p, reason)
         self._buffer.size = p - self._buffer.data
         return 0
 
@@ -255,7 +256,8 @@ cdef class Encoder:
 
     cdef int _received(self, received, bint may_split) except -1:
         return self._message(received.packet, received.lookup_id, received.arrival_seq,
-                             <uint32_t>received.arrived_time, received.abort_count, received.move_count, may_split)
+                             <uint32_t>received.arrived_time, received.abort_count, received.move_count,
+                             received.reason, may_split)
 
     def message(self, uint32_t request_id, received) -> list:
         """One MESSAGE frame."""

@@ -144,6 +144,8 @@ cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
             bad = _read_u32(c, &m.time_to_be_received)
         elif i == 14:
             bad = read_uint(c, &m.message_class)
+        elif i == 15:
+            bad = _read_blob(c, True, &m.dead_letter, &m.dead_letter_size)
         if bad:
             return -1
     return 0

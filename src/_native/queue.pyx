@@ -114,7 +114,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.version = POSITION_VERSION
     record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
     record.priority = <uint8_t>(7 - (slot.key >> 56))
-    record.wishes = wishes_of(m)
+    record.wishes = 0 if slot.reason else wishes_of(m)
     record.reason = slot.reason
     record.dead_letter_queue = slot.dead_letter
     record.message_class = m.message_class

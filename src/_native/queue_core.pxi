@@ -195,7 +195,7 @@ cdef class QueueCore(CommitListener):
         self.positions.set_state(slot, STATE_AVAILABLE)
         if self.watched:
             self._fresh.append(slot.key)
-        if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
+        if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED or slot.deadline <= self.ledger.now_s:
             self._expire(slot)
         return 0
 
@@ -335,6 +335,7 @@ cdef class QueueCore(CommitListener):
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
         cdef size_t number, removed = 0
         cdef Slot* slot = NULL
+        cdef bint purged
         self.ledger.writer.begin_unit()
         try:
             for number in range(count):
@@ -343,7 +344,9 @@ cdef class QueueCore(CommitListener):
                     continue
                 if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
                     continue
-                self._take_out(slot, event)
+                # DM-124: what was purged while it was out was purged, whatever its reader says.
+                purged = event == EVENT_RECEIVED and slot.state == STATE_PURGE_PENDING
+                self._take_out(slot, EVENT_PURGED if purged else event)
                 removed += 1
             self.ledger.removals.watch()
         finally:
@@ -430,7 +433,8 @@ cdef class QueueCore(CommitListener):
         """Lock messages from the front for `owner` and return them (list of Received).
 
         Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can go on.
-        At least one message is returned whatever its size, if there is one whose packet is in memory.
+        At least one message is returned whatever its size, if there is one whose packet is in memory. An outgoing queue stops at a
+        transactional message, see `stalled`.
         """
         cdef Slot* slot = NULL
         cdef list result = []
@@ -439,6 +443,8 @@ cdef class QueueCore(CommitListener):
         while count < max_count:
             slot = self.positions.first_takeable(False)
             if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
+                break
+            if self.outgoing and slot.flags & FLAG_TRANSACTIONAL:
                 break
             self.positions.set_state(slot, STATE_LOCKED)
             slot.owner = owner
@@ -449,6 +455,12 @@ cdef class QueueCore(CommitListener):
         if slot != NULL and (slot.body == NULL or self._consumed >= AHEAD_STEP):
             self._read_ahead()
         return result
+
+    @property
+    def stalled(self) -> bool:
+        """Whether an outgoing queue has come to a transactional message, which is not sent without a sequence number."""
+        cdef Slot* slot = self.positions.first_takeable(False) if self.outgoing else NULL
+        return slot != NULL and slot.flags & FLAG_TRANSACTIONAL != 0
 
     def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False) -> int:
         """Receive messages from the front: remove them, and call `sink(list of Received, status)` when that is durable (DU-03).
@@ -825,11 +837,11 @@ cdef class QueueCore(CommitListener):
 
     # ---- by packet
 
-    def enqueue_packets(self, list packets not None, sink=None, bint remember=False) -> tuple:
+    def enqueue_packets(self, list packets not None, sink=None, bint remember=False, list dead_letters=None) -> tuple:
         """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
 
         `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
-        Raises ValueError for a packet that is malformed; then none of them is enqueued.
+        `dead_letters`: for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a packet that is malformed; then none of them is enqueued.
         """
         cdef UserMessage* parsed
         cdef bytes packet
@@ -838,6 +850,8 @@ cdef class QueueCore(CommitListener):
         cdef bint stored = False
         cdef Writer writer = self.ledger.writer
         cdef list results = [], keys = []
+        if dead_letters is not None and len(dead_letters) != len(packets):
+            raise ValueError("a dead-letter queue for each packet, or none at all")
         if not packets:
             if sink is not None:
                 sink(STATUS_OK)
@@ -857,7 +871,9 @@ cdef class QueueCore(CommitListener):
             try:
                 number = 0
                 for packet in packets:
-                    result = self.enqueue(packet, &parsed[number], None, 0, remember)
+                    result = self.enqueue_with(
+                        packet, &parsed[number], None, 0, remember, 0 if dead_letters is None else dead_letters[number]
+                    )
                     number += 1
                     stored = stored or result == ENQUEUED_PENDING
                     results.append(result)
@@ -907,6 +923,8 @@ cdef class QueueCore(CommitListener):
                 slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
                 slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
                 slot.reason = <uint16_t>received.reason
+                if slot.reason:
+                    lay_to_rest(self, slot)
                 slot.dead_letter = received.dead_letter
                 if recoverable:
                     slot.owner = OWNER_RETURNED
@@ -961,7 +979,7 @@ cdef class QueueCore(CommitListener):
         slot.wishes = record.wishes
         slot.reason = record.reason
         slot.dead_letter = record.dead_letter_queue
-        slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
+        slot.deadline = NO_DEADLINE if self.timeless or record.reason else deadline_of(
             record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing
         )
         self._arm(slot)

@@ -100,12 +100,23 @@ cdef bint _has_place(QueueCore target, uint64_t size) noexcept:
     return size <= target.quota_bytes and target.used_bytes <= target.quota_bytes - size
 
 
+cdef void lay_to_rest(QueueCore core, Slot* slot) noexcept:
+    """A dead letter, in whatever queue: it does not expire, and nothing more follows from its removal."""
+    slot.wishes = 0
+    slot.deadline = NO_DEADLINE
+    if slot.timer != NO_TIMER:
+        core.ledger.wheel.stop(slot.timer)
+        slot.timer = NO_TIMER
+
+
 cdef bint _settle(Ledger ledger, const Slot* slot, Slot* there, bytes packet, const UserMessage* m, QueueCore target, int reason,
                   bint whole) except -1:
     """The new position, stored as the original was. `whole`: with its content."""
     cdef PositionRecord record
     cdef bint recoverable = there.flags & FLAG_RECOVERABLE
     there.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
+    if there.reason:
+        lay_to_rest(target, there)
     there.abort_count = slot.abort_count
     there.move_count = slot.move_count
     there.dead_letter = slot.dead_letter

@@ -110,6 +110,8 @@ def place(QueueCore core not None, list entries not None) -> list:
         slot.abort_count = <uint16_t>min(aborts, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(moves, COUNT_LIMIT)
         slot.reason = <uint16_t>reason
+        if slot.reason:
+            lay_to_rest(core, slot)
         core.arrived_total += 1
         recoverable = slot.flags & FLAG_RECOVERABLE
         if ledger.feed:
@@ -132,7 +134,7 @@ cdef int _refused(QueueCore core, uint64_t size) noexcept:
     """Why a queue has no room for a message."""
     if core.gone:
         return QUEUE_GONE
-    if size > core.quota_bytes or core.used_bytes > core.quota_bytes - size:
+    if size > core.quota_bytes or core.family_bytes() > core.quota_bytes - size:
         return QUEUE_QUOTA
     return MACHINE_QUOTA
 

@@ -58,6 +58,7 @@ def stored(packet: bytes, lookup_id: int = 5) -> SimpleNamespace:
         arrived_time=1_700_000_009,
         abort_count=2,
         move_count=3,
+        reason=0,
     )
 
 
@@ -156,6 +157,7 @@ def test_packets_are_delivered_whole(many: list[tuple[Any, ...]], target: int) -
                 3,
                 original[Out.TIME_TO_REACH_QUEUE],
                 original[Out.TIME_TO_BE_RECEIVED],
+                0,
             ]
             seen += 1
     assert seen == len(sent)
@@ -281,7 +283,8 @@ def field(text):
 
 admin = field(chr(0x6F22) * 30000)
 packet = build_user_message(field("OS:a"), body=b"x", admin=admin, admin_type=7, response_type=1)
-fields = dict.fromkeys(("lookup_id", "arrival_seq", "arrived_time", "abort_count", "move_count"), 1)
+names = "lookup_id", "arrival_seq", "arrived_time", "abort_count", "move_count", "reason"
+fields = dict.fromkeys(names, 1)
 message = SimpleNamespace(packet=packet, **fields)
 assert len(b"".join(map(bytes, Encoder().message(1, message)))) > 180_000
 """

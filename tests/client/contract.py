@@ -27,4 +27,5 @@ JSON_KEYS = [
     "journal",
     "abort_count",
     "move_count",
+    "reason",
 ]

@@ -1,4 +1,4 @@
-"""Administration acknowledgments: which, when, and what they look like (X-67 … X-69, MS-MQQB 3.1.7.2, 3.1.7.15)."""
+"""Administration acknowledgments: which, when, and what they look like (X-67 … X-69, MS-MQQB 3.1.7.15)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Dead-letter queues: what goes there, when, and that it is atomic with its cause (X-20, X-21, X-62 … X-66)."""
+"""Dead-letter queues: what goes there, when, atomic with its cause (X-20, X-21, X-62 … X-66)."""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import pytest
 
@@ -8,6 +10,7 @@ from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import UnsupportedAccessMode
 from msmq_fast.packet.message import Journal
+from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
@@ -194,6 +197,84 @@ def test_nothing_follows_from_what_happens_in_dead_letter_queues_and_journals(wo
     world.finish(world.manager.purge(world.manager.find(r".\private$\orders;JOURNAL")))
     assert world.bodies(DEADLETTER) == []
     assert not world.writer.tables.tables[Table.CONTENT]
+
+
+# ---- the application's own choice
+
+
+def chosen(
+    world: World, name: str, target: str = "orders", transactional: bool = False, **values: int
+) -> None:
+    """Send one message whose application names a queue for its failure."""
+    handle = world.manager.open(target, Access.SEND)
+    message = Message(body=b"own", delivery=1, journal=Journal.DEADLETTER, **values)  # type: ignore[arg-type]
+    if transactional:
+        message.transaction = TransactionHeader(0, 0, 0)
+    packet = handle.stamp(message).to_packet()
+    ordinal = world.manager.dead_letter_queue(name, None)
+    world.finish(handle.send_packets([packet], [ordinal]))
+    handle.close()
+
+
+@pytest.mark.rule("X-62", "X-63")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize(
+    ("name", "goes"),
+    [
+        ("plain", False),
+        ("transacted", True),
+        ("nothing", None),
+        (r"DIRECT=OS:elsewhere\private$\transacted", None),
+        (r".\system$;deadletter", None),
+    ],
+)
+@pytest.mark.parametrize("crash", [False, True])
+def test_the_dead_letter_queue_that_the_application_chose(
+    world: World, transactional: bool, name: str, goes: bool | None, crash: bool
+) -> None:
+    """It is used if it is a queue of programs here, transactional as the message is."""
+    world.create("plain")
+    world.create("transacted", transactional=True)
+    chosen(world, name, ELSEWHERE, transactional, time_to_reach_queue=10)
+    if crash:
+        world.crash()
+    world.advance(11)
+    system = DEADXACT if transactional else DEADLETTER
+    own = {False: "plain", True: "transacted"}.get(goes) if goes is transactional else None
+    for queue in (DEADLETTER, DEADXACT, "plain", "transacted"):
+        assert world.bodies(queue) == ([b"own"] if queue == (own or system) else []), queue
+    assert reasons(world, own or system) == [0x8002]
+
+
+@pytest.mark.rule("X-62")
+def test_a_chosen_dead_letter_queue_that_is_gone_gives_way_to_the_system_queue(world: World) -> None:
+    world.create()
+    world.create("own")
+    chosen(world, "own", time_to_be_received=10)
+    chosen(world, "own", time_to_be_received=20)
+    world.advance(11)
+    assert world.bodies("own") == [b"own"]
+    world.finish(world.manager.delete_queue("own"))
+    world.create("own")
+    world.advance(10)
+    assert world.bodies("own") == []
+    assert world.bodies(DEADLETTER) == [b"own"]
+
+
+@pytest.mark.rule("X-64")
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_transactional_message_fails_for_its_sender(world: World, foreign: bool) -> None:
+    """One of this computer is its to keep; one of another is answered, and kept there."""
+    world.create("transacted", transactional=True)
+    handle = world.manager.open("transacted", Access.SEND)
+    message = handle.stamp(Message(body=b"x", journal=Journal.DEADLETTER, time_to_be_received=10))
+    message.transaction = TransactionHeader(0, 0, 0)
+    if foreign:
+        message.source_machine = UUID(int=5)
+    world.finish(handle.send_packets([message.to_packet()]))
+    world.advance(11)
+    assert world.bodies(DEADXACT) == ([] if foreign else [b"x"])
+    assert world.bodies(DEADLETTER) == []
 
 
 def test_the_feed_tells_of_dead_letters(world: World) -> None:

@@ -227,7 +227,7 @@ def test_every_way_of_receiving_is_journaled(world: World) -> None:
 
 
 def test_a_message_that_goes_back_does_not_share_its_content_with_the_journal(world: World) -> None:
-    """The receive was durable, the reader gone: message and journal copy live on, each with its own content."""
+    """The receive was durable, the reader gone: message and copy live on, each with its own content."""
     world.create(journaling=True)
     reader = world.reader()
     request = reader.receive(None)

@@ -19,9 +19,12 @@ class Stored(Protocol):
     def abort_count(self) -> int: ...
     @property
     def move_count(self) -> int: ...
+    @property
+    def reason(self) -> int: ...
 
 class PacketBuilder:
     refusal: int
+    dead_letters: dict[int, str]
     def __init__(
         self,
         source: bytes,

@@ -44,6 +44,7 @@ _KINDS = {
     "user": (QueueKind.PUBLIC, QueueKind.PRIVATE),
     "system": (QueueKind.SYSTEM, QueueKind.CONNECTOR),
     "outgoing": (QueueKind.OUTGOING,),
+    "journal": (QueueKind.JOURNAL,),
     "all": tuple(QueueKind),
 }
 
@@ -61,6 +62,7 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
             "kind": "outgoing",
             "state": queue.outgoing_state.name.lower(),
             "next_hop": ", ".join(queue.next_hops),
+            "stalled": queue.stalled,
         }
     properties = queue.properties
     if queue.kind in _KINDS["user"] and manager.guard.sees_permissions(token, queue):
@@ -88,6 +90,8 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
 def _kind(queue: Queue) -> str:
     if queue.kind is QueueKind.SUBQUEUE:
         return "subqueue"
+    if queue.kind is QueueKind.JOURNAL:
+        return "journal"
     return "user" if queue.kind in _KINDS["user"] else "system"
 
 

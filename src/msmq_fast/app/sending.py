@@ -78,6 +78,7 @@ class SendTarget:
     def __init__(self, manager: QueueManager, name: str, share: Share, token: Token | None = None) -> None:
         """Raises what the queue manager refuses to open it with."""
         self._manager = manager
+        self._token = token
         self._opened = opened = manager.open(name, Access.SEND, share, token=token)
         field = destination_field(opened.format_name)
         address = manager_of(opened.format_name)
@@ -144,6 +145,7 @@ class SendTarget:
         built = self._builder.packets(
             payload, manager.message_ordinals.take(count), manager.ledger.now_s, *headers
         )
+        dead_letters = self._dead_letters(built)
         packets: list[bytes] = []
         places: list[int] = []
         refusals: dict[int, MSMQError] = {}
@@ -172,7 +174,19 @@ class SendTarget:
             done(SendResult(ordinals, refusals))
 
         if sink is None:
-            self._opened.send_packets(packets).add_done_callback(kept)
+            self._opened.send_packets(packets, dead_letters).add_done_callback(kept)
         else:
-            taken(sink.send_packets(packets))
+            taken(sink.send_packets(packets, dead_letters))
             done(SendResult(ordinals, refusals))
+
+    def _dead_letters(self, built: list[bytes | int]) -> list[int] | None:
+        """The dead-letter queues that the messages name for themselves, of those that were built."""
+        chosen = self._builder.dead_letters
+        if not chosen:
+            return None
+        known = {name: self._manager.dead_letter_queue(name, self._token) for name in set(chosen.values())}
+        return [
+            known[chosen[index]] if index in chosen else 0
+            for index, item in enumerate(built)
+            if not isinstance(item, int)
+        ]

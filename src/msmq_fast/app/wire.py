@@ -156,12 +156,13 @@ class Out(IntEnum):
     TIME_TO_REACH_QUEUE = 12
     TIME_TO_BE_RECEIVED = 13
     CLASS = 14
+    DEAD_LETTER_QUEUE = 15
 
 
 OUT_FIELDS: Final = len(Out)
 # The value that a position takes when it is left out or nil.
 OUT_DEFAULTS: Final[tuple[Any, ...]] = (
-    b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0,
+    b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0, None,
 )  # fmt: skip
 
 
@@ -193,6 +194,7 @@ class In(IntEnum):
     MOVE_COUNT = 22
     TIME_TO_REACH_QUEUE = 23
     TIME_TO_BE_RECEIVED = 24
+    REASON = 25
 
 
 IN_FIELDS: Final = len(In)

@@ -54,8 +54,10 @@ class Message:
     move_count: int = 0
     time_to_reach_queue: int = LONG_LIVED
     time_to_be_received: int = INFINITE
+    reason: int = 0  # of a dead letter: the class that says why it is one; `message_class` is the same then
     lookup_id: int = 0
     tag: int = 0  # of a delivery in a subscription, see Subscription.acknowledge
+    dead_letter_queue: str | None = None  # to be sent: where it goes if it fails, see `journal`
 
     @classmethod
     def of_text(cls, text: str, **properties: Any) -> Message:
@@ -128,6 +130,7 @@ class Message:
             "journal": self.journal,
             "abort_count": self.abort_count,
             "move_count": self.move_count,
+            "reason": self.reason,
         }
 
 
@@ -164,16 +167,17 @@ def to_wire(message: Message) -> tuple[Any, ...]:
         m.time_to_reach_queue,
         m.time_to_be_received,
         m.message_class,
+        m.dead_letter_queue,
     )
     return head if tail == _PLAIN_TAIL else head + tail
 
 
-_PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0)
+_PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0, None)
 
-_DELIVERED = 25
+_DELIVERED = 26
 _positional: Callable[..., Message] = Message  # its fields stand in the order of the wire
 
 
 def from_wire(fields: list[Any], tag: int = 0) -> Message:
     """A message of a MESSAGE or DELIVERY frame; positions of later versions are ignored."""
-    return _positional(*fields[1:_DELIVERED], fields[0], tag)
+    return _positional(*fields[1:_DELIVERED], lookup_id=fields[0], tag=tag)

@@ -178,10 +178,13 @@ class OpenQueue:
         self._enqueue(packets, fill, completion, outcomes)
         return completion
 
-    def send_packets(self, packets: list[bytes]) -> Completion[tuple[list[int], list[int]]]:
+    def send_packets(
+        self, packets: list[bytes], dead_letters: list[int] | None = None
+    ) -> Completion[tuple[list[int], list[int]]]:
         """Enqueue UserMessage packets that are stamped already.
 
-        Resolved with (EnqueueResults, lookup ids).
+        `dead_letters`: for each what QueueManager.dead_letter_queue gives, or 0. Resolved with
+        (EnqueueResults, lookup ids).
         """
         self._may(self.access is Access.SEND)
         completion: Completion[tuple[list[int], list[int]]] = Completion()
@@ -191,7 +194,7 @@ class OpenQueue:
             outcome[0].extend(results)
             outcome[1].extend(keys)
 
-        self._enqueue(packets, fill, completion, outcome)
+        self._enqueue(packets, fill, completion, outcome, dead_letters)
         return completion
 
     def _enqueue(
@@ -200,6 +203,7 @@ class OpenQueue:
         fill: Callable[[list[int], list[int]], None],
         completion: Completion[T],
         value: T,
+        dead_letters: list[int] | None = None,
     ) -> None:
         early: list[int] = []
         filled = False
@@ -212,7 +216,7 @@ class OpenQueue:
             else:
                 completion.resolve(value)
 
-        results, keys = self.queue.core.enqueue_packets(packets, kept)
+        results, keys = self.queue.core.enqueue_packets(packets, kept, False, dead_letters)
         fill(results, keys)
         filled = True
         if early:

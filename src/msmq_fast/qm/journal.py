@@ -1,4 +1,4 @@
-"""The journal of a queue (X-23): what is received from the queue goes there while its journaling is on (X-60)."""
+"""The journal of a queue (X-23): what is received goes there while journaling is on (X-60)."""
 
 from __future__ import annotations
 

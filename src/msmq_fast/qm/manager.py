@@ -519,7 +519,8 @@ class QueueManager:
         return outgoing or self._create_outgoing(target.name)
 
     def queue_for(self, name: FormatName) -> Queue:
-        """Where the queue manager's own messages for a queue go: a local queue of programs, or an outgoing queue.
+        """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
+        queue.
 
         Raises QUEUE_NOT_FOUND, and what Directory.resolve raises.
         """
@@ -527,6 +528,19 @@ class QueueManager:
         if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
             raise QueueNotFound(f"nothing is sent to {name}")
         return queue
+
+    def dead_letter_queue(self, name: str, token: Token | None) -> int:
+        """For the queue that `token` chose for messages that fail (M-04): what send_packets takes, 0 if there
+        is no such queue of programs here.
+
+        ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is no name.
+        """
+        target = self.directory.resolve(name)
+        queue = self.directory.find(target) if target.local else None
+        if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+            return 0
+        self.guard.open(token, queue, Access.SEND)
+        return queue.ordinal
 
     def _outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         return None if name is None else self._outgoing.get(name.key)

@@ -155,7 +155,7 @@ class Queue:
         self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
         self.family: Queue = parent or self  # the queue whose part a subqueue is
         self.subqueues: dict[str, Queue] = {}  # by their names, case-folded
-        self.core = QueueCore(
+        self.core: QueueCore = QueueCore(
             ledger,
             ordinal,
             quota_bytes(properties.quota_kb),

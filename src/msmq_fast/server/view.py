@@ -57,8 +57,9 @@ class ServerView:
     def queues(self) -> Iterable[QueueView]:
         """User and system queues."""
         for queue in self._manager.queues():
-            if queue.kind is QueueKind.OUTGOING:
+            if queue.kind in (QueueKind.OUTGOING, QueueKind.JOURNAL):
                 continue
+            journal = queue.journal
             properties = {
                 "label": queue.label,
                 "transactional": queue.transactional,
@@ -73,6 +74,8 @@ class ServerView:
                 kind="system" if queue.kind is QueueKind.SYSTEM else "user",
                 messages=queue.messages,
                 bytes=queue.bytes,
+                journal_messages=0 if journal is None else journal.messages,
+                journal_bytes=0 if journal is None else journal.bytes,
                 properties=properties,
             )
 
@@ -116,6 +119,14 @@ class ServerView:
             "set_aside": (
                 "Messages and records of the store that cannot be used",
                 self._manager.damage.total(),
+            ),
+            "acknowledgments": (
+                "Administration acknowledgments sent",
+                self._manager.disposition.acknowledged.total(),
+            ),
+            "discarded_acknowledgments": (
+                "Administration acknowledgments that could not be delivered",
+                self._manager.disposition.discarded,
             ),
             "failed_removals": (
                 "Removals to be repeated for lack of space",
