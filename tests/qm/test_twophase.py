@@ -6,11 +6,15 @@ import errno
 
 import pytest
 
-from msmq_fast.packet import errors
+from msmq_fast.packet import Message, errors
+from msmq_fast.packet.message import Acknowledge
+from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.handle import Lookup, OpenQueue
 from msmq_fast.qm.twophase import RemoteReadState
 
 from .world import World, body
+
+ADMIN = r"DIRECT=OS:HOST\private$\admin"
 
 
 @pytest.fixture
@@ -158,6 +162,35 @@ def test_a_message_that_was_purged_meanwhile_goes_in_any_case(world: World, dele
     assert world.bodies() == [b"two"]
     world.crash()
     assert world.bodies() == [b"two"]
+
+
+@pytest.mark.rule("DM-124", "DM-018", "DM-203", "ST-1", "DU-03")
+@pytest.mark.parametrize(
+    ("purged", "delete", "classes"),
+    [
+        (False, True, [0x4000]),
+        (True, True, [0xC001]),
+        (True, False, [0xC001]),
+        (False, False, []),
+    ],
+)
+def test_the_sender_is_told_how_a_read_ended(
+    world: World, purged: bool, delete: bool, classes: list[int]
+) -> None:
+    world.create("admin")
+    world.send(b"one", admin_queue=parse_format_name(ADMIN), acknowledge=Acknowledge(14))
+    reader = world.reader()
+    key = begin(world, reader)
+    if purged:
+        world.finish(reader.purge())
+    world.finish(reader.end(key, delete=delete))
+    world.run()
+    world.crash()
+    answers = []
+    while world.manager.find("admin").messages:
+        received = world.finish(world.reader("admin").receive(0).completion)
+        answers.append(Message.from_packet(received.packet).message_class)
+    assert answers == classes
 
 
 @pytest.mark.rule("ST-1", "DM-214")
