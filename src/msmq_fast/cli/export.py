@@ -23,7 +23,7 @@ from msmq_fast.packet.errors import AccessDenied, UnsupportedAccessMode
 
 __all__ = ["run_export"]
 
-_KINDS = ("user", "system")
+_OUTGOING = "outgoing"
 
 
 @dataclass(slots=True)
@@ -100,11 +100,11 @@ async def _export(connection: Connection, arguments: argparse.Namespace, file: B
 
 async def _queues(connection: Connection, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     if arguments.all:
-        every = [queue for queue in await connection.queues("all") if queue["kind"] in _KINDS]
+        every = [queue for queue in await connection.queues("all") if queue["kind"] != _OUTGOING]
         return sorted(every, key=lambda queue: str(queue["name"]).casefold())
     queues = [await connection.queue(name) for name in arguments.names]
     for queue in queues:
-        if queue["kind"] not in _KINDS:
+        if queue["kind"] == _OUTGOING:
             raise CommandError(Exit.REFUSED, f"{queue['name']}: outgoing queues are not exported")
     return queues
 

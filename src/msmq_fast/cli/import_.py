@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msmq_fast.app.wire import Access
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read_export
 from msmq_fast.cli.progress import Progress
@@ -223,7 +224,9 @@ class _Run:
             await self._connection.queue(name)
         except QueueNotFound:
             if section.definition.get("kind") != "user":
-                raise
+                # A subqueue is there as long as it is open or holds something.
+                await self._connection.open(name, Access.PEEK)
+                return name
             await self._connection.create_queue(name, **_properties(section.definition))
             self._created += 1
         return name

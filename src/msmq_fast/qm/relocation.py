@@ -222,7 +222,7 @@ def _fitting(
 def takes_one_kind(target: Queue) -> bool:
     """Whether a queue takes only transactional messages or only others; journals and dead letters do not."""
     journal = target.part is not None and target.part.journal
-    return target.kind in (QueueKind.PUBLIC, QueueKind.PRIVATE) and not journal
+    return target.kind in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE) and not journal
 
 
 def wrong_kind(target: Queue) -> TransactionUsage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, is_transactional, place, withdraw
+from msmq_fast._native.queue import Received, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
@@ -97,7 +97,8 @@ def _send(manager: QueueManager, target: Queue, message: Received) -> None:
     packet[_SOURCE] = manager.guid.bytes_le
     packet[_SENT_TIME] = ledger.now_s.to_bytes(4, "little")
     packet[_MESSAGE_ID] = manager.message_ordinals.take().to_bytes(4, "little")
-    (result,) = place(target.core, [(bytes(packet), ledger.now_us, 0, 0, 0)])
+    # As every other message that is sent: with what follows an arrival.
+    ((result,), _) = target.core.enqueue_packets([bytes(packet)])
     if result not in _TAKEN:
         raise refusal(result)
 
