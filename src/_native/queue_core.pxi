@@ -484,6 +484,8 @@ cdef class QueueCore(CommitListener):
                 slot = self.positions.first_takeable(pending)
                 if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
                     break
+                if slot.state == STATE_PENDING and slot.deadline <= ledger.now_s:
+                    break
                 size += slot.size
                 count += 1
                 result.append(self._received(slot))
@@ -603,7 +605,8 @@ cdef class QueueCore(CommitListener):
         if slot.body == NULL:
             self._read_ahead()
             return False
-        return True
+        # What was sent in a transaction may be over before it is there (ST-1).
+        return slot.state != STATE_PENDING or slot.deadline > self.ledger.now_s
 
     cdef int _read_ahead(self) except -1:
         """Starts reading the packets of the next available messages."""

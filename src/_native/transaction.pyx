@@ -386,7 +386,7 @@ cdef class Transaction(CommitListener):
         cdef QueueCore core
         cdef Slot* slot = NULL
         cdef size_t index = 0
-        cdef bint stored = self._rows > 0
+        cdef bint stored = self._rows > 0 or self.prepared
         if self.broken:
             raise TransactionBroken(self._status)
         if ledger.sequence + self.enqueued > ledger.sequence_limit:
@@ -488,7 +488,7 @@ cdef class Transaction(CommitListener):
         if sink is None:
             sink = bool
         self._begin(sink)
-        if not self._rows:
+        if not self._rows and not self.prepared:
             self._release()
             self._ended(STATUS_OK)
             self.settled()

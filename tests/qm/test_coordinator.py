@@ -303,3 +303,19 @@ def test_a_large_prepared_transaction() -> None:
     assert world.bodies() == bodies
     keys = world.manager.find("orders").core.positions.keys()
     assert [_header(world, "orders", key).last for key in keys] == [False] * 9 + [True]
+
+
+@pytest.mark.rule("DM-024", "DU-06", "DU-07")
+@pytest.mark.parametrize("outcome", ["committed", "aborted"])
+def test_an_empty_transaction_votes_and_ends(outcome: str) -> None:
+    world = made()
+    manager = Manager()
+    resource = ResourceManager(world.manager.transactions, manager)
+    resource.enlist(ID)
+    resource.prepare(ID)
+    world.run()
+    (resource.commit if outcome == "committed" else resource.abort)(ID)
+    world.run()
+    assert manager.heard == ["prepared", outcome]
+    world.crash()
+    assert len(world.manager.transactions) == 0

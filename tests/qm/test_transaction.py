@@ -184,6 +184,14 @@ def test_a_message_to_another_computer_waits_in_its_outgoing_queue(world: World)
     assert outgoing.messages == 0
     world.finish(transaction.commit())
     assert (outgoing.messages, world.bodies(name)) == (1, [b"1"])
+    assert "sequence numbers" in outgoing.stalled
+    told: list[str] = []
+    world.manager.on_outgoing = lambda queue: told.append(queue.name)
+    world.run()
+    assert (told, outgoing.core.take(10, 1 << 20, 99)) == ([], [])
+    world.send(b"plain", name, priority=3)
+    assert (outgoing.stalled, told[:1]) == ("", [name])
+    assert [body(message) for message in outgoing.core.take(10, 1 << 20, 99)] == [b"plain"]
 
 
 # ---- receiving

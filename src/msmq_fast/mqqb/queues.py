@@ -82,9 +82,9 @@ class OutgoingSource:
         return self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """(priority, number) of the messages that go first; (-1, 0) on hold or when there is
+        """(priority, number) of the messages that go first; (-1, 0) on hold, stalled or when there is
         nothing to send."""
-        return head(self.queue.core) if self.queue.may_send else (-1, 0)
+        return head(self.queue.core) if self.queue.may_send and not self.queue.stalled else (-1, 0)
 
     def take(self, owner: int, limit: int) -> list[Received]:
         """Lock messages for a session."""

@@ -14,6 +14,8 @@ from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.system import is_internal
 
+STALLED = "a transactional message is next: it is not sent before there are sequence numbers"
+
 
 class OutgoingState(IntEnum):
     """OQ-05."""
@@ -138,12 +140,17 @@ class OutgoingQueue(Queue):
         """Neither on hold nor locked."""
         return self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED)
 
+    @property
+    def stalled(self) -> str:
+        """Why nothing is sent although messages wait; empty if nothing is in the way."""
+        return STALLED if self.core.stalled else ""
+
     def _note_watch(self) -> None:
         transfer = self._transfer
         if transfer is None or not self.may_send:
             self.readers.watch(None)
         else:
-            self.readers.watch(lambda: transfer(self))
+            self.readers.watch(lambda: None if self.core.stalled else transfer(self))
 
     def record(self) -> dict[str, Any]:
         """What is stored of it: OnHold survives, the other states do not (DA-051)."""
