@@ -117,7 +117,8 @@ cdef class Writer:
     # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
     cpdef int begin_unit(self) except -1
     cpdef int end_unit(self) except -1
-    # Instead of end_unit: takes the whole outermost unit back, its notices too, as if it had never begun.
+    # Instead of end_unit: takes the whole outermost unit back, its notices too, as if it had never begun. An inner unit that is
+    # abandoned, or in which an operation raised, takes the outer one along: its owner abandons it as well, or the writer has failed.
     cpdef int abandon_unit(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
     # The stored value is head followed by body.

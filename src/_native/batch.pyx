@@ -7,6 +7,7 @@ takes the GIL commits; an eventfd tells the loop, where `complete` informs the l
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_NoMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset

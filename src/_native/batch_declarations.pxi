@@ -69,6 +69,7 @@ cdef extern from "batch_gather.h" nogil:
         size_t bytes
         uint32_t units
         bint pressing
+        bint spoiled
         uint64_t first_ns
         uint64_t taken_ns
         uint64_t done_ns

@@ -62,6 +62,7 @@ typedef struct Batch {
     size_t bytes;
     uint32_t units;
     int pressing; /* holds something that may not wait for a later commit */
+    int spoiled;  /* an operation of the open unit was refused */
     uint64_t first_ns, taken_ns, done_ns;
     uint32_t missing; /* deletions of keys that were not there */
     int status;
@@ -250,6 +251,7 @@ static void batch_rewind(Batch *batch) {
     batch->op_count = mark->op_count;
     batch->bytes = mark->bytes;
     batch->pressing = mark->pressing;
+    batch->spoiled = 0;
     for (int i = 0; i < PACKS; i++) {
         batch->packs[i].used = mark->pack_used[i];
         batch->packs[i].count = mark->pack_count[i];
@@ -279,7 +281,7 @@ static void batch_clear(Batch *batch) {
     batch->new_count = batch->delete_count = 0;
     batch->used = batch->op_count = batch->ref_count = batch->notice_count = batch->bytes = 0;
     batch->units = batch->missing = 0;
-    batch->pressing = batch->status = 0;
+    batch->pressing = batch->spoiled = batch->status = 0;
     batch->first_ns = batch->taken_ns = batch->done_ns = 0;
     for (int i = 0; i < PACKS; i++)
         batch->packs[i].used = batch->packs[i].count = 0;

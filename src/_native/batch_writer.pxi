@@ -20,6 +20,35 @@ cdef class Callback(CommitListener):
         return 0
 
 
+cdef int _spoil(Writer writer) noexcept:
+    # An operation was refused: its unit is not whole any more. Whoever opened the unit takes it back and undoes what it did elsewhere
+    # (abandon_unit); else memory and store do not agree any more, and only a restart helps (end_unit).
+    (<BatchFields*>writer._current).spoiled = writer._depth > 0
+    return 0
+
+
+cdef int _refuse(Writer writer) except -1:
+    _spoil(writer)
+    PyErr_NoMemory()
+
+
+cdef int _rewind(Writer writer) except -1:
+    batch_rewind(writer._current)
+    (<BatchFields*>writer._current).units -= 1
+    writer._next_number[0], writer._next_number[1] = writer._unit_number[0], writer._unit_number[1]
+    return 0
+
+
+cdef int _fail(Writer writer, int status) except -1:
+    writer.failed = True
+    if writer.on_failure is not None:
+        try:
+            writer.on_failure(status)
+        except Exception as error:
+            writer._fault = writer._fault or error
+    return 0
+
+
 cdef class Writer:
     """Gathers operations into batches; subclasses make them durable."""
 
@@ -69,15 +98,19 @@ cdef class Writer:
         if self._depth == 0:
             raise RuntimeError("end_unit without begin_unit")
         self._depth -= 1
+        if self._depth == 0 and (<BatchFields*>self._current).spoiled:
+            _rewind(self)
+            _fail(self, ENOMEM)
         return 0
 
     cpdef int abandon_unit(self) except -1:
         if self._depth == 0:
             raise RuntimeError("abandon_unit without begin_unit")
-        self._depth = 0
-        batch_rewind(self._current)
-        (<BatchFields*>self._current).units -= 1
-        self._next_number[0], self._next_number[1] = self._unit_number[0], self._unit_number[1]
+        self._depth -= 1
+        if self._depth == 0:
+            _rewind(self)
+        else:
+            (<BatchFields*>self._current).spoiled = True
         return 0
 
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
@@ -87,13 +120,13 @@ cdef class Writer:
             raise ValueError("a key has 1 to 511 bytes, and the table must exist")
         if body is None:
             if batch_op(self._current, OP_PUT, table, flags & PUT_APPEND, key, key_len, head, head_len, NULL, 0) < 0:
-                PyErr_NoMemory()
+                _refuse(self)
             return 0
         if batch_hold(self._current, <bytes?>body) < 0 or batch_op(
             self._current, OP_PUT, table, flags & PUT_APPEND, key, key_len, head, head_len,
             PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body),
         ) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         return 0
 
     cdef int delete(self, int table, const uint8_t* key, size_t key_len) except -1:
@@ -101,7 +134,7 @@ cdef class Writer:
         if key_len == 0 or key_len > 511 or not 0 <= table < TABLE_COUNT:
             raise ValueError("a key has 1 to 511 bytes, and the table must exist")
         if batch_op(self._current, OP_DELETE, table, 0, key, key_len, NULL, 0, NULL, 0) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         return 0
 
     cpdef int put_content(self, uint64_t content_id, bytes packet) except -1:
@@ -120,14 +153,14 @@ cdef class Writer:
         if flags:
             self._last_content = content_id
         if batch_hold(self._current, packet) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         part = left if left <= WHOLE_BYTES else CHUNK_BYTES
         while True:
             if part > left:
                 part = left
             content_key(key, content_id, chunk)
             if batch_op(self._current, OP_PUT, TABLE_CONTENT, flags, key, sizeof(key), &version, 1, data, part) < 0:
-                PyErr_NoMemory()
+                _refuse(self)
             data += part
             left -= part
             chunk += 1
@@ -143,7 +176,7 @@ cdef class Writer:
         for chunk in range(chunks):
             content_key(key, content_id, <uint16_t>chunk)
             if batch_op(self._current, OP_DELETE, TABLE_CONTENT, 0, key, sizeof(key), NULL, 0, NULL, 0) < 0:
-                PyErr_NoMemory()
+                _refuse(self)
         return 0
 
     cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record, bint is_new=False) except -1:
@@ -152,7 +185,7 @@ cdef class Writer:
         position_key(key, queue, lookup_id)
         if batch_op(self._current, OP_PUT, TABLE_POSITION, PUT_IS_NEW if is_new else 0, key, sizeof(key), <const uint8_t*>record,
                     sizeof(PositionRecord), NULL, 0) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         return 0
 
     cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1:
@@ -160,7 +193,7 @@ cdef class Writer:
         self._room()
         position_key(key, queue, lookup_id)
         if batch_op(self._current, OP_DELETE, TABLE_POSITION, 0, key, sizeof(key), NULL, 0, NULL, 0) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         return 0
 
     cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint ride) except? 0:
@@ -174,7 +207,7 @@ cdef class Writer:
         if length == 0 or length > 0xFFFF or (pack.count and pack.entry_size != length):
             raise ValueError("the entries of a table have one length, from 1 to 65535")
         if batch_entry(self._current, which, entry, length, ride) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         number = self._next_number[which]
         self._next_number[which] += 1
         return number
@@ -182,7 +215,7 @@ cdef class Writer:
     cdef int notify(self, CommitListener listener, uint64_t token) except -1:
         self._check()
         if batch_notice(self._current, listener, token) < 0:
-            PyErr_NoMemory()
+            _refuse(self)
         return 0
 
     # -- the same for Python callers (cold operations, tests)
@@ -289,12 +322,7 @@ cdef class Writer:
         self._flying_bytes -= fields.bytes
         self._flying_units -= fields.units
         if status and not status_is_space(status) and not self.failed:
-            self.failed = True
-            if self.on_failure is not None:
-                try:
-                    self.on_failure(status)
-                except Exception as error:
-                    self._fault = self._fault or error
+            _fail(self, status)
         for i in range(fields.notice_count):
             listener = <CommitListener>fields.notices[i].listener
             try:
@@ -445,7 +473,7 @@ cdef class LmdbWriter(Writer):
         """
         if self._closed:
             return
-        if self._depth:
+        while self._depth:
             self.abandon_unit()
         for _ in range(_CLOSING_ROUNDS):
             if not self._busy():
@@ -500,6 +528,7 @@ cdef class MemoryWriter(Writer):
         Writer._check(self)
         self._calls += 1
         if self._calls == self._fail_call:
+            _spoil(self)
             raise StoreError("refused by the test")
         return 0
 
@@ -554,7 +583,7 @@ cdef class MemoryWriter(Writer):
         """Commits what was gathered and tells its listeners."""
         if self._closed:
             return
-        if self._depth:
+        while self._depth:
             self.abandon_unit()
         self.flush()
         while self.complete_one():

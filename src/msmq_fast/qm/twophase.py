@@ -88,9 +88,9 @@ class TwoPhaseReads:
         if not delete:
             self.put_back(core, key)
             return Completion.of(None)
-        del self._owners[key]
         ended: Completion[None] = Completion()
         core.acked(array("Q", [key]), owner, lambda status: stored(ended, status, None))
+        del self._owners[key]
         return ended
 
     def run_down(self, core: QueueCore) -> None:
