@@ -171,6 +171,21 @@ def test_a_poison_message_that_expires_or_is_purged_is_gone(purged: bool) -> Non
     assert not world.manager.find("orders").subqueues
 
 
+@pytest.mark.rule("X-73", "DM-093")
+def test_a_purge_goes_before_the_move() -> None:
+    world = made(1)
+    fill(world, b"bad", b"worse")
+    transaction = world.manager.transactions.begin("tester")
+    reader = world.reader()
+    for _ in range(2):
+        world.finish(TransactedQueue(reader, transaction).receive(0).completion)
+    transaction.abort()
+    world.finish(reader.purge())
+    assert world.bodies() == []
+    assert [queue.messages for queue in world.manager.find("orders").subqueues.values()] in ([], [0])
+    assert world.manager.ledger.bytes == 0
+
+
 @pytest.mark.rule("X-73", "DU-11")
 def test_a_full_disk_keeps_the_poison_message_where_it_is() -> None:
     world = made(1)

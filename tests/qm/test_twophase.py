@@ -269,6 +269,25 @@ def test_a_message_whose_packet_comes_too_late_for_its_reader_goes_back() -> Non
     assert begin(world, world.reader()) == key
 
 
+@pytest.mark.rule("DM-122")
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_message_that_cannot_be_read_is_not_ended(delete: bool) -> None:
+    world = World(cache_bytes=0)
+    world.create()
+    key = world.send(b"one")
+    world.store.tables.tables[2].clear()
+    reader = world.reader()
+    request = reader.begin(0, cursor=reader.open_cursor())
+    world.run()
+    with pytest.raises(errors.MessageStorageFailed):
+        request.completion.result()
+    with pytest.raises(errors.TransactionSequence):
+        reader.end(key, delete=delete)
+    with pytest.raises(errors.IOTimeout):
+        world.reader().receive(0).completion.result()
+    assert world.manager.damage["packet"] == 1
+
+
 def test_a_removal_that_the_store_does_not_keep_is_repeated(world: World) -> None:
     key = world.send(b"one")
     reader = world.reader()

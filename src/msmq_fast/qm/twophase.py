@@ -82,7 +82,7 @@ class TwoPhaseReads:
         TRANSACTION_SEQUENCE: no read of this handle holds it, or not any more (DM-122).
         """
         owner = self._owners.get(key, 0)
-        if not owner or not holds(core, key, owner):
+        if not holds(core, key, owner):
             self._owners.pop(key, None)
             raise TransactionSequence("this reader has not locked the message")
         if not delete:
