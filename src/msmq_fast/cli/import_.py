@@ -156,8 +156,8 @@ class _Run:
                 await self._import(records, running, progress)
                 await running.end()
         finally:
-            for _, task in self._under_way:
-                task.cancel()
+            # Behind a batch that was refused there may be others that were on their way.
+            await asyncio.gather(*(task for _, task in self._under_way), return_exceptions=True)
         summary = {
             "imported": self._imported,
             "skipped": self._skipped,
