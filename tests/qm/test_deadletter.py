@@ -130,7 +130,7 @@ def test_a_purge_that_a_crash_interrupts_ends_with_every_dead_letter(world: Worl
     assert set(reasons(world, DEADLETTER)) == {0xC001 if how == "purge" else 0xC000}
 
 
-@pytest.mark.rule("X-62", "DM-215")
+@pytest.mark.rule("X-62", "DM-215", "QB-329", "QB-330")
 @pytest.mark.parametrize(
     ("values", "reason"),
     [

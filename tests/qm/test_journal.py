@@ -314,7 +314,7 @@ def test_the_system_journal_has_a_quota_and_the_copy_beyond_it_is_dropped() -> N
     assert len(world.bodies()) == 2
 
 
-@pytest.mark.rule("X-61", "DM-203")
+@pytest.mark.rule("X-61", "DM-203", "QB-201")
 @pytest.mark.parametrize("delivery", [0, 1])
 def test_what_the_next_queue_manager_keeps_goes_to_the_system_journal(world: World, delivery: int) -> None:
     """Outgoing: not when it is sent, but when the session acknowledges it."""

@@ -1,0 +1,133 @@
+"""Messages that come over MS-MQQB: what is answered, and what of a refused one is kept (3.1.5.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.queues import destinations
+from msmq_fast.mqqb.session import Session, State
+from msmq_fast.packet import Message
+from tests.mqqb import wire
+from tests.qm.test_acknowledgment import HERE, answers
+from tests.qm.world import WALL, World
+
+NEGATIVE_ARRIVAL, ALL = 4, 15
+ADMIN = r"OS:HOST\private$\admin"
+DEADLETTER = r".\system$;DEADLETTER"
+
+
+class Inbound:
+    """A queue manager and an open session to it."""
+
+    def __init__(self, *, insecure: bool = False) -> None:
+        self.world = World(insecure_nacks=insecure)
+        self.world.create("orders")
+        self.world.create("transacted", transactional=True)
+        self.world.create("admin")
+        manager = self.world.manager
+        node = Node(
+            manager.guid,
+            manager.ledger,
+            destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]
+            nack=manager.disposition.reject,
+        )
+        self.session = Session(node, "127.0.0.9", 100.0, initiator=False)
+        self.session.receive(wire.establish(), 100.0)
+        self.session.receive(wire.parameters(500, 20_000, 64), 100.0)
+        assert self.session.state is State.OPEN
+        self.session.data_to_send()
+
+    def arrive(self, number: int = 1, queue: str = "orders", **fields: object) -> None:
+        values: dict[str, object] = {"sent_time": WALL, "ack_flags": ALL, "admin": ADMIN, "recoverable": True}
+        packet = wire.message(number, queue=rf"OS:HOST\private$\{queue}", **(values | fields))  # type: ignore[arg-type]
+        self.session.receive(packet, 100.0)
+
+    def acknowledged(self, now: float) -> int:
+        """Bits of recoverable messages in the SessionAcks that have gone out by now."""
+        self.session.pump(now)
+        self.session.handle_deadline(now + 1)
+        packets = wire.split(b"".join(self.session.data_to_send()))
+        packets = [packet for packet in packets if wire.kind(packet) == "ACK"]
+        return max((bin(wire.read_header(packet)[2]).count("1") for packet in packets), default=0)
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+@pytest.mark.rule("QB-293", "QB-358")
+def test_a_message_that_arrives_is_answered_with_its_durability(recoverable: bool) -> None:
+    inbound = Inbound()
+    inbound.arrive(recoverable=recoverable)
+    inbound.world.run()
+    (answer,) = answers(inbound.world, HERE)
+    assert answer.message_class == 0x0002
+    assert answer.delivery == recoverable
+    assert answer.correlation_id == wire.PEER.bytes_le + (1).to_bytes(4, "little")
+
+
+CASES = [
+    ("nothing", {}, 0x8000, True),
+    ("transacted", {}, 0x800A, False),
+    ("orders", {"reach": 5, "sent_time": WALL - 10}, 0x8002, False),
+    ("guarded", {}, 0x8004, True),
+    ("full", {}, 0x8003, False),
+]
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+@pytest.mark.parametrize("recoverable", [False, True])
+@pytest.mark.parametrize(("queue", "fields", "answer", "is_insecure"), CASES)
+@pytest.mark.rule("QB-083", "QB-283", "QB-384", "QB-385", "X-37")
+def test_a_refused_message_is_answered(
+    queue: str, fields: dict[str, int], answer: int, is_insecure: bool, recoverable: bool, insecure: bool
+) -> None:
+    for wishes in (0, 1, 2, NEGATIVE_ARRIVAL, 8, ALL):
+        inbound = Inbound(insecure=insecure)
+        inbound.world.create("guarded")
+        inbound.world.create("full", quota_kb=0)
+        inbound.arrive(queue=queue, ack_flags=wishes, recoverable=recoverable, **fields)
+        inbound.world.run()
+        due = wishes & NEGATIVE_ARRIVAL and (insecure or not is_insecure)
+        found = answers(inbound.world, HERE)
+        assert [message.message_class for message in found] == ([answer] if due else []), wishes
+        for message in found:
+            assert (message.body, message.delivery) == (b"body", recoverable)
+
+
+@pytest.mark.rule("X-69", "QB-283")
+def test_the_acknowledgment_of_the_session_waits_for_that_of_the_refusal() -> None:
+    inbound = Inbound()
+    inbound.arrive(queue="transacted")
+    assert inbound.acknowledged(101.0) == 0
+    inbound.world.run()
+    assert inbound.acknowledged(103.0) == 1
+    inbound.world.crash()
+    assert [message.message_class for message in answers(inbound.world, HERE)] == [0x800A]
+
+
+@pytest.mark.rule("QB-283", "X-37", "X-62")
+def test_a_message_beyond_the_quota_becomes_a_dead_letter_where_asked() -> None:
+    inbound = Inbound()
+    inbound.world.create("full", quota_kb=0)
+    for number, asked in enumerate((False, True), 1):
+        message = Message.from_packet(
+            wire.message(number, queue=r"OS:HOST\private$\full", recoverable=True, sent_time=WALL)
+        )
+        message.journal = 1 if asked else 0  # type: ignore[assignment]
+        message.body = b"%d" % number
+        inbound.session.receive(message.to_packet(), 100.0)
+        inbound.world.run()
+    assert inbound.world.bodies(DEADLETTER) == [b"2"]
+    inbound.world.crash()
+    assert inbound.world.bodies(DEADLETTER) == [b"2"]
+
+
+def test_the_journal_of_the_sender_is_not_ours() -> None:
+    inbound = Inbound()
+    message = Message.from_packet(
+        wire.message(1, queue=r"OS:HOST\private$\orders", recoverable=True, sent_time=WALL)
+    )
+    message.journal = 2  # type: ignore[assignment]
+    inbound.session.receive(message.to_packet(), 100.0)
+    inbound.world.run()
+    assert inbound.world.manager.find("orders").messages == 1
+    assert inbound.world.bodies(r".\system$;JOURNAL") == []
