@@ -307,6 +307,22 @@ def test_an_import_goes_on_where_a_crash_left_it(world: World) -> None:
     assert world.finish(running.put(target, 0, found, skip=True, last=False)) == (1, 8)
 
 
+def test_an_import_whose_queue_was_deleted_begins_anew(world: World) -> None:
+    fill(world, 4)
+    found = entries(world, "source")
+    running, _ = begin(world)
+    world.finish(running.put(world.manager.find("target"), 0, found[:3], skip=False, last=False))
+    running.close()
+    assert begin(world)[0].done == 3
+    world.manager.importing.clear()
+    world.finish(world.manager.delete_queue("target"))
+    world.create("target")
+    running, at = begin(world)
+    assert at == 0
+    world.finish(running.put(world.manager.find("target"), 0, found, skip=False, last=True))
+    assert bodies(world, "target") == every(4)
+
+
 def test_what_belongs_to_a_message_is_kept(world: World) -> None:
     fill(world, 1)
     ((packet, arrived, _, _, _),) = entries(world, "source")

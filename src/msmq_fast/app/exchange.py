@@ -123,7 +123,7 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
             if outcome.finished:
                 manager.jobs.end(job)
             else:
-                manager.jobs.advance(job, Progress(outcome.next, stretch.upto))
+                manager.jobs.advance(job, Progress(outcome.next, stretch.upto, target.guid.bytes_le))
 
         done = relocate(manager, source, target, stretch, keep=keep, also=note if job is not None else None)
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))

@@ -124,8 +124,8 @@ class Import:
             jobs = self._manager.jobs
             if last and refused is None:
                 jobs.end(self._job)
-            else:
-                jobs.advance(self._job, Progress(self.done))
+            elif queue is not None:
+                jobs.advance(self._job, Progress(self.done, 0, queue.guid.bytes_le))
 
             def durable(status: int) -> None:
                 if status:

@@ -19,10 +19,13 @@ JOB_SIZE: Final = 16  # bytes of the name of a job
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done`: records imported, or the arrival sequence up to which was copied; `upto`: where a copy ends."""
+    """`done`: records imported, or the arrival sequence up to which was copied; `upto`: where a copy ends.
+    `target` is the GUID of the queue that got the latest messages, as on the wire.
+    """
 
     done: int = 0
     upto: int = 0
+    target: bytes = b""
 
 
 def check_job(job: bytes) -> None:
@@ -38,7 +41,10 @@ class Jobs:
         self._manager = manager
 
     def find(self, job: bytes) -> Completion[Progress]:
-        """How far a job got; nothing is under way that would change it. Raises INVALID_PARAMETER."""
+        """How far a job got; nothing is under way that would change it. Raises INVALID_PARAMETER.
+
+        A job whose target was deleted meanwhile begins anew: what it had brought there is gone.
+        """
         check_job(job)
         records = self._manager.records
         # Behind this barrier, what earlier connections began is durable or has failed.
@@ -46,17 +52,15 @@ class Jobs:
 
     def _load(self, job: bytes) -> Progress:
         stored = self._manager.records.meta(MetaName.JOB + job)
-        if (
-            isinstance(stored, list)
-            and len(stored) == 2
-            and all(type(value) is int and 0 <= value < 1 << 64 for value in stored)
-        ):
-            return Progress(*stored)
-        return Progress()
+        if not isinstance(stored, list) or [type(value) for value in stored] != [int, int, bytes]:
+            return Progress()
+        progress = Progress(*stored)
+        targets = (queue.guid.bytes_le for queue in self._manager.queues())
+        return progress if progress.target in targets else Progress()
 
     def advance(self, job: bytes, progress: Progress) -> None:
         """Write progress with the current unit."""
-        self._manager.records.set_meta(MetaName.JOB + job, [progress.done, progress.upto])
+        self._manager.records.set_meta(MetaName.JOB + job, [progress.done, progress.upto, progress.target])
 
     def end(self, job: bytes) -> None:
         """With the current unit, forget a job that is complete or to be begun anew."""
