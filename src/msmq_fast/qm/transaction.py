@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -70,7 +70,7 @@ class Transaction:
         self.single_phase = True
         self.operations = Operations(owner.ledger, identifier.bytes, number)
         self.readers: set[Reader] = set()
-        self.on_end: Callable[[Transaction], None] | None = None
+        self.on_end: Callable[[Transaction], object] | None = None
         self._all = owner
         self._done: Completion[None] | None = None
 
@@ -239,7 +239,7 @@ class Transactions:
     def __len__(self) -> int:
         return len(self._all)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Transaction]:
         return iter(list(self._all.values()))
 
     # ---- life
