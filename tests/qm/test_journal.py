@@ -48,7 +48,7 @@ def kinds(world: World, queue: int) -> list[int]:
 # ---- the queue
 
 
-@pytest.mark.rule("X-23", "DU-10")
+@pytest.mark.rule("X-23", "DM-056", "DU-10")
 def test_a_queue_has_a_journal_by_every_name(world: World) -> None:
     queue = world.create()
     journal = world.manager.find(JOURNAL)
@@ -186,7 +186,7 @@ def test_a_journal_copy_does_not_expire(world: World) -> None:
     assert world.bodies(JOURNAL) == [b"kept"]
 
 
-@pytest.mark.rule("X-60")
+@pytest.mark.rule("X-60", "KV-05")
 def test_the_stored_content_changes_hands(world: World) -> None:
     world.create(journaling=True)
     world.send(b"x" * 1000)
@@ -314,7 +314,7 @@ def test_the_system_journal_has_a_quota_and_the_copy_beyond_it_is_dropped() -> N
     assert len(world.bodies()) == 2
 
 
-@pytest.mark.rule("X-61", "DM-203", "QB-201")
+@pytest.mark.rule("X-61", "DM-203", "QB-194", "QB-201")
 @pytest.mark.parametrize("delivery", [0, 1])
 def test_what_the_next_queue_manager_keeps_goes_to_the_system_journal(world: World, delivery: int) -> None:
     """Outgoing: not when it is sent, but when the session acknowledges it."""

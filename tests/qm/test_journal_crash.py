@@ -96,7 +96,7 @@ def check(world: World, scenario: Scenario) -> int:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-@pytest.mark.rule("X-65", "X-69", "DU-03", "DU-08", "DU-16")
+@pytest.mark.rule("X-65", "X-69", "DM-201", "DU-03", "DU-08", "DU-16")
 def test_a_fault_at_every_store_call(scenario: Scenario) -> None:
     faults = 0
     outcomes = set()
