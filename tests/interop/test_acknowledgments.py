@@ -86,7 +86,7 @@ def test_what_is_not_sent_in_time_is_answered_and_kept_by_its_sender(pair: tuple
     assert (own["message_id"], own["reason"]) == (other, 0x8002)
 
 
-@pytest.mark.rule("QB-083", "QB-384")
+@pytest.mark.rule("QB-083", "QB-084", "QB-384")
 @pytest.mark.parametrize("insecure", [False, True])
 def test_an_unknown_queue_is_answered_only_where_the_configuration_allows_it(
     pair: tuple[Server, Server], insecure: bool

@@ -121,7 +121,7 @@ def send(world: World, cause: Cause, admin: str, delivery: int, wishes: int, **m
 @pytest.mark.parametrize("delivery", [0, 1])
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
 @pytest.mark.rule(
-    "X-67", "X-68", "DM-064", "DM-092", "DM-213", "DM-203", "QB-357", "QB-359", "QB-360", "QB-391"
+    "X-67", "X-68", "DM-064", "DM-092", "DM-202", "DM-203", "DM-213", "QB-357", "QB-359", "QB-360", "QB-391"
 )
 def test_every_cause_answers_the_wishes_that_it_concerns(cause: Cause, delivery: int, admin: str) -> None:
     for wishes in range(16):
