@@ -191,7 +191,10 @@ def test_who_sends_faster_than_the_disk_is_not_read_meanwhile() -> None:
     for _ in range(5):
         client.send(Frame.SEND, [handle, 0, [[bytes(1_000_000)]], 1])
     assert not client.engine.reading
+    client.read()
+    wakes = client.wakes
     world.commit()
     assert client.engine.reading
+    assert client.wakes > wakes  # the adapter hears of it, or it would never read again
     client.ok(Frame.COMMIT, [1])
     assert len(bodies(client, handle, 5)) == 5

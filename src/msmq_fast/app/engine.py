@@ -154,6 +154,11 @@ class AppEngine:
         if not self._busy and len(self._intake) and self.reading:
             self._advance()
 
+    def relieved(self) -> None:
+        """Less of what the peer sent waits for the disk, though there is nothing to say: reading may go on."""
+        self.unblocked()
+        self._wake()
+
     # ------------------------------------------------------------------------------------------- inside
 
     def _resume(self) -> None:

@@ -34,7 +34,7 @@ def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     transaction = session.manager.transactions.begin(session.identity.name)
     session.transactions[number] = transaction
     transaction.on_end = lambda _: session.transactions.pop(number, None)
-    transaction.operations.on_ahead = session.engine.unblocked
+    transaction.operations.on_ahead = session.engine.relieved
     session.reply(request_id, [str(transaction.identifier)])
 
 
