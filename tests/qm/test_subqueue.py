@@ -189,6 +189,24 @@ def test_the_family_has_one_quota(world: World, delivery: int) -> None:
     assert queue.core.sub_bytes == 0
 
 
+@pytest.mark.rule("X-34")
+def test_a_message_on_its_way_within_the_family_counts_once(world: World) -> None:
+    """In both queues until the move is durable, and yet there is room for a fourth message."""
+    queue = world.manager.find("orders")
+    world.finish(world.manager.set_properties(queue, quota_kb=10))
+    target, source, sender = mover(world), world.reader(), world.sender()
+    keys = [world.send(bytes(2000)) for _ in range(3)]
+    moved = source.move(keys[0], target)
+    assert queue.core.moving_bytes > 2000
+    total = world.manager.ledger.bytes
+    sent = sender.send(Message(body=bytes(2000), delivery=1))
+    assert not moved.done
+    world.finish(moved)
+    sent.result()
+    assert (queue.messages, target.queue.messages, queue.core.moving_bytes) == (3, 1, 0)
+    assert world.manager.ledger.bytes == total // 3 * 4
+
+
 @pytest.mark.rule("DM-094", "DM-092", "X-51")
 def test_a_subqueue_is_purged_by_itself(world: World) -> None:
     fill(world, b"one", b"two")
