@@ -61,7 +61,7 @@ cdef class QueueCore(CommitListener):
         cdef int refused = self._refusal(m, size)
         if refused:
             return refused
-        if ledger.sequence >= ledger.sequence_limit:
+        if not sequence_left(ledger):
             return MACHINE_QUOTA
         sequence = ledger.next_sequence()
         slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
@@ -494,10 +494,16 @@ cdef class QueueCore(CommitListener):
                     self.positions.set_state(slot, STATE_LOCKED)
                     slot.owner = OWNER_STORE
                     slot.flags |= FLAG_REMOVING
-                    received = <Received>result[count - 1]
-                    if self.forget(slot.key, received.packet):
-                        received.content_id = 0
-                    slot = self.positions.find(received.lookup_id)
+                    if slot.wishes or self.journal is not None:
+                        received = <Received>result[count - 1]
+                        if self.forget(slot.key, received.packet):
+                            received.content_id = 0
+                        slot = self.positions.find(received.lookup_id)
+                        continue
+                    ledger.writer.delete_position(self.ordinal, slot.key)
+                    ledger.writer.delete_content(slot.content_id, slot.size)
+                    if ledger.feed:
+                        ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
                 else:
                     self._erase(slot, EVENT_RECEIVED)
                     slot = NULL

@@ -14,6 +14,27 @@ cdef class Received:
         return 7 - (self.lookup_id >> 56)
 
 
+cdef int reserve_sequence(Ledger ledger) except -1:
+    """Asks for the next block of SequentialIDs, unless that is under way."""
+    if ledger._reserving or ledger.reserve is None:
+        return 0
+    ledger._reserving = True
+    try:
+        ledger.reserve(ledger.sequence_limit + SEQUENCE_BLOCK)
+    except BaseException:
+        ledger._reserving = False
+        raise
+    return 0
+
+
+cdef bint sequence_left(Ledger ledger) except -1:
+    """Whether there is a SequentialID; if not, the reservation that failed is tried again."""
+    if ledger.sequence < ledger.sequence_limit:
+        return True
+    reserve_sequence(ledger)
+    return False
+
+
 cdef class Ledger:
     """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
 
@@ -54,12 +75,11 @@ cdef class Ledger:
 
     cdef uint64_t next_sequence(self) except 0:
         """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
-        if self.sequence >= self.sequence_limit:
+        if not sequence_left(self):
             raise OverflowError("no SequentialID is reserved: the store does not keep up")
         self.sequence += 1
-        if self.sequence + SEQUENCE_MARGIN > self.sequence_limit and not self._reserving and self.reserve is not None:
-            self._reserving = True
-            self.reserve(self.sequence_limit + SEQUENCE_BLOCK)
+        if self.sequence + SEQUENCE_MARGIN > self.sequence_limit:
+            reserve_sequence(self)
         return self.sequence
 
     def reserved(self, uint64_t limit) -> None:
