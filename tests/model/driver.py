@@ -177,9 +177,7 @@ class Driver:
         world.manager.stop()
         world.run()
         tables = world.writer.tables
-        saved = [dict(table) for table in tables.tables]
         world.store.close(world.manager.counters())
-        tables.tables[:] = [dict(table) for table in tables.tables] if any(tables.tables) else saved
         world.store = Store.in_memory(now_s=WALL, random=world.random, tables=tables)
         world._begin()
 
@@ -202,8 +200,11 @@ class Driver:
         self.model.serve()
 
     def settle(self) -> None:
-        """The store commits until nothing is left to do."""
+        """The store commits until nothing is left to do, also of what goes in batches of few."""
+        ledger = self.world.manager.ledger
         self.world.run()
+        while ledger.doomed or ledger.reaping:
+            self.world.run()
         self.model.settle()
         self.adopt()
         for what, completion, expected in self.open:
