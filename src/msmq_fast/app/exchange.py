@@ -118,12 +118,9 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
         stretch = _stretch(session, given, progress.done, progress.upto, limit)
 
         def note(outcome: Outcome) -> None:
-            if job is None:
-                return
-            if outcome.finished:
-                manager.jobs.end(job)
-            else:
-                manager.jobs.advance(job, Progress(outcome.next, stretch.upto, target.guid.bytes_le))
+            if job is not None:
+                done = stretch.upto if outcome.finished else outcome.next
+                manager.jobs.advance(job, Progress(done, stretch.upto, target.guid.bytes_le))
 
         done = relocate(manager, source, target, stretch, keep=keep, also=note if job is not None else None)
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
@@ -177,6 +174,14 @@ def _import(session: Session, request_id: int, payload: memoryview) -> None:
     session.when(request_id, done, list)
 
 
+def _end_job(session: Session, request_id: int, payload: memoryview) -> None:
+    (job,) = arguments(payload, Field("job", bytes))
+    manager = session.manager
+    manager.guard.administer(session.token, "end a job")
+    check_job(job)
+    session.when(request_id, manager.records.unit(lambda: manager.jobs.end(job)))
+
+
 def _entry(value: Any) -> Entry:
     if not isinstance(value, list) or len(value) != len(_ENTRY):
         raise InvalidParameter(f"a message of an import is an array of {len(_ENTRY)} values")
@@ -199,4 +204,5 @@ HANDLERS: dict[int, Handler] = {
     Frame.RESUBMIT: _resubmit,
     Frame.OPEN_IMPORT: _open_import,
     Frame.IMPORT: _import,
+    Frame.END_JOB: _end_job,
 }

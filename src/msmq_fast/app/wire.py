@@ -81,6 +81,7 @@ class Frame(IntEnum):
     RESUBMIT = 0x52
     OPEN_IMPORT = 0x53
     IMPORT = 0x54
+    END_JOB = 0x55
     BEGIN = 0x60
     COMMIT = 0x61
     ABORT = 0x62

@@ -8,6 +8,7 @@ import hashlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +18,7 @@ from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read
 from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
+from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.exchange import Import, Stored
 from msmq_fast.packet.errors import QueueNotFound
 
@@ -154,7 +156,9 @@ class _Run:
         try:
             with Progress("import", total) as progress:
                 await self._import(records, running, progress)
-                await running.end()
+                # Everything is imported and kept, whatever becomes of this request.
+                with suppress(ConnectionLost):
+                    await running.end()
         finally:
             # Behind a batch that was refused there may be others that were on their way.
             await asyncio.gather(*(task for _, task in self._under_way), return_exceptions=True)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,8 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, exit_of, show, show_table
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import Done, Filter, Stored, browse, copy, move, resubmit
+from msmq_fast.client.errors import ConnectionLost
+from msmq_fast.client.exchange import Done, Filter, Stored, browse, copy, end_job, move, resubmit
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 
@@ -64,6 +66,10 @@ async def _transfer(connection: Connection, arguments: argparse.Namespace) -> in
     run = _Run(title, arguments, int(source_map["messages"]))
     with run.progress:
         await run.repeat(batch)
+    if job is not None and run.complete:
+        # Everything is copied and kept, whatever becomes of this request.
+        with suppress(ConnectionLost):
+            await end_job(connection, job)
     return run.show()
 
 
@@ -92,6 +98,11 @@ class _Run:
         self._refusals: Counter[str] = Counter()
         self._problem: MSMQError | None = None
         self.progress = Progress(title, total if self._left is None else min(total, self._left))
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing ended it early."""
+        return self._problem is None
 
     async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
         """All batches of one queue. Raises what the first of all is refused with."""

@@ -131,6 +131,11 @@ async def copy(
     return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
 
+async def end_job(connection: Connection, job: bytes) -> None:
+    """The queue manager forgets a copy that is finished: the same job is new work from now on."""
+    await connection.request(Frame.END_JOB, [job])
+
+
 async def resubmit(
     dead_letters: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
 ) -> Done:
