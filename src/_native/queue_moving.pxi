@@ -18,8 +18,7 @@ cdef class Relocation(CommitListener):
             elif self._owner == OWNER_STORE or self._owner == OWNER_POISON:
                 self._source._return(slot)
             else:
-                slot.flags &= ~FLAG_REMOVING
-                self._source.abort_dequeue(slot)
+                slot.flags &= ~FLAG_REMOVING    # its transaction, told after this, knows whether it stays locked
         return 0
 
     cdef int settled(self) except -1:
@@ -145,7 +144,7 @@ def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCo
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
     """The transaction commits: the move joins the current unit. False if the message or the target is gone.
 
-    What was purged meanwhile moves all the same (X-57). If the unit is not kept the message is back, with one more abort.
+    What was purged meanwhile moves all the same (X-57). If the unit is not kept the message is locked as before.
     """
     cdef Slot* slot = source.positions.find(key)
     target.expected -= 1

@@ -65,6 +65,7 @@ cdef class Transaction(CommitListener):
     cdef int _undo(self, size_t count) except -1
     cdef int _ended(self, int status) except -1
     cdef int _delete_ahead(self) except -1
+    cdef int _move_failed(self, Operation* operation, QueueCore core) except -1
     cdef int _unreserve(self, Operation* operation) except -1
     cdef int _forget(self) except -1
     cdef int _restore_goal(self, Operation* operation, QueueCore goal) except -1

@@ -575,7 +575,11 @@ cdef class Transaction(CommitListener):
                 self._result = status
                 self._settled = True
                 return 0
-            self._release()
+            try:
+                self._release()
+            finally:
+                self._ended(status)
+            return 0
         return self._ended(status)
 
     cdef int _ended(self, int status) except -1:
@@ -603,6 +607,8 @@ cdef class Transaction(CommitListener):
                 continue
             operation.leaving = False
             if operation.kind == OPERATION_MOVE:
+                if status != STATUS_OK:
+                    self._move_failed(operation, core)
                 continue    # its Relocation knows
             slot = core.positions.find(operation.key)
             if slot != NULL and slot.owner == self.owner and status != STATUS_OK and self.prepared:
@@ -614,6 +620,17 @@ cdef class Transaction(CommitListener):
         self.ended = True
         if status != STATUS_OK:
             self._forget()
+        return 0
+
+    cdef int _move_failed(self, Operation* operation, QueueCore core) except -1:
+        """A move that was not kept: if the transaction stays prepared the message stays locked and the target expects it."""
+        cdef Slot* slot
+        if self.prepared:
+            (<QueueCore>operation.goal).expected += 1
+            return 0
+        slot = self._locked(core, operation.key)
+        if slot != NULL:
+            core.abort_dequeue(slot)
         return 0
 
     cdef int _unreserve(self, Operation* operation) except -1:

@@ -34,8 +34,8 @@ class Ordinals:
     def reserve(self, ahead: int = 0) -> None:
         """Put the reservation of the next block, behind `ahead` numbers, into the current batch."""
         limit = max(self.limit, self.last + ahead) + self._block
-        self._under_way = True
         done = self._records.unit(lambda: self._records.set_meta(self._name, limit))
+        self._under_way = True
 
         def durable(failed: bool) -> None:
             self._under_way = False
