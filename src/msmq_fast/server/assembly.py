@@ -153,6 +153,7 @@ class Assembly:
             journal_quota_kb=config.queue_manager.journal_quota_kb,
             insecure_nacks=config.mqqb.insecure_nacks,
             cache_bytes=config.queue_manager.cache,
+            transaction_idle=config.queue_manager.transaction_idle,
             feed=config.store.feed,
             directory=DirectoryMode(config.directory.mode),
             site=UUID(config.directory.site) if config.directory.site else None,

@@ -115,6 +115,9 @@ class QueueManagerConfig:
     time_to_reach_queue: float = _key(
         kinds.duration(0, 2**32 - 1), 345_600.0, "for messages sent without one"
     )
+    transaction_idle: float = _key(
+        kinds.duration(1, 2_592_000), 600.0, "after which a transaction in which nothing happens is aborted"
+    )
 
 
 @dataclass(slots=True)
