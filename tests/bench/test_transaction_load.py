@@ -1,0 +1,21 @@
+"""The transaction generator against a server: what goes in comes out, in transactions of one and of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.server import Server
+from bench.txload import TxLoad, on_server
+
+
+@pytest.mark.parametrize(("size", "explicit"), [(1, False), (1, True), (10, False)])
+def test_both_directions_move(tmp_path: Path, size: int, explicit: bool) -> None:
+    load = TxLoad(clients=3, size=size, explicit=explicit, seconds=0.5, warmup=0.2)
+    with Server(tmp_path) as server:
+        figures = on_server(load)(server)
+    assert figures["sent_per_s"] > 0
+    assert figures["received_per_s"] > 0
+    assert figures["in_per_s"] == pytest.approx(size * figures["sent_per_s"], rel=0.01)
+    assert figures["transactions_per_s"] == figures["sent_per_s"] + figures["received_per_s"]
