@@ -187,6 +187,7 @@ class Driver:
         how()
         self.model.restart()
         self._handles()
+        self.done["prepared at a restart"] += len(self.transactions)
         self.settle()
         self.compare()
 
@@ -505,6 +506,15 @@ class Driver:
         elif kind == "next":
             self.both(what, lambda: real.peek_next(0), lambda: self.model.cursor_next(queue, cursor))
         elif kind == "receive":
+            active = [each for each in self.transactions if each[1].state == "active"]
+            if queue.transactional and active and self.random.random() < 0.5:
+                hold, tx = self.random.choice(active)
+                self.both(
+                    f"{what} in transaction {tx.number}",
+                    lambda: real.receive(0, hold=hold),
+                    lambda: self.model.cursor_receive(queue, cursor, tx),
+                )
+                return
             self.both(what, lambda: real.receive(0), lambda: self.model.cursor_receive(queue, cursor))
         elif self.random.random() < 0.5:
             self.note(what)
@@ -570,7 +580,7 @@ class Driver:
 
     def _do_transaction(self) -> None:
         random = self.random
-        if not self.transactions or (len(self.transactions) < 3 and random.random() < 0.15):
+        if not self.transactions or (len(self.transactions) < 4 and random.random() < 0.15):
             real, tx = self.world.manager.transactions.begin("tester"), Transaction(self.count)
             self.note(f"begin transaction {tx.number}")
             if random.random() < 0.2:
@@ -580,6 +590,8 @@ class Driver:
             return
         real, tx = random.choice(self.transactions)
         kind = random.choice(KINDS)
+        if tx.state == "prepared" and random.random() < 0.9:
+            return  # it shall see purges, expiry and restarts
         if kind == "end" or tx.state == "prepared":
             self._end_transaction(real, tx)
             return
