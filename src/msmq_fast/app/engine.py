@@ -155,7 +155,7 @@ class AppEngine:
             self._advance()
 
     def relieved(self) -> None:
-        """Less of what the peer sent waits for the disk, though there is nothing to say: reading may go on."""
+        """Less of what the peer sent waits for the disk: reading may go on, with nothing to say."""
         self.unblocked()
         self._wake()
 
