@@ -35,7 +35,7 @@ def _run(seed: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.long(seconds=70)
+@pytest.mark.long(seconds=40)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("first", range(0, SEEDS, PART))
 def test_long_runs(first: int) -> None:
