@@ -85,7 +85,8 @@ def stored(host: Host) -> list[Stored]:
 
 
 def observe(host: Host) -> State:
-    """Queues and what is in them, as texts: the body; of an acknowledgment its class and the body it is about.
+    """Queues and what is in them, as texts: the body; of an acknowledgment its class and what it is about.
+
     Only queues of programs are there when they are empty.
     """
     messages = stored(host)
@@ -130,7 +131,7 @@ def remember(host: Host) -> None:
 
 
 def check(host: Host, *, recovered: bool = False) -> None:
-    """I2, I4, I6 and I7, of a host at rest. What is left of deleted queues goes with the next start at last."""
+    """I2, I4, I6 and I7, of a host at rest. Records of deleted queues are gone when it has `recovered`."""
     messages = stored(host)
     manager = host.manager
     live = {queue.ordinal: queue for queue in manager.queues()}

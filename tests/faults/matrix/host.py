@@ -17,13 +17,13 @@ from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store, StoreOptions
-from tests.qm.world import WALL, StillClock
+from tests.qm.world import StillClock
 
 _PATIENCE = 10.0  # seconds of the real clock that a native thread may take for one thing
 _OPTIONS = StoreOptions(map_size=1 << 28, force_place=True)
 
 
-class Died(Exception):  # noqa: N818 - no error: the process is gone
+class Died(Exception):
     """The process ends here: nobody hears of anything more."""
 
 
@@ -99,7 +99,7 @@ class Host:
         self.manager.tick()
         self._guarded(self.manager.before_submit)
         writer = self.store.writer
-        if writer.busy:  # it was handed over when the one before was done
+        if self._handed_over():
             self._commit()
             return True
         busy = writer.pressing
@@ -116,6 +116,13 @@ class Host:
     def _moment(self, moment: str) -> None:
         if self.at_commit is not None:
             self.at_commit(self.commits, moment)
+
+    def _handed_over(self) -> bool:
+        """Whether there is a commit that left when the one before was done; it may have ended as well."""
+        writer = self.store.writer
+        return writer.busy or (
+            isinstance(writer, LmdbWriter) and bool(select.select([writer.fileno()], [], [], 0)[0])
+        )
 
     def _commit(self) -> None:
         writer = self.store.writer

@@ -108,7 +108,7 @@ def _judge(scenario: Scenario, host: Host, ledger: Ledger) -> None:
     judge_again(scenario, host, ledger)
 
 
-class _name:  # noqa: N801 - a context manager
+class _name:
     """Says in a failure which fault it was."""
 
     def __init__(self, scenario: Scenario, fault: str) -> None:

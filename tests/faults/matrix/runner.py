@@ -109,8 +109,8 @@ def attempt(step: Step, host: Host, ledger: Ledger) -> bool:
 
 def seen(scenario: Scenario, host: Host) -> State:
     state = observe(host)
-    if scenario.extra is not None:
-        state["extra"] = scenario.extra(host)
+    if scenario.more is not None:
+        state["more"] = scenario.more(host)
     return state
 
 

@@ -1,4 +1,4 @@
-"""One script for each durability unit (MS-MQDMPR inventory, 8.4). Every step is one unit: it happens or not."""
+"""One script for each durability unit (MS-MQDMPR inventory, 8.4). Every step happens or not."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ DOUBT = UUID(int=0x77)
 @dataclass
 class Step:
     """`act` starts it; its Completion says that it is kept. `after` are the states that may be there then,
-    the first one without a crash. `certain` is a step that happens in any case once it was begun; `repeats` one
-    that is tried again by itself.
+    the first one without a crash. `certain` is a step that happens in any case once it was begun;
+    `repeats` one that is tried again by itself.
     """
 
     act: Callable[[Host], Completion[Any]]
@@ -48,13 +48,13 @@ class Step:
 
 @dataclass
 class Scenario:
-    """`prepare` makes the state `before`; then come the steps. `extra` adds to what is observed."""
+    """`prepare` makes the state `before`; then come the steps. `more` adds to what is observed."""
 
     unit: str
     prepare: Callable[[Host], object]
     before: State
     steps: list[Step]
-    extra: Callable[[Host], list[str]] | None = None
+    more: Callable[[Host], list[str]] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -331,18 +331,18 @@ def _journals(host: Host) -> list[str]:
 CREATE = Scenario(
     "DU-10",
     lambda host: host.create("orders"),
-    {"orders": [], "extra": ["orders"]},
+    {"orders": [], "more": ["orders"]},
     [
         Step(
             lambda host: host.manager.create_queue("bills", label="x", journaling=True),
-            [{"orders": [], "bills": [], "extra": ["bills", "orders"]}],
+            [{"orders": [], "bills": [], "more": ["bills", "orders"]}],
         ),
         Step(
-            lambda host: host.manager.create_queue("more", transactional=True),
-            [{"orders": [], "bills": [], "more": [], "extra": ["bills", "more", "orders"]}],
+            lambda host: host.manager.create_queue("third", transactional=True),
+            [{"orders": [], "bills": [], "third": [], "more": ["bills", "orders", "third"]}],
         ),
     ],
-    extra=_journals,
+    more=_journals,
 )
 
 
@@ -407,18 +407,18 @@ def _history(host: Host) -> list[str]:
 INBOUND = Scenario(
     "DU-13",
     lambda host: _basic(host),
-    {"orders": [], "admin": [], "extra": []},
+    {"orders": [], "admin": [], "more": []},
     [
         Step(
             _arrive("1", 11, **ARRIVAL),
-            [{"orders": ["1"], "admin": ["ACK_REACH_QUEUE 1"], "extra": ["11"]}],
+            [{"orders": ["1"], "admin": ["ACK_REACH_QUEUE 1"], "more": ["11"]}],
         ),
         Step(
             _arrive("2", 12),
-            [{"orders": ["1", "2"], "admin": ["ACK_REACH_QUEUE 1"], "extra": ["11", "12"]}],
+            [{"orders": ["1", "2"], "admin": ["ACK_REACH_QUEUE 1"], "more": ["11", "12"]}],
         ),
     ],
-    extra=_history,
+    more=_history,
 )
 
 
@@ -486,12 +486,12 @@ def _set(**properties: Any) -> Callable[[Host], Completion[Any]]:
 PROPERTIES = Scenario(
     "DU-17",
     lambda host: host.create("orders", label="old", quota_kb=10),
-    {"orders": [], "extra": ["old", "10"]},
+    {"orders": [], "more": ["old", "10"]},
     [
-        Step(_set(label="new"), [{"orders": [], "extra": ["new", "10"]}], repeats=True),
-        Step(_set(label="newer", quota_kb=20), [{"orders": [], "extra": ["newer", "20"]}], repeats=True),
+        Step(_set(label="new"), [{"orders": [], "more": ["new", "10"]}], repeats=True),
+        Step(_set(label="newer", quota_kb=20), [{"orders": [], "more": ["newer", "20"]}], repeats=True),
     ],
-    extra=_labels,
+    more=_labels,
 )
 
 
@@ -542,7 +542,7 @@ SCENARIOS = [
 ]
 
 NOT_BUILT = {
-    "DU-12": "the sequence of an inbound transactional stream (inseq) is MS-MQQB's, which does not keep it yet",
+    "DU-12": "the sequence of an inbound transactional stream (inseq) is not kept by MS-MQQB yet",
     "DU-14": "order acknowledgments of MS-MQQB are not processed yet",
     "DU-15": "final acknowledgments of MS-MQQB are not processed yet",
     "DU-19": "outgoing messages are not numbered for transactional streams yet",

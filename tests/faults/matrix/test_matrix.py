@@ -72,7 +72,7 @@ def test_killed_processes_full_disks_and_torn_copies(
     [pytest.param(one.unit, marks=pytest.mark.rule(one.unit)) for one in SCENARIOS],
 )
 def test_every_unit_on_disk(unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Processes that are killed with SIGKILL before, during and after each commit and before they hear of it; a
+    """Processes that are killed with SIGKILL before, during and after each commit, before they hear of it; a
     limit of the file size that is in force during one commit; data files in which a commit stands in part.
     """
     counts = on_disk(tmp_path, unit)[unit]
