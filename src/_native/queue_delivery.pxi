@@ -107,8 +107,8 @@ cdef class Loader(PositionVisitor):
         cdef uint64_t sequence = lookup_id & SEQUENCE_MASK
         cdef Doomed entry
         if (
-            lookup_id >> 56 >= BANDS or sequence == 0 or sequence >> 55 or record.content_bytes > MAX_PACKET
-            or not record.flags & POSITION_RECOVERABLE
+            lookup_id >> 56 >= BANDS or sequence == 0 or sequence >> 55 or record.arrival_seq >> 55
+            or record.content_bytes > MAX_PACKET or not record.flags & POSITION_RECOVERABLE
         ):
             self.damage(self._queue.to_bytes(4, "big") + lookup_id.to_bytes(8, "big"), "")
             return 0

@@ -169,7 +169,11 @@ def test_what_is_set_aside_is_told_and_counted(
     shutil.copytree(good, directory)
     positions = records_of(directory, Table.POSITION)
     contents = records_of(directory, Table.CONTENT)
-    (queue, other) = (key for key, _ in records_of(directory, Table.QUEUE)[-3:-1])
+    queue, other = (
+        key
+        for key, value in records_of(directory, Table.QUEUE)
+        if str(decode.queue(value).get("part")).startswith("private$\\q") and not decode.queue(value).get("parent")
+    )
     ordinal = decode.queue_key(queue)
     own = [(key, value) for key, value in positions if decode.position_key(key)[0] == ordinal]
     assert len(own) == 10

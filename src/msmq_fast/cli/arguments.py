@@ -209,7 +209,9 @@ def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None
     send.add_argument("--journal", action="store_true", help="keep a copy at the source")
     send.add_argument("--deadletter", action="store_true", help="keep the message if it is not delivered")
     send.add_argument(
-        "--dead-letter-queue", metavar="NAME", help="local queue for the message instead of the dead-letter queue"
+        "--dead-letter-queue",
+        metavar="NAME",
+        help="local queue for the message instead of the dead-letter queue",
     )
     send.add_argument("--admin-queue", metavar="F", help="format name for acknowledgments")
     send.add_argument(
