@@ -172,7 +172,8 @@ def test_what_is_set_aside_is_told_and_counted(
     queue, other = (
         key
         for key, value in records_of(directory, Table.QUEUE)
-        if str(decode.queue(value).get("part")).startswith("private$\\q") and not decode.queue(value).get("parent")
+        if str(decode.queue(value).get("part")).startswith("private$\\q")
+        and not decode.queue(value).get("parent")
     )
     ordinal = decode.queue_key(queue)
     own = [(key, value) for key, value in positions if decode.position_key(key)[0] == ordinal]
