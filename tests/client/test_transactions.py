@@ -72,13 +72,16 @@ def test_operators(tmp_path: Path) -> None:
 
 
 async def _operators(tmp_path: Path) -> None:
-    async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
-        async with connection.transaction() as transaction:
-            (shown,) = await connection.transactions()
-            assert shown["identifier"] == transaction.identifier
-            await connection.end_transaction(transaction.identifier, commit=False)
-            with pytest.raises(errors.TransactionSequence):
-                await transaction.abort()
+    async with (
+        running(tmp_path / "app.sock") as server,
+        await connect(server.path) as connection,
+        connection.transaction() as transaction,
+    ):
+        (shown,) = await connection.transactions()
+        assert shown["identifier"] == transaction.identifier
+        await connection.end_transaction(transaction.identifier, commit=False)
+        with pytest.raises(errors.TransactionSequence):
+            await transaction.abort()
 
 
 def test_without_asyncio(tmp_path: Path) -> None:
