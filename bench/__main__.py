@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
 
     one = verbs.add_parser("mqqb", parents=[common], help="load from sending MS-MQQB peers")
     _delivery(one)
+    one.add_argument("--transactional", action="store_true", help="each session is a transactional stream")
     one.add_argument("--body", type=int, default=1024, help="bytes of the body (1024)")
     one.add_argument("--sessions", type=int, default=8)
     one.add_argument("--window", type=int, default=64, help="unacknowledged messages of a session (64)")
@@ -66,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     tx = verbs.add_parser("tx", parents=[common], help="transactions: send and receive")
     tx.add_argument("--clients", type=int, default=1)
     tx.add_argument("--size", type=int, default=1, help="messages of a transaction (1)")
+    tx.add_argument(
+        "--to-another-server", type=int, default=0, metavar="COUNT", help="COUNT messages to a second server"
+    )
     tx.add_argument("--explicit", action="store_true", help="BEGIN … COMMIT also for one message")
     tx.add_argument("--body", type=int, default=1024)
     tx.add_argument("--seconds", type=float, default=3)
@@ -131,7 +135,14 @@ def _length(parser: argparse.ArgumentParser) -> None:
 
 
 def _mqqb_load(options: argparse.Namespace) -> Load:
-    group = Group(options.body, options.recoverable, options.sessions, options.window, options.rate)
+    group = Group(
+        options.body,
+        options.recoverable,
+        options.sessions,
+        options.window,
+        options.rate,
+        options.transactional,
+    )
     queues = ("bench", *(f"bench{i}" for i in range(2, options.queues + 1)))
     return Load(
         (group,),
@@ -188,7 +199,9 @@ def _run(
     elif options.verb == "tx":
         names = TxLoad.__dataclass_fields__.keys() & vars(options).keys()
         load_tx = TxLoad(**{name: getattr(options, name) for name in names})
-        case = Case("transactions", tuple(arguments), txload.on_server(load_tx))
+        count = options.to_another_server
+        run = txload.to_another_server(load_tx, count) if count else txload.on_server(load_tx)
+        case = Case("transactions", tuple(arguments), run)
     elif options.verb == "mix":
         case = suites.mix_case(seconds=options.seconds)
     elif options.verb == "client":

@@ -12,18 +12,24 @@ from bench.measure import Figures, ServerWatch
 from bench.packets import user_message
 from bench.server import Server
 
+_HEADER = bytes(20)  # TransactionHeader; the generator fills it in
+
 __all__ = ["Group", "Load", "mix_on_server", "on_null_sink", "on_server"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sessions that send the same: `rate` in messages a second and session, 0 for no schedule."""
+    """Sessions that send the same: `rate` in messages a second and session, 0 for no schedule.
+
+    `transactional`: each session is one stream, to queues that the run creates.
+    """
 
     body: int
     recoverable: bool
     sessions: int = 1
     window: int = 64
     rate: float = 0
+    transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +58,11 @@ def _arguments(load: Load, address: str, directory: Path) -> list[str]:
         files = []
         for queue in load.queues:
             path = directory / f"{number}-{queue}.packet"
+            name = f"TCP:{host}\\private$\\{_queue(group, queue)}"
+            header = _HEADER if group.transactional else b""
+            recoverable = group.recoverable or group.transactional
             path.write_bytes(
-                user_message(
-                    f"TCP:{host}\\private$\\{queue}", bytes(group.body), recoverable=group.recoverable
-                )
+                user_message(name, bytes(group.body), recoverable=recoverable, transaction=header)
             )
             files.append(str(path))
         found += [
@@ -63,6 +70,16 @@ def _arguments(load: Load, address: str, directory: Path) -> list[str]:
             f"sessions={group.sessions},window={group.window},rate={group.rate:g},packet={'+'.join(files)}",
         ]
     return found
+
+
+def _queue(group: Group, queue: str) -> str:
+    return f"{queue}-stream" if group.transactional else queue
+
+
+def _prepare(load: Load, server: Server) -> None:
+    for group in load.groups:
+        for queue in load.queues if group.transactional else ():
+            server.run("queue", "create", _queue(group, queue), "--transactional")
 
 
 def _run(load: Load, address: str, on_event: Callable[[str], None]) -> list[Figures]:
@@ -82,6 +99,7 @@ def _run(load: Load, address: str, on_event: Callable[[str], None]) -> list[Figu
                 "ack_p999_us": times["p999_us"],
                 "ack_max_us": times["max_us"],
                 "session_acks": group["session_acks"],
+                "order_acks": group["order_acks"],
                 "generator_cores": result["generator_cpu_s"] / result["elapsed_s"],
                 "elapsed_s": result["elapsed_s"],
             }
@@ -93,6 +111,7 @@ def on_server(load: Load) -> Callable[[Server], Figures]:
     """Runs a load of one group on a server."""
 
     def run(server: Server) -> Figures:
+        _prepare(load, server)
         watch = ServerWatch(server)
         (figures,) = _run(load, server.address, watch.on_event)
         return figures | watch.figures(figures["in_per_s"])

@@ -85,6 +85,7 @@ def user_message(
     body: bytes,
     *,
     recoverable: bool,
+    transaction: bytes = b"",
     source: UUID = _NOBODY,
     message_id: int = 1,
     sent_time: int = 0,
@@ -98,9 +99,11 @@ def user_message(
     encryption_algorithm: int = _RC4,
 ) -> bytes:
     r"""One UserMessage packet (MS-MQMQ 2.2.20) to a direct format name without `DIRECT=`, such as
-    `TCP:127.0.0.1\private$\bench`; times in seconds. Raises ValueError if it is too large for the protocol.
+    `TCP:127.0.0.1\private$\bench`; times in seconds. `transaction` is a whole TransactionHeader.
+
+    Raises ValueError if it is too large for the protocol.
     """
-    flags = (recoverable << 5) | (_DIRECT << 10) | (bool(sid) << 19) | (1 << 21)
+    flags = (recoverable << 5) | (_DIRECT << 10) | (bool(sid) << 19) | (bool(transaction) << 20) | (1 << 21)
     user = source.bytes_le + bytes(16) + struct.pack("<IIII", _NEVER, sent_time, message_id, flags)
     user += _direct_name(destination)
     text = (label + "\0").encode("utf-16-le") if label else b""
@@ -108,7 +111,9 @@ def user_message(
     properties += struct.pack(
         "<8I", body_type, 0, len(body), len(body), 0, hash_algorithm, encryption_algorithm, 0
     )
-    content = _padded(user) + (_security(sid) if sid else b"") + _padded(properties + text + body)
+    content = (
+        _padded(user) + transaction + (_security(sid) if sid else b"") + _padded(properties + text + body)
+    )
     size = 16 + len(content)
     if size > MAX_PACKET:
         raise ValueError(f"a packet of {size} bytes; {MAX_PACKET} are allowed")

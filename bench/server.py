@@ -20,7 +20,7 @@ from bench.process import Sample, sample
 
 __all__ = ["Server", "ServerError"]
 
-_HOST = "127.0.0.1"
+_HOST, _HOST_BESIDE = "127.0.0.1", "127.0.0.2"
 _PREFIX = "msmq-bench-"
 
 
@@ -37,13 +37,26 @@ class Server:
     """A server and its directory; as a context manager it starts, waits for `ready`, stops and removes both.
 
     `parent` is the directory in which the data directory is made (a real disk, or the figures mean nothing).
+    A second server stands `beside` the first: on the same ports, as queue managers do, but of another
+    loopback address.
     """
 
-    def __init__(self, parent: Path, *, queues: Sequence[str] = ("bench",), settings: str = "") -> None:
+    def __init__(
+        self,
+        parent: Path,
+        *,
+        queues: Sequence[str] = ("bench",),
+        settings: str = "",
+        beside: Server | None = None,
+    ) -> None:
+        self.parent = parent
         self._root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self.data = self._root / "data"
         self.socket = self._root / "app.sock"
-        self.host, self.port, self._admin_port = _HOST, 0, 0
+        self._beside = beside
+        self._name = "BENCH" if beside is None else "BESIDE"
+        self.host = _HOST if beside is None else _HOST_BESIDE
+        self.port, self.ping_port, self._admin_port = 0, 0, 0
         self.ready_s = 0.0
         self._process: subprocess.Popen[str] | None = None
         self._log = self._root / "log"
@@ -81,11 +94,15 @@ class Server:
 
     def start(self, *, timeout: float = 120) -> None:
         """Starts the process; `ready_s` is the time to its `ready` line. Raises ServerError."""
-        self.port, ping_port, self._admin_port = _free_port(), _free_port(), _free_port()
+        if self._beside is None:
+            self.port, self.ping_port = _free_port(), _free_port()
+        else:
+            self.port, self.ping_port = self._beside.port, self._beside.ping_port
+        self._admin_port = _free_port()
         command = [
             *_command(),
             *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
-            *("--port", str(self.port), "--ping-port", str(ping_port), "--name", "BENCH"),
+            *("--port", str(self.port), "--ping-port", str(self.ping_port), "--name", self._name),
             *("--admin-port", str(self._admin_port), "--app-socket", str(self.socket)),
         ]
         begin = time.perf_counter()

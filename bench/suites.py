@@ -30,7 +30,7 @@ class Case:
 
 def mqqb_case(group: Group, *, receipt_window: bool = False, seconds: float = 3) -> Case:
     """Messages of one size from a number of sending peers."""
-    kind = "recoverable" if group.recoverable else "express"
+    kind = "transactional" if group.transactional else "recoverable" if group.recoverable else "express"
     arguments = ["mqqb", f"--{kind}", "--body", str(group.body), "--sessions", str(group.sessions)]
     arguments += ["--window", str(group.window)]
     if receipt_window:
@@ -61,6 +61,14 @@ def mix_case(*, seconds: float = 5) -> Case:
     return Case("1 KiB at 500/s beside 4 MB", ("mix",), mqqb.mix_on_server(load))
 
 
+def two_servers_case(load: TxLoad, count: int) -> Case:
+    """Transactions of programs for a queue of a second server."""
+    arguments = ["tx", "--clients", str(load.clients), "--size", str(load.size)]
+    arguments += ["--to-another-server", str(count)]
+    name = f"to another server, transactions of {load.size} × {load.clients} clients"
+    return Case(name, tuple(arguments), txload.to_another_server(load, count))
+
+
 def _size(body: int) -> str:
     if body and not body % _MIB:
         return f"{body // _MIB} MiB"
@@ -69,14 +77,24 @@ def _size(body: int) -> str:
 
 EXPRESS_8 = mqqb_case(Group(_KIB, recoverable=False, sessions=8))
 RECOVERABLE_8 = mqqb_case(Group(_KIB, recoverable=True, sessions=8))
+STREAMS_8 = mqqb_case(Group(_KIB, recoverable=True, sessions=8, transactional=True))
 IN_AND_OUT = app_case(AppLoad(), "in and out, recoverable 1 KiB")
 ONE_AT_A_TIME = app_case(AppLoad(lockstep=True), "one at a time, recoverable 1 KiB")
 ONE_BY_RECEIVE = app_case(AppLoad(lockstep=True, receive=True), "one at a time, waiting RECEIVE")
 MIX = mix_case()
+TWO_SERVERS = two_servers_case(TxLoad(clients=8, size=100), 100_000)
 
 
 def _targets() -> Iterator[Case]:
-    yield from (EXPRESS_8, RECOVERABLE_8, IN_AND_OUT, ONE_AT_A_TIME, MIX)
+    yield from (EXPRESS_8, RECOVERABLE_8, STREAMS_8, TWO_SERVERS, IN_AND_OUT, ONE_AT_A_TIME, MIX)
+
+
+def _streams() -> Iterator[Case]:
+    """Exactly once, in order, between queue managers."""
+    for sessions in (1, 8, 64):
+        yield mqqb_case(Group(_KIB, recoverable=True, sessions=sessions, transactional=True))
+    yield TWO_SERVERS
+    yield two_servers_case(TxLoad(clients=8), 20_000)
 
 
 def _matrix() -> Iterator[Case]:
@@ -130,6 +148,7 @@ SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "matrix": _matrix,
     "peers": _peers,
     "transactions": _transactions,
+    "streams": _streams,
 }
 
 
@@ -141,6 +160,8 @@ def target_checks(measurements: list[Measurement]) -> list[Check]:
     return [
         Check("express in, 8 sessions", figures[EXPRESS_8.name]["in_per_s"], 150_000, "msgs/s"),
         Check("recoverable in, 8 sessions", figures[RECOVERABLE_8.name]["in_per_s"], 100_000, "msgs/s"),
+        Check("exactly once in order, 8 streams", figures[STREAMS_8.name]["in_per_s"], 40_000, "msgs/s"),
+        Check("exactly once to another server", figures[TWO_SERVERS.name]["out_per_s"], 15_000, "msgs/s"),
         Check(
             "recoverable in and out at once", min(both["in_per_s"], both["out_per_s"]), 40_000, "msgs/s each"
         ),

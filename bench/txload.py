@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.generators import run_generator
 from bench.measure import Figures, ServerWatch
-from bench.server import Server
+from bench.server import Server, ServerError
 
-__all__ = ["TxLoad", "on_server"]
+__all__ = ["TxLoad", "on_server", "to_another_server"]
 
-_QUEUE = "ledger"  # made by the generator: transactional
+_QUEUE = "ledger"  # transactional
+_ARRIVED = "msmq_fast_messages_in_total"
+_WAITING = "msmq_fast_outgoing_messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,19 @@ class TxLoad:
 
     def arguments(self, socket: str) -> list[str]:
         """Command-line arguments of the generator."""
-        found = ["--socket", socket, "--queue", _QUEUE]
-        for name in ("clients", "size", "body", "seconds", "warmup"):
-            found += [f"--{name}", f"{getattr(self, name):g}"]
+        found = self._what(socket, _QUEUE)
+        found += ["--seconds", f"{self.seconds:g}", "--warmup", f"{self.warmup:g}"]
         return [*found, "--explicit"] if self.explicit else found
+
+    def sending(self, socket: str, queue: str, count: int) -> list[str]:
+        """The same for a run that sends `count` messages to a queue and receives none."""
+        return [*self._what(socket, queue), "--send-only", "--count", str(count)]
+
+    def _what(self, socket: str, queue: str) -> list[str]:
+        found = ["--socket", socket, "--queue", queue]
+        for name in ("clients", "size", "body"):
+            found += [f"--{name}", str(getattr(self, name))]
+        return found
 
 
 def on_server(load: TxLoad) -> Callable[[Server], Figures]:
@@ -58,3 +70,62 @@ def on_server(load: TxLoad) -> Callable[[Server], Figures]:
         return found | watch.figures(max(found["in_per_s"], found["out_per_s"]))
 
     return run
+
+
+def to_another_server(load: TxLoad, count: int) -> Callable[[Server], Figures]:
+    """Transactions of a program, for a queue of a second server: both keep each message on disk.
+
+    The rate is that of `count` messages from the first SEND until the second server has taken the last one.
+    The run ends when the OrderAcks have emptied the outgoing queue. Raises ServerError if a message is
+    missing or came twice.
+    """
+
+    def run(server: Server) -> Figures:
+        with Server(server.parent, queues=(), beside=server) as target:
+            target.run("queue", "create", _QUEUE, "--transactional")
+            name = f"DIRECT=TCP:{target.host}\\private$\\{_QUEUE}"
+            socket = str(server.socket)
+            run_generator("tx_load", load.sending(socket, name, 1))  # connects the servers
+            _wait_for(target, _ARRIVED, lambda arrived: arrived > 0)
+            before, watch, watch_target = _settled(server, target), ServerWatch(server), ServerWatch(target)
+            watch.on_event("start")
+            watch_target.on_event("start")
+            begin = time.perf_counter()
+            sent = run_generator("tx_load", load.sending(socket, name, count))
+            sending = time.perf_counter() - begin
+            messages = -(-count // load.size) * load.size
+            _wait_for(target, _ARRIVED, lambda arrived: arrived >= before + messages)
+            elapsed = time.perf_counter() - begin
+            watch.on_event("stop")
+            watch_target.on_event("stop")
+            arrived = _settled(server, target) - before
+            if arrived != messages:
+                raise ServerError(f"{messages} messages were sent, {arrived:.0f} arrived")
+        per_s = messages / elapsed
+        figures, at_target = watch.figures(per_s), watch_target.figures(per_s)
+        return figures | {
+            "elapsed_s": elapsed,
+            "messages": messages,
+            "in_per_s": messages / sending,
+            "out_per_s": per_s,
+            "ack_p50_us": sent["send_time"]["p50_us"],
+            "ack_p99_us": sent["send_time"]["p99_us"],
+            "target_cpu_us_per_message": at_target["server_cpu_us_per_message"],
+            "target_cores": at_target["server_cores"],
+        }
+
+    return run
+
+
+def _settled(server: Server, target: Server) -> float:
+    """What arrived at the second server when nothing is left in the first."""
+    _wait_for(server, _WAITING, lambda waiting: waiting == 0)
+    return target.metrics()[_ARRIVED]
+
+
+def _wait_for(server: Server, metric: str, enough: Callable[[float], bool], timeout: float = 60) -> None:
+    deadline = time.perf_counter() + timeout
+    while not enough(server.metrics()[metric]):
+        if time.perf_counter() > deadline:
+            raise ServerError(f"{metric} is {server.metrics()[metric]:g} after {timeout:g} s")
+        time.sleep(0.02)

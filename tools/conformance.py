@@ -50,10 +50,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Mark:
-    """One id in one `rule` mark; `where` is `file:line`."""
+    """One id in one `rule` mark; `where` is `file:line`; `long`: `make test` does not run it."""
 
     rule: str
     where: str
+    long: bool = False
 
 
 def load_catalogue(folder: Path = CATALOGUE) -> list[Document]:
@@ -97,21 +98,34 @@ def collect_marks(folder: Path = TESTS) -> list[Mark]:
 
 
 def _marks(source: Path, folder: Path) -> Iterator[Mark]:
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"), str(source))):
-        if not (isinstance(node, ast.Call) and _is_rule_mark(node.func)):
-            continue
-        where = f"{source.relative_to(folder.parent)}:{node.lineno}"
-        for argument in node.args:
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                yield Mark(argument.value, where)
-            else:
-                raise CatalogueError(f"{where}: the ids of a rule mark are written out as strings")
+    statements = ast.parse(source.read_text(encoding="utf-8"), str(source)).body
+    all_long = any(map(_is_long, statements))
+    for statement in statements:
+        long = all_long or any(_is_mark(each, "long") for each in getattr(statement, "decorator_list", ()))
+        for node in ast.walk(statement):
+            if not (isinstance(node, ast.Call) and _is_mark(node, "rule")):
+                continue
+            where = f"{source.relative_to(folder.parent)}:{node.lineno}"
+            for argument in node.args:
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield Mark(argument.value, where, long)
+                else:
+                    raise CatalogueError(f"{where}: the ids of a rule mark are written out as strings")
 
 
-def _is_rule_mark(function: ast.expr) -> bool:
+def _is_long(statement: ast.stmt) -> bool:
+    """Whether it is a `pytestmark` that makes all tests of its file long."""
+    if not isinstance(statement, ast.Assign) or ast.unparse(statement.targets[0]) != "pytestmark":
+        return False
+    marks = statement.value.elts if isinstance(statement.value, ast.List) else [statement.value]
+    return any(_is_mark(each, "long") for each in marks)
+
+
+def _is_mark(node: ast.expr, name: str) -> bool:
+    function = node.func if isinstance(node, ast.Call) else node
     return (
         isinstance(function, ast.Attribute)
-        and function.attr == "rule"
+        and function.attr == name
         and isinstance(function.value, ast.Attribute)
         and function.value.attr == "mark"
     )
@@ -132,7 +146,9 @@ def contradictions(documents: Iterable[Document], marks: Iterable[Mark]) -> list
 
 def report(documents: Iterable[Document], marks: Iterable[Mark], details: bool) -> Iterator[str]:
     """The lines of the report: figures per document; `details` names every rule that is not proven."""
+    marks = list(marks)
     proving = {mark.rule for mark in marks}
+    soon = {mark.rule for mark in marks if not mark.long}
     for document in documents:
         groups: dict[str, list[Rule]] = {status: [] for status in ("proven", *STATUSES)}
         for rule in document.rules:
@@ -140,6 +156,11 @@ def report(documents: Iterable[Document], marks: Iterable[Mark], details: bool) 
             groups["proven" if proven else rule.status].append(rule)
         yield document.title
         yield f"  {len(groups['proven']):5} built and proven by a test"
+        late = [rule for rule in groups["proven"] if rule.id not in soon]
+        if late:
+            yield f"        {len(late):5} of them in make test-long only"
+            if details:
+                yield from map(_detail, late)
         yield f"  {len(groups['built']):5} built, not proven by a test"
         if details:
             yield from map(_detail, groups["built"])

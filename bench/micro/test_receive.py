@@ -20,22 +20,31 @@ pytestmark = pytest.mark.benchmark(group=f"receive, {MESSAGES} messages")
 
 OWN, PEER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc"), UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 MESSAGE_ID = 56
+HEADER = struct.pack("<IIIII", 0, 1, 7, 0, 0)
 
 
-@pytest.mark.parametrize("recoverable", [False, True], ids=["express", "recoverable"])
-def test_session(benchmark: Any, recoverable: bool) -> None:
+@pytest.mark.parametrize("kind", ["express", "recoverable", "transactional"])
+def test_session(benchmark: Any, kind: str) -> None:
+    stamped = kind == "transactional"
     writer = MemoryWriter()
     ledger = Ledger(OWN.bytes_le, writer, MemoryReader(MemoryTables()))
     ledger.reserved(1 << 40)
     ledger.tick(2_000 * 1_000_000)
     core = QueueCore(ledger, 1)
-    node = Node(OWN, ledger, lambda kind, name: Destination(core))
+    node = Node(OWN, ledger, lambda kind, name: Destination(core, transactional=stamped))
     session = Session(node, "127.0.0.9", 100.0, initiator=False)
     session.receive(establish_connection(PEER, OWN, 1), 100.0)
     session.receive(connection_parameters(500, 20_000), 100.0)
     assert session.state is State.OPEN
     session.data_to_send()
-    packet = user_message("TCP:127.0.0.1\\private$\\bench", bytes(1024), recoverable=recoverable, source=PEER)
+    packet = user_message(
+        "TCP:127.0.0.1\\private$\\bench",
+        bytes(1024),
+        recoverable=kind != "express",
+        source=PEER,
+        transaction=HEADER if stamped else b"",
+    )
+    place = packet.find(HEADER) + 12
     stream = bytearray(packet * MESSAGES)
     ids = 0
 
@@ -44,6 +53,8 @@ def test_session(benchmark: Any, recoverable: bool) -> None:
         for number in range(MESSAGES):
             ids += 1
             struct.pack_into("<I", stream, number * len(packet) + MESSAGE_ID, ids)
+            if stamped:
+                struct.pack_into("<II", stream, number * len(packet) + place, ids, ids - 1)
         session.receive(bytes(stream), 100.0)
         writer.submit()
         writer.complete_all()

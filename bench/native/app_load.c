@@ -73,40 +73,13 @@ __attribute__((noreturn)) static void refused(Reader r)
 
 /* ---- set-up, with blocking calls ---- */
 
-static void write_all(int fd, const uint8_t *data, size_t size)
-{
-    while (size) {
-        ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
-        if (n < 0) die("send: %s", strerror(errno));
-        data += n;
-        size -= (size_t)n;
-    }
-}
-
-static void read_all(int fd, uint8_t *data, size_t size)
-{
-    while (size) {
-        ssize_t n = recv(fd, data, size, 0);
-        if (n <= 0) die("the server closed the connection");
-        data += n;
-        size -= (size_t)n;
-    }
-}
-
 /* Sends what the buffer holds and returns the payload of the reply, kept in the buffer. */
 static Reader ask(Connection *c, Buffer *b)
 {
-    frame_end(b, 0);
-    write_all(c->fd, b->data, b->size);
-    uint8_t head[FRAME_HEAD];
-    read_all(c->fd, head, FRAME_HEAD);
-    uint32_t size = get_big_endian32(head) - 5;
-    b->size = 0;
-    uint8_t *payload = buffer_extend(b, size);
-    read_all(c->fd, payload, size);
-    Reader r = {payload, payload + size};
-    if (head[4] == ERROR_FRAME) refused(r);
-    if (head[4] != REPLY) die("reply expected, frame type %02x found", head[4]);
+    int kind = frame_ask(c->fd, b);
+    Reader r = {b->data, b->data + b->size};
+    if (kind == ERROR_FRAME) refused(r);
+    if (kind != REPLY) die("reply expected, frame type %02x found", kind);
     b->size = 0;
     return r;
 }

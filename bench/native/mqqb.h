@@ -21,9 +21,24 @@ enum {
     USER_MESSAGE_ID = 56,
     USER_FLAGS = 60,
     USER_FIXED_END = 64,
+    USER_TRANSACTION = 1 << 20, /* UserHeader.Flags.TH */
+    TX_SIZE = 20,               /* a TransactionHeader: flags, TxSequenceID (ordinal, time stamp), number, previous number */
+    CLASS_ORDER_ACK = 0xFF,
+    ORDER_ACK_BODY = 36,
 };
 
 static inline int packet_recoverable(const uint8_t *packet) { return (get32(packet + USER_FLAGS) >> 5 & 3) == 1; }
+
+static inline int packet_transactional(const uint8_t *packet) { return (get32(packet + USER_FLAGS) & USER_TRANSACTION) != 0; }
+
+/* Where the headers behind the destination begin: a direct name or a number, and the only queue name of the packet. 0: it is not. */
+static inline uint32_t behind_destination(const uint8_t *packet, uint32_t size)
+{
+    uint32_t names = get32(packet + USER_FLAGS) >> 10 & 0x1FF, at = USER_FIXED_END + 4;
+    if (size < USER_FIXED_END + 4 || (names != 3 && names != 7)) return 0;
+    if (names == 7) at = USER_FIXED_END + ((2u + get16(packet + USER_FIXED_END) + 3) & ~3u);
+    return at < size ? at : 0;
+}
 
 static inline void put_internal(uint8_t *p, uint32_t size, int type, int session)
 {

@@ -10,6 +10,8 @@
  * AckSequenceNumber, as the protocol has it. `rate` (messages a second and session) sends on a schedule, and the
  * time counts from the moment the message was due. A run ends when all is done, but does not wait for express
  * messages below half a window: they may stay unacknowledged until the peer's timer (AckTimeout / 2) runs out.
+ * Transactional packets are one stream a session: their TransactionHeader is patched too, OrderAcks are read, and a run
+ * ends when they cover everything.
  *
  * Prints one JSON object a line: {"event":"start"}, {"event":"stop"}, then the result. */
 #include "mqqb.h"
@@ -38,6 +40,7 @@ typedef struct {
     uint8_t *packet;
     uint32_t size;
     int recoverable;
+    uint32_t transaction;       /* offset of the TransactionHeader, 0: there is none */
 } Template;
 
 typedef struct {
@@ -47,7 +50,7 @@ typedef struct {
     int files;
     Template file[MAX_FILES];
     uint64_t done, done_bytes;  /* inside the measured time */
-    uint64_t sent_total, done_total, acks;
+    uint64_t sent_total, done_total, acks, order_acks;
     Histogram latency;
 } Group;
 
@@ -69,6 +72,10 @@ typedef struct {
     uint64_t done;              /* every message up to here is done */
     uint32_t offset;            /* bytes of message written+1 already in the socket */
     uint32_t message_id;
+    uint64_t ordered;           /* covered by the last OrderAck */
+    uint32_t stamp;             /* TxSequenceID.TimeStamp */
+    uint16_t came;              /* messages from the peer */
+    int owes;                   /* an acknowledgment of them */
     uint16_t peer_window;
     uint64_t due;               /* ns, next message of a paced session */
     uint64_t *sent_at;
@@ -179,6 +186,38 @@ static void internal_packet(Session *s, const uint8_t *packet, uint32_t size, ui
     }
 }
 
+/* What the peer sends of its own: OrderAcks of our stream (MS-MQQB 2.2.4). */
+static void user_packet(Session *s, const uint8_t *packet, uint32_t size)
+{
+    uint32_t at = behind_destination(packet, size), body;
+    if (!s->template->transaction || !at || packet_recoverable(packet)) die("unexpected message from the peer");
+    s->came++;
+    s->owes = 1;
+    body = at + 56 + 2u * packet[at + 1];
+    if (get16(packet + at + 2) != CLASS_ORDER_ACK || body + ORDER_ACK_BODY > size) die("a message that is no OrderAck");
+    /* It may come on any session that leads here: peers know a host by its address. */
+    uint32_t ordinal = get32(packet + body);
+    if (!ordinal || ordinal > (uint32_t)session_count) die("an OrderAck for a sequence that there is not");
+    Session *stream = &sessions[ordinal - 1];
+    if (get32(packet + body + 4) != stream->stamp) die("an OrderAck for another sequence");
+    uint64_t number = get32(packet + body + 8);
+    if (number > stream->written) die("an OrderAck for a message that was never sent");
+    if (number > stream->ordered) stream->ordered = number;
+    stream->group->order_acks++;
+}
+
+/* Acknowledges what came, between two messages. */
+static void pay(Session *s)
+{
+    uint8_t ack[ACK_SIZE];
+    if (!s->owes || s->offset) return;
+    put_ack(ack, s->came, 0, 0, 64);
+    put16(ack + 28, (uint16_t)s->written);
+    put16(ack + 30, (uint16_t)(s->template->recoverable ? s->written : 0));
+    send_small(s, ack, ACK_SIZE);
+    s->owes = 0;
+}
+
 static void readable(Session *s)
 {
     ssize_t n = recv(s->fd, s->in + s->in_have, READ_BUFFER - s->in_have, 0);
@@ -190,10 +229,19 @@ static void readable(Session *s)
     uint32_t at = 0;
     while (s->in_have - at >= BASE_SIZE) {
         uint32_t size = packet_size(s->in + at);
-        if (!size || size > EC_SIZE || !(get16(s->in + at + 2) & BASE_FLAG_INTERNAL)) die("unexpected packet from the peer");
-        if (s->in_have - at < size) break;
-        internal_packet(s, s->in + at, size, now);
-        at += size;
+        int internal;
+        if (!size || size > EC_SIZE) die("unexpected packet from the peer");
+        internal = (get16(s->in + at + 2) & BASE_FLAG_INTERNAL) != 0;
+        uint32_t whole = size + (!internal && get16(s->in + at + 2) & BASE_FLAG_SESSION ? 16 : 0);
+        if (s->in_have - at < whole) break;
+        if (internal) {
+            internal_packet(s, s->in + at, size, now);
+        } else {
+            if (s->state != OPEN) die("a message before the session is open");
+            user_packet(s, s->in + at, size);
+            if (whole > size) session_header(s, s->in + at + size, now);
+        }
+        at += whole;
     }
     memmove(s->in, s->in + at, s->in_have - at);
     s->in_have -= at;
@@ -214,6 +262,10 @@ static void fill(Session *s, uint64_t now)
         uint8_t *p = s->slot + (size_t)(sequence % s->slots) * s->slot_size;
         put32(p + USER_MESSAGE_ID, s->message_id++);
         put32(p + USER_SENT_TIME, (uint32_t)time(NULL));
+        if (s->template->transaction) {
+            put32(p + s->template->transaction + 12, (uint32_t)sequence);
+            put32(p + s->template->transaction + 16, (uint32_t)sequence - 1);
+        }
         s->mark[sequence & (RING - 1)] = 0;
         if (s->group->rate > 0) {
             s->sent_at[sequence & (RING - 1)] = s->due;
@@ -260,6 +312,7 @@ static void pump(Session *s, uint64_t now)
         s->offset = (uint32_t)(bytes % size);
     }
     interest(s, 0);
+    pay(s);
 }
 
 static void writable(Session *s)
@@ -288,12 +341,17 @@ static void start_session(Session *s, Group *group, const Template *template, co
     s->template = template;
     if (getrandom(s->guid, 16, 0) != 16) die("getrandom: %s", strerror(errno));
     s->message_id = 1;
+    s->stamp = (uint32_t)time(NULL);
     s->slots = group->window;
     s->slot_size = template->size <= WHOLE_PACKET_LIMIT ? template->size : PREFIX;
     s->slot = need(malloc((size_t)s->slots * s->slot_size));
     for (uint32_t i = 0; i < s->slots; i++) {
         memcpy(s->slot + (size_t)i * s->slot_size, template->packet, s->slot_size);
         memcpy(s->slot + (size_t)i * s->slot_size + USER_SOURCE_QM, s->guid, 16);
+        if (template->transaction) {
+            put32(s->slot + (size_t)i * s->slot_size + template->transaction + 4, (uint32_t)(s - sessions) + 1);
+            put32(s->slot + (size_t)i * s->slot_size + template->transaction + 8, s->stamp);
+        }
     }
     s->sent_at = need(malloc(RING * sizeof *s->sent_at));
     s->mark = need(calloc(RING, 1));
@@ -329,6 +387,11 @@ static void parse_group(char *text)
                 if (size < PREFIX || packet_size(t->packet) != size) die("%s is not one packet", path);
                 t->size = (uint32_t)size;
                 t->recoverable = packet_recoverable(t->packet);
+                if (packet_transactional(t->packet)) {
+                    t->transaction = behind_destination(t->packet, t->size);
+                    if (!t->transaction || t->transaction + TX_SIZE > t->size || t->size > WHOLE_PACKET_LIMIT)
+                        die("%s is no transactional packet to a direct name of at most %d bytes", path, WHOLE_PACKET_LIMIT);
+                }
             }
         } else die("--group: unknown key %s", part);
     }
@@ -379,6 +442,15 @@ static uint64_t undone(void)
     return sum;
 }
 
+/* Transactional messages that no OrderAck covers. */
+static uint64_t unordered(void)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < session_count; i++)
+        if (sessions[i].template->transaction) sum += sessions[i].queued - sessions[i].ordered;
+    return sum;
+}
+
 /* Nothing is left but express messages that a peer may leave unacknowledged until its timer runs out. */
 static int only_express_left(void)
 {
@@ -392,16 +464,16 @@ static int only_express_left(void)
 
 static void report(double elapsed, uint64_t cpu)
 {
-    printf("{\"event\":\"result\",\"elapsed_s\":%.6f,\"generator_cpu_s\":%.6f,\"unacknowledged\":%llu,\"groups\":[", elapsed,
-           (double)cpu / 1e6, (unsigned long long)undone());
+    printf("{\"event\":\"result\",\"elapsed_s\":%.6f,\"generator_cpu_s\":%.6f,\"unacknowledged\":%llu,\"unordered\":%llu,\"groups\":[",
+           elapsed, (double)cpu / 1e6, (unsigned long long)undone(), (unsigned long long)unordered());
     for (int i = 0; i < group_count; i++) {
         Group *g = &groups[i];
         printf("%s{\"sessions\":%d,\"window\":%u,\"packet_bytes\":%u,\"recoverable\":%s,\"messages\":%llu,\"bytes\":%llu,"
-               "\"per_s\":%.1f,\"sent_total\":%llu,\"acknowledged_total\":%llu,\"session_acks\":%llu,\"ack_time\":",
+               "\"per_s\":%.1f,\"sent_total\":%llu,\"acknowledged_total\":%llu,\"session_acks\":%llu,\"order_acks\":%llu,\"ack_time\":",
                i ? "," : "", g->sessions, g->window, g->file[0].size, g->file[0].recoverable ? "true" : "false",
                (unsigned long long)g->done, (unsigned long long)g->done_bytes,
                elapsed > 0 ? (double)g->done / elapsed : 0.0, (unsigned long long)g->sent_total,
-               (unsigned long long)g->done_total, (unsigned long long)g->acks);
+               (unsigned long long)g->done_total, (unsigned long long)g->acks, (unsigned long long)g->order_acks);
         hist_print_json(&g->latency);
         printf("}");
     }
@@ -479,10 +551,10 @@ int main(int argc, char **argv)
     event("stop");
     sending = 0;
     limit = now_ns() + (uint64_t)DRAIN_SECONDS * 1000000000u;
-    while (undone() && now_ns() < limit) {
-        if (only_express_left()) break;
+    while ((undone() || unordered()) && now_ns() < limit) {
+        if (!unordered() && only_express_left()) break;
         turn(20, timer);
     }
     report((double)(stop - start) / 1e9, cpu);
-    return undone() && !only_express_left() ? 2 : 0;
+    return unordered() || (undone() && !only_express_left()) ? 2 : 0;
 }

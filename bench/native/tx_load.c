@@ -1,10 +1,13 @@
 /* Transactions over the application protocol (docs/application-protocol.md 7), all clients in one thread.
  *
  * Usage: tx_load --socket PATH --queue NAME [--clients N] [--size N] [--explicit] [--body BYTES] [--warmup S] --seconds S
+ *        tx_load … --send-only [--count N]
  *
  * Every client has one sending and one receiving transaction under way. With --size 1 they are transactions of one message: SEND
  * with the flag SINGLE, and RECEIVE. Otherwise, or with --explicit, BEGIN, SEND, COMMIT in one write, and BEGIN, SUBSCRIBE with as
  * much credit, COMMIT when all have come. A transaction counts when its reply says that it is durable. The queue is created.
+ * With --send-only nothing is received, and the queue exists or is that of another queue manager; --count ends the run when so many
+ * messages, or a few more, were sent.
  *
  * Prints {"event":"start"}, {"event":"stop"} and the result, one JSON object a line. */
 #include "app.h"
@@ -32,47 +35,15 @@ typedef struct {
 
 static const char *queue_name;
 static uint32_t size_of = 1, body_size = 1024;
-static int explicit_, client_count = 1, poll_fd, measuring;
+static int explicit_, send_only, client_count = 1, poll_fd, measuring;
 static Client clients[MAX_CLIENTS];
 static uint64_t sent, received, sent_messages, received_messages;
+static uint64_t count_limit, begun, confirmed;      /* messages, whether measured or not */
 static Histogram send_time, receive_time;
-
-static void write_all(int fd, const uint8_t *data, size_t size)
-{
-    while (size) {
-        ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
-        if (n < 0) die("send: %s", strerror(errno));
-        data += n;
-        size -= (size_t)n;
-    }
-}
-
-static void read_all(int fd, uint8_t *data, size_t size)
-{
-    while (size) {
-        ssize_t n = recv(fd, data, size, 0);
-        if (n <= 0) die("the server closed the connection");
-        data += n;
-        size -= (size_t)n;
-    }
-}
-
-/* Sends what the buffer holds; the type of the answer, its payload in the buffer. */
-static int ask(Client *c, Buffer *b)
-{
-    uint8_t head[FRAME_HEAD];
-    frame_end(b, 0);
-    write_all(c->fd, b->data, b->size);
-    read_all(c->fd, head, FRAME_HEAD);
-    uint32_t size = get_big_endian32(head) - 5;
-    b->size = 0;
-    read_all(c->fd, buffer_extend(b, size), size);
-    return head[4];
-}
 
 static void expect_reply(Client *c, Buffer *b)
 {
-    int kind = ask(c, b);
+    int kind = frame_ask(c->fd, b);
     if (kind != REPLY) die("the server answers with frame type %02x", kind);
 }
 
@@ -130,7 +101,7 @@ static void open_client(Client *c, const char *path, int create)
     frame_begin(&b, OPEN, 3);
     mp_put_array(&b, 2);
     mp_put_text(&b, queue_name);
-    mp_put_uint(&b, 3);
+    mp_put_uint(&b, send_only ? 2 : 3);
     expect_reply(c, &b);
     Reader r = {b.data, b.data + b.size};
     if (mp_array(&r) < 1) die("malformed reply to OPEN");
@@ -170,6 +141,7 @@ static void flush(Client *c)
 static void next_send(Client *c, uint64_t now)
 {
     c->sent_at = now;
+    begun += size_of;
     memcpy(buffer_extend(&c->out, c->sends.size), c->sends.data, c->sends.size);
 }
 
@@ -215,12 +187,13 @@ static void take_frame(Client *c, const uint8_t *frame, size_t length, uint64_t 
         return;
     }
     if (id == SEND_ID || id == SEND_COMMIT) {
+        confirmed += size_of;
         if (measuring) {
             sent++;
             sent_messages += size_of;
             hist_add(&send_time, now - c->sent_at);
         }
-        next_send(c, now);
+        if (!count_limit || begun < count_limit) next_send(c, now);
     } else {
         if (measuring) {
             received++;
@@ -278,6 +251,10 @@ int main(int argc, char **argv)
             explicit_ = 1;
             continue;
         }
+        if (!strcmp(option, "--send-only")) {
+            send_only = 1;
+            continue;
+        }
         if (++i == argc) die("%s wants a value", option);
         if (!strcmp(option, "--socket")) path = argv[i];
         else if (!strcmp(option, "--queue")) queue_name = argv[i];
@@ -286,17 +263,19 @@ int main(int argc, char **argv)
         else if (!strcmp(option, "--body")) body_size = (uint32_t)atoi(argv[i]);
         else if (!strcmp(option, "--warmup")) warmup = atof(argv[i]);
         else if (!strcmp(option, "--seconds")) seconds = atof(argv[i]);
+        else if (!strcmp(option, "--count")) count_limit = strtoull(argv[i], NULL, 10);
         else die("unknown option %s", option);
     }
-    if (!path || !queue_name || client_count < 1 || client_count > MAX_CLIENTS || !size_of || seconds <= 0)
-        die("--socket, --queue and --seconds are needed");
+    if (!path || !queue_name || client_count < 1 || client_count > MAX_CLIENTS || !size_of || (seconds <= 0) == !count_limit)
+        die("--socket, --queue and either --seconds or --count are needed");
+    if (count_limit && !send_only) die("--count is for --send-only");
     explicit_ |= size_of > 1;
     poll_fd = epoll_create1(0);
-    for (int i = 0; i < client_count; i++) open_client(&clients[i], path, !i);
+    for (int i = 0; i < client_count; i++) open_client(&clients[i], path, !i && !send_only);
     uint64_t begin = now_ns(), start = 0, cpu = 0;
     for (int i = 0; i < client_count; i++) {
-        next_receive(&clients[i], begin);
-        next_send(&clients[i], begin);
+        if (!send_only) next_receive(&clients[i], begin);
+        if (!count_limit || begun < count_limit) next_send(&clients[i], begin);
         flush(&clients[i]);
     }
     for (;;) {
@@ -307,7 +286,7 @@ int main(int argc, char **argv)
             start = now = now_ns();
             cpu = cpu_us();
         }
-        if (measuring && now - start >= (uint64_t)(seconds * 1e9)) break;
+        if (count_limit ? confirmed >= count_limit : measuring && now - start >= (uint64_t)(seconds * 1e9)) break;
         turn(20);
     }
     double elapsed = (double)(now_ns() - start) / 1e9;

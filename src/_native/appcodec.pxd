@@ -20,9 +20,11 @@ cdef struct OutMessage:
     const uint8_t* response         # UTF-8
     const uint8_t* admin            # UTF-8
     const uint8_t* dead_letter      # UTF-8
+    const uint8_t* certificate      # MD5 of the certificate to sign with, or NULL
     uint32_t body_size, label_size, extension_size, response_size, admin_size, dead_letter_size
     uint32_t body_type, app_specific, time_to_reach_queue, time_to_be_received
-    uint64_t delivery, priority, acknowledge, journal, message_class
+    uint32_t privacy_level, hash_algorithm, encryption_algorithm
+    uint64_t delivery, priority, acknowledge, journal, message_class, authentication, sender
 
 
 cdef class Buffer:
@@ -39,10 +41,14 @@ cdef class PacketBuilder:
     cdef uint8_t dest_type
     cdef bytes destination          # the field as it stands in the UserHeader
     cdef object resolve
+    cdef uint32_t long_lived        # seconds: TimeToReachQueue of messages without one
     # Reads one message and builds its packet. None: refused, `refusal` holds the HRESULT.
     cdef readonly uint32_t refusal
     cdef readonly str dead_letter   # the queue that the message built last names for its failure, or None
     cdef readonly dict dead_letters # the same by index, of the messages that `packets` built last
+    # How the message built last is to be signed: (level, hash algorithm, MD5 of the certificate), level 0 for the sender's SID only; or None.
+    cdef readonly tuple signature
+    cdef readonly dict signatures   # the same by index
     cdef tuple _name(self, const uint8_t* text, uint32_t size)
     # `transaction`: TransactionHeader.Flags of a transactional message, or NULL.
     cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction)

@@ -21,9 +21,11 @@ from msmq_fast._native.framing cimport (
 from msmq_fast._native.queue cimport ENQUEUED_PENDING, Ledger, QueueCore
 
 cdef enum:
-    OUT_FIELDS = 16
+    OUT_FIELDS = 22
     IN_FIELDS = 26
     MAX_LABEL_UNITS = 249
+    DIGEST_SIZE = 16
+    AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
     LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
     FRAME_DELIVERY = 0x85
     FRAME_MESSAGE = 0x84
@@ -40,7 +42,7 @@ cdef enum:
 
 cdef uint32_t MAX_PACKET = 0x00400000
 cdef uint32_t INFINITE = 0xFFFFFFFF
-cdef uint32_t LONG_LIVED = 345600       # seconds, the default of TimeToReachQueue (MS-MQDMPR 3.1.1.12)
+cdef uint32_t LONG_LIVED = 0xFFFFFFFE   # TimeToReachQueue: what the queue manager gives to messages without one (X-77)
 
 # MS-MQMQ 2.4
 cdef uint32_t ILLEGAL_PROPERTY_VALUE = 0xC00E0018
@@ -64,11 +66,11 @@ cdef class PacketBuilder:
 
     `source` is the GUID of this queue manager and `address` that of the destination's (zeros for a direct name), 16 bytes each; `dest_type` and `destination` are the
     DQ value and the DestinationQueue field of the UserHeader as packet.names writes it. `resolve(text)` gives the same pair for a response or
-    admin queue as (type as AQ value, field) and raises an exception with an HRESULT as `code` for a name that is none.
+    admin queue as (type as AQ value, field) and raises an exception with an HRESULT as `code` for a name that is none. `long_lived`: seconds of TimeToReachQueue for messages without one.
     """
 
     def __init__(self, bytes source not None, bytes address not None, int dest_type, bytes destination not None,
-                 resolve):
+                 resolve, uint32_t long_lived=345600):
         if len(source) != 16 or len(address) != 16:
             raise ValueError("a GUID has 16 bytes")
         memcpy(self.source, PyBytes_AS_STRING(source), 16)
@@ -76,6 +78,7 @@ cdef class PacketBuilder:
         self.dest_type = dest_type
         self.destination = destination
         self.resolve = resolve
+        self.long_lived = long_lived
 
     cdef tuple _name(self, const uint8_t* text, uint32_t size):
         try:
@@ -100,6 +103,7 @@ cdef class PacketBuilder:
             raise FrameFault("a message does not have the layout of section 4")
         self.refusal = 0
         self.dead_letter = None
+        self.signature = None
         if m.dead_letter_size:
             try:
                 self.dead_letter = (<const char*>m.dead_letter)[:m.dead_letter_size].decode()
@@ -107,9 +111,13 @@ cdef class PacketBuilder:
                 self.refusal = ILLEGAL_FORMATNAME
                 return None
         if (m.delivery > 1 or m.priority > 7 or m.acknowledge > 15 or m.journal > 3
-                or m.message_class & ~<uint64_t>0xE1FF):
+                or m.message_class & ~<uint64_t>0xE1FF or m.authentication > 2
+                or m.privacy_level > 5 or m.privacy_level == 2 or m.privacy_level == 4):
             self.refusal = ILLEGAL_PROPERTY_VALUE
             return None
+        if m.authentication or m.sender:
+            certificate = (<const char*>m.certificate)[:DIGEST_SIZE] if m.certificate != NULL else b""
+            self.signature = (m.authentication, m.hash_algorithm, certificate)
         if m.acknowledge and not m.admin_size:
             self.refusal = INSUFFICIENT_PROPERTIES
             return None
@@ -151,7 +159,7 @@ cdef class PacketBuilder:
         f.delivery = <uint8_t>m.delivery
         f.ack_flags = <uint8_t>m.acknowledge
         f.message_class = <uint16_t>m.message_class
-        f.time_to_reach_queue = m.time_to_reach_queue
+        f.time_to_reach_queue = self.long_lived if m.time_to_reach_queue == LONG_LIVED else m.time_to_reach_queue
         f.time_to_be_received = m.time_to_be_received
         f.sent_time = now_s
         f.message_id = ordinal
@@ -165,6 +173,9 @@ cdef class PacketBuilder:
         f.extension_length = m.extension_size
         f.body = m.body
         f.body_length = m.body_size
+        f.privacy_level = m.privacy_level
+        f.hash_algorithm = m.hash_algorithm
+        f.encryption_algorithm = m.encryption_algorithm
         if transaction != NULL:
             # Transactional messages are recoverable and of priority 0 (MS-MQMQ 2.2.20.5).
             memset(header, 0, TRANSACTION_HEADER)
@@ -197,6 +208,7 @@ cdef class PacketBuilder:
             raise FrameFault("a SEND that does not have the layout of section 4")
         result = []
         self.dead_letters = {}
+        self.signatures = {}
         for i in range(count):
             packet = self.build(&cursor, first_ordinal, now_s, &header if transactional else NULL)
             if packet is None:
@@ -204,6 +216,8 @@ cdef class PacketBuilder:
             else:
                 if self.dead_letter is not None:
                     self.dead_letters[i] = self.dead_letter
+                if self.signature is not None:
+                    self.signatures[i] = self.signature
                 result.append(packet)
                 first_ordinal += 1
                 header = following

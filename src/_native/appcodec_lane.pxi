@@ -115,7 +115,7 @@ cdef class SendLane(CommitListener):
         packets = []
         for i in range(count):
             packet = target._builder.build(&cursor, 0, self._ledger.now_s, &header if single else NULL)
-            if packet is None or target._builder.dead_letter is not None:
+            if packet is None or target._builder.dead_letter is not None or target._builder.signature is not None:
                 return False
             total += PyBytes_GET_SIZE(packet)
             packets.append(packet)

@@ -146,6 +146,22 @@ cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
             bad = read_uint(c, &m.message_class)
         elif i == 15:
             bad = _read_blob(c, True, &m.dead_letter, &m.dead_letter_size)
+        elif i == 16:
+            bad = read_uint(c, &m.authentication)
+        elif i == 17:
+            bad = _read_u32(c, &m.privacy_level)
+        elif i == 18:
+            bad = _read_u32(c, &m.hash_algorithm)
+        elif i == 19:
+            bad = _read_u32(c, &m.encryption_algorithm)
+        elif i == 20:
+            bad = _read_blob(c, False, &m.certificate, &size)
+            if not bad and size == 0:
+                m.certificate = NULL
+            elif not bad and size != DIGEST_SIZE:
+                bad = -1
+        elif i == 21:
+            bad = read_uint(c, &m.sender)
         if bad:
             return -1
     return 0

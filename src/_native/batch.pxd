@@ -151,6 +151,14 @@ cdef class Writer:
     cdef int _tell(self, Batch* batch) except -1
     cdef int _settle(self) except -1
     cdef object _fault              # what a listener raised while others had still to be told
+    # The number of the batch that is being gathered; later ones have greater numbers.
+    cdef uint64_t batch_number(self) noexcept
+    # What is gathered builds on batch `number`: the current batch fails if that one, or one between them, fails.
+    cdef int build_on(self, uint64_t number) except -1
+    # As put, without a body; returns where the head stands in the batch. `head_at` gives it, to be changed in place, until the
+    # number of the batch changes.
+    cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0
+    cdef uint8_t* head_at(self, uint64_t place) noexcept
 
 
 cdef class LmdbWriter(Writer):
@@ -165,6 +173,8 @@ cdef class MemoryWriter(Writer):
     cdef BatchList _flying, _done
     cdef uint64_t _calls, _fail_call, _commits, _fail_commit
     cdef int _fail_status
+    cdef uint64_t _failed_number    # of the last batch that failed, and why
+    cdef int _failed_status
     cdef int _drop(self)
     cdef int _apply(self, Batch* batch) except -1
 

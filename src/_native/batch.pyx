@@ -24,6 +24,7 @@ from msmq_fast._native.record cimport (
     CONTENT_KEY_SIZE,
     CONTENT_VERSION,
     POSITION_KEY_SIZE,
+    POSITION_NUMBERED,
     POSITION_VERSION,
     PackHead,
     PositionRecord,
@@ -31,6 +32,7 @@ from msmq_fast._native.record cimport (
     load_be32,
     load_be64,
     position_key,
+    position_size,
 )
 
 include "batch_declarations.pxi"

@@ -61,6 +61,7 @@ cdef extern from "batch_gather.h" nogil:
     # A second view of the struct that batch.pxd leaves opaque.
     ctypedef struct BatchFields "Batch":
         uint8_t* arena
+        size_t used
         Op* ops
         size_t op_count
         Notice* notices
@@ -70,6 +71,9 @@ cdef extern from "batch_gather.h" nogil:
         uint32_t units
         bint pressing
         bint spoiled
+        uint64_t number
+        uint64_t behind
+        uint32_t held
         uint64_t first_ns
         uint64_t taken_ns
         uint64_t done_ns

@@ -63,9 +63,12 @@ typedef struct Batch {
     uint32_t units;
     int pressing; /* holds something that may not wait for a later commit */
     int spoiled;  /* an operation of the open unit was refused */
+    uint64_t number; /* batches are numbered in the order in which they go to the disk */
+    uint64_t behind; /* this one fails if the batch of this number, or a later one, has failed; 0: it stands alone */
     uint64_t first_ns, taken_ns, done_ns;
     uint32_t missing; /* deletions of keys that were not there */
-    int status;
+    uint32_t held;    /* by how many who gather over several turns of the loop: it does not leave before they let go */
+    int status;       /* not 0 before it leaves: it is doomed to fail so */
 } Batch;
 
 typedef struct {
@@ -153,10 +156,11 @@ static int batch_op(Batch *batch, int kind, int table, int flags, const uint8_t 
 }
 
 static inline Op *cancel_slot(Batch *batch, const uint32_t *slots, size_t mask, const Op *op, size_t *at) {
-    uint64_t tail; /* keys of one table differ in their last bytes */
+    uint64_t tail; /* keys of one table differ in their last bytes, which a multiplication alone would leave at the top */
     const uint8_t *key = batch->arena + op->at;
     memcpy(&tail, key + op->key_len - 8, 8);
-    for (*at = ((tail ^ op->table) * 0x9E3779B97F4A7C15u) >> 32 & mask; slots[*at]; *at = (*at + 1) & mask) {
+    tail = (tail ^ tail >> 32 ^ op->table) * 0x9E3779B97F4A7C15u;
+    for (*at = tail >> 32 & mask; slots[*at]; *at = (*at + 1) & mask) {
         Op *other = &batch->ops[slots[*at] - 1];
         if (other->table == op->table && other->key_len == op->key_len && !memcmp(batch->arena + other->at, key, op->key_len))
             return other;
@@ -282,6 +286,8 @@ static void batch_clear(Batch *batch) {
     batch->used = batch->op_count = batch->ref_count = batch->notice_count = batch->bytes = 0;
     batch->units = batch->missing = 0;
     batch->pressing = batch->spoiled = batch->status = 0;
+    batch->behind = 0;
+    batch->held = 0;
     batch->first_ns = batch->taken_ns = batch->done_ns = 0;
     for (int i = 0; i < PACKS; i++)
         batch->packs[i].used = batch->packs[i].count = 0;

@@ -127,6 +127,11 @@ cdef class MemoryReader(Reader):
         self._tables = tables
         self._requests = []
 
+    @property
+    def waiting(self):
+        """How many requests `complete` would answer."""
+        return len(self._requests)
+
     cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1:
         self._requests.append((content_id, size, listener, token))
         return 0

@@ -34,15 +34,16 @@ cdef class _Packer(PositionVisitor):
 cdef int _visit(PositionVisitor visitor, MDB_val* key, MDB_val* value, int64_t* queue) except -1:
     cdef const uint8_t* name = <const uint8_t*>key.mv_data
     cdef uint32_t ordinal
-    if key.mv_size != POSITION_KEY_SIZE or value.mv_size < sizeof(PositionRecord) or \
-            (<const uint8_t*>value.mv_data)[0] != POSITION_VERSION:
+    cdef const PositionRecord* record = <const PositionRecord*>value.mv_data
+    if key.mv_size != POSITION_KEY_SIZE or value.mv_size < sizeof(PositionRecord) or value.mv_size < position_size(record) or \
+            (record.version != POSITION_VERSION and record.version != POSITION_NUMBERED):
         visitor.damage((<char*>key.mv_data)[:key.mv_size], "no position record of a known version")
         return 0
     ordinal = load_be32(name)
     if ordinal != queue[0]:
         queue[0] = ordinal
         visitor.begin_queue(ordinal)
-    visitor.position(load_be64(name + 4), <const PositionRecord*>value.mv_data)
+    visitor.position(load_be64(name + 4), record)
     return 0
 
 

@@ -32,6 +32,8 @@ typedef struct {
     LmdbStore *store;
     BatchList waiting, done;
     int busy, stop, event_fd, fatal;
+    uint64_t failed_number; /* of the last batch that failed, and why */
+    int failed_status;
     int looking; /* the thread looks for work without being woken */
     uint64_t next_number[PACKS];
 } WriterThread;
@@ -136,6 +138,10 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     int status;
     if (writer->fatal)
         return writer->fatal;
+    if (batch->status)
+        return batch->status;
+    if (batch->behind && batch->behind <= writer->failed_number)
+        return writer->failed_status; /* what it builds on is not there */
     if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
         return 0; /* only notices: everything before it is durable */
     batch_cancel(batch);
@@ -201,6 +207,10 @@ static void *writer_main(void *argument) {
         pthread_mutex_unlock(&writer->lock);
         batch->taken_ns = monotonic_ns();
         batch->status = commit_batch(writer, batch);
+        if (batch->status) {
+            writer->failed_number = batch->number;
+            writer->failed_status = batch->status;
+        }
         batch->done_ns = monotonic_ns();
         pthread_mutex_lock(&writer->lock);
         list_push(&writer->done, batch);

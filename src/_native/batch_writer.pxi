@@ -39,6 +39,15 @@ cdef int _rewind(Writer writer) except -1:
     return 0
 
 
+cdef int _break_hold(Writer writer) except -1:
+    # The store is closed before all of it was gathered: then none of it is kept.
+    cdef BatchFields* batch = <BatchFields*>writer._current
+    if batch.held:
+        batch.held = 0
+        batch.status = ENOMEM
+    return 0
+
+
 cdef int _fail(Writer writer, int status) except -1:
     writer.failed = True
     if writer.on_failure is not None:
@@ -62,6 +71,7 @@ cdef class Writer:
         self._current = <Batch*>calloc(1, sizeof(Batch))
         if self._current == NULL:
             raise MemoryError
+        (<BatchFields*>self._current).number = 1
 
     def __dealloc__(self):
         batch_free(self._current)
@@ -80,7 +90,7 @@ cdef class Writer:
         # Between units, a full batch goes to the disk, so that a big one never holds up small ones for long.
         cdef BatchFields* batch = <BatchFields*>self._current
         self._check()
-        if self._depth == 0 and (batch.bytes >= self._max_bytes or batch.units >= self._max_units):
+        if self._depth == 0 and not batch.held and (batch.bytes >= self._max_bytes or batch.units >= self._max_units):
             self._seal()
         if self._depth == 0:
             (<BatchFields*>self._current).units += 1
@@ -184,7 +194,7 @@ cdef class Writer:
         self._room()
         position_key(key, queue, lookup_id)
         if batch_op(self._current, OP_PUT, TABLE_POSITION, PUT_IS_NEW if is_new else 0, key, sizeof(key), <const uint8_t*>record,
-                    sizeof(PositionRecord), NULL, 0) < 0:
+                    position_size(record), NULL, 0) < 0:
             _refuse(self)
         return 0
 
@@ -218,6 +228,23 @@ cdef class Writer:
             _refuse(self)
         return 0
 
+    cdef uint64_t batch_number(self) noexcept:
+        return (<BatchFields*>self._current).number
+
+    cdef int build_on(self, uint64_t number) except -1:
+        cdef BatchFields* batch = <BatchFields*>self._current
+        self._check()
+        if number < batch.number and (batch.behind == 0 or number < batch.behind):
+            batch.behind = number
+        return 0
+
+    cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0:
+        self.put(table, key, key_len, head, head_len, None, 0)
+        return (<BatchFields*>self._current).used - head_len
+
+    cdef uint8_t* head_at(self, uint64_t place) noexcept:
+        return (<BatchFields*>self._current).arena + place
+
     # -- the same for Python callers (cold operations, tests)
 
     def put_record(self, int table, bytes key not None, bytes value not None):
@@ -244,9 +271,23 @@ cdef class Writer:
     cdef int make_room(self, size_t size) except -1:
         # Something large stands apart: it holds up nothing that was gathered before it.
         cdef BatchFields* batch = <BatchFields*>self._current
-        if self._depth == 0 and batch.units and batch.bytes + size > self._max_bytes:
+        if self._depth == 0 and not batch.held and batch.units and batch.bytes + size > self._max_bytes:
             self._seal()
         return 0
+
+    # Somebody gathers over several turns of the loop what has to be in one batch. What others bring meanwhile rides along.
+
+    def hold(self):
+        """The current batch does not leave before `let_go`."""
+        (<BatchFields*>self._current).held += 1
+
+    def let_go(self):
+        """The other end of `hold`."""
+        (<BatchFields*>self._current).held -= 1
+
+    def doom(self, int status):
+        """Nothing of the current batch is kept: it ends with `status`, as for lack of space."""
+        (<BatchFields*>self._current).status = status
 
     # -- to the disk and back
 
@@ -259,6 +300,7 @@ cdef class Writer:
             if fresh == NULL:
                 PyErr_NoMemory()
         self._spare = NULL
+        (<BatchFields*>fresh).number = fields.number + 1
         self._current = fresh
         self._flying_bytes += fields.bytes
         self._flying_units += fields.units
@@ -269,7 +311,7 @@ cdef class Writer:
         cdef BatchFields* fields
         if self._depth:
             raise RuntimeError("submit inside a unit")
-        if self._busy() or self._closed:
+        if self._busy() or self._closed or (<BatchFields*>self._current).held:
             return 0
         if self.before_seal is not None:
             self.before_seal()
@@ -279,7 +321,8 @@ cdef class Writer:
         return 0
 
     def flush(self):
-        """Like submit, for entries that ride as well."""
+        """Like submit, for entries that ride as well; it waits for no `let_go`: for start-up and shutdown."""
+        _break_hold(self)
         if not self._closed and not batch_empty(self._current):
             (<BatchFields*>self._current).pressing = True
         self.submit()
@@ -481,6 +524,7 @@ cdef class LmdbWriter(Writer):
             if not self._busy():
                 if self.failed or batch_empty(self._current):
                     break
+                _break_hold(self)
                 self._seal()
             select.select([self.fileno()], [], [])
             self.complete()
@@ -559,6 +603,11 @@ cdef class MemoryWriter(Writer):
             status = self._fail_status
         if self.failed:
             status = status or MDB_CORRUPTED
+        status = status or (<BatchFields*>batch).status
+        if (<BatchFields*>batch).behind and (<BatchFields*>batch).behind <= self._failed_number:
+            status = status or self._failed_status
+        if status:
+            self._failed_number, self._failed_status = (<BatchFields*>batch).number, status
         (<BatchFields*>batch).status = status
         if status == 0:
             self._apply(batch)
@@ -585,6 +634,7 @@ cdef class MemoryWriter(Writer):
             return
         while self._depth:
             self.abandon_unit()
+        _break_hold(self)
         self.flush()
         while self.complete_one():
             pass

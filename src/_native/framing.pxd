@@ -1,5 +1,6 @@
 # Cutting the stream into packets and finding the fields of a UserMessage, every size checked once.
 
+cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -209,6 +210,7 @@ cdef inline void patch_session_flag(uint8_t* packet, bint present) noexcept nogi
     packet[2] = (packet[2] | 0x10) if present else (packet[2] & ~0x10)
 
 
+@cython.final
 cdef class PacketScanner:
     """A growing receive buffer that hands out whole packets; never holds more than one packet of the largest size."""
     cdef object _store                      # bytearray; a memoryview handed out keeps it alive
@@ -226,6 +228,7 @@ cdef class PacketScanner:
     cdef int _resize(self, size_t capacity) except -1
 
 
+@cython.final
 cdef class ParsedMessage:
     """A UserMessage packet and where its parts are."""
     cdef readonly bytes packet

@@ -15,6 +15,7 @@ cdef enum:
     SIGNATURE = 0x524F494C      # "LIOR"
     LABEL_LIMIT = 0xFA          # WCHARs with the NUL
     CERTIFICATE_LIMIT = 0xFFFF
+    SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
 
 
 include "framing_walk.pxi"

@@ -71,7 +71,7 @@ cdef int walk_security(const uint8_t* data, uint64_t size, uint64_t* pos, UserMe
 
 cdef int walk_properties(const uint8_t* data, uint64_t size, uint64_t* pos, UserMessage* m) noexcept nogil:
     cdef const uint8_t* h = data + pos[0]
-    cdef uint64_t at, label, extension, body
+    cdef uint64_t at, label, extension, body, allocated
     if size - pos[0] < 56:
         return FAULT_PROPERTIES_SIZE
     m.properties_offset = <uint32_t>pos[0]
@@ -97,6 +97,11 @@ cdef int walk_properties(const uint8_t* data, uint64_t size, uint64_t* pos, User
         m.extension_offset = <uint32_t>at
         m.extension_length = <uint32_t>extension
     at += extension
+    if m.security_offset and get_u16(data + m.security_offset) & SECURITY_ENCRYPTED:
+        # MessageSize may be that of the body before it was encrypted (AMB-29).
+        allocated = get_u32(h + 36)
+        if allocated > body and align4(at + allocated) <= size:
+            body = allocated
     if body > size - at or align4(at + body) > size:
         return FAULT_BODY_SIZE
     if body:

@@ -1,5 +1,6 @@
 # Message identifiers that arrived before (MS-MQQB 3.1.5.8.1): a bounded table in the order of the last sighting.
 
+cimport cython
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport Batch, CommitListener, Writer
 
@@ -21,6 +22,7 @@ cdef struct HistoryEntry:
     int32_t older, newer        # neighbours in the order of sighting, -1 at the ends
 
 
+@cython.final
 cdef class DuplicateHistory(CommitListener):
     cdef HistoryEntry* _entries
     cdef int32_t* _slots        # hash table: index of an entry, -1 for none

@@ -1,5 +1,6 @@
 # The MessagePositionList of one queue: eight priority bands of sorted slots. Knows nothing of the store.
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -55,6 +56,7 @@ cdef struct Band:
     uint64_t live, available, pending
 
 
+@cython.final
 cdef class PositionList:
     cdef Band _bands[BANDS]
     cdef readonly uint64_t live         # slots that are not tombstones

@@ -1,10 +1,12 @@
 # One queue of the queue manager: its position list, its accounting, and the store mutations of its operations.
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage
+from msmq_fast._native.outsequence cimport OutSequence
 from msmq_fast._native.positions cimport PositionList, Slot
-from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.record cimport NumberedPosition, PositionRecord
 from msmq_fast._native.sources cimport SourceTable
 from msmq_fast._native.wheel cimport TimerWheel
 
@@ -26,7 +28,16 @@ cdef enum Owner:
     OWNER_RETURNED = 3          # pending: given back, not durable yet
     OWNER_PURGED = 4            # as OWNER_STORE, and the queue was purged meanwhile
     OWNER_POISON = 5            # its last abort was one too many: it is about to be moved
+    OWNER_FINAL = 7             # sent and ordered: it waits for its FinalAck
     OWNER_FIRST = 16
+    OWNER_TRANSFER = 0x80000000     # bit of the numbers of sessions to other queue managers: what they lock is under way
+
+
+cdef enum Memory:
+    # How full the memory is with express messages.
+    MEMORY_ENOUGH = 0
+    MEMORY_SHORT = 1            # above the mark in the middle: senders are slowed down
+    MEMORY_FULL = 2             # above the high mark, until the low one is reached: nothing is let in
 
 
 cdef enum Role:
@@ -47,6 +58,8 @@ cdef enum Reason:
     REASON_DELETED = 0xC000     # with its queue
     REASON_PURGED = 0xC001
     REASON_TIMEOUT = 0xC002
+    REASON_REJECTED = 0xC004    # by its application
+    REASON_UNANSWERED = 0xC003  # its receiver never said what became of it
     REASON_NEGATIVE = 0x8000    # bit of every failure
 
 
@@ -60,6 +73,7 @@ cdef struct Doomed:
     bint follows                # its packet is needed for what follows from the removal
 
 
+@cython.final
 cdef class Removals(CommitListener):
     """What has left the lists and is leaving the store: doomed anew when the commit of the removal fails."""
     cdef Ledger _ledger
@@ -71,6 +85,7 @@ cdef class Removals(CommitListener):
     cdef int watch(self) except -1
 
 
+@cython.final
 cdef class Drain:
     """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
     cdef Ledger _ledger
@@ -81,6 +96,7 @@ cdef class Drain:
     cdef size_t run(self, size_t limit) except? 0
 
 
+@cython.final
 cdef class Received:
     """A message handed out (DM-118)."""
     cdef readonly uint64_t lookup_id, arrival_seq
@@ -91,8 +107,10 @@ cdef class Received:
     cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, else 0
     cdef readonly uint32_t dead_letter      # ordinal of the queue its application chose for its failure, else 0
     cdef uint32_t _purges                   # of its queue, when it was handed out
+    cdef list _followed                     # (QueueCore, key) of what followed from its removal, or None
 
 
+@cython.final
 cdef class Ledger:
     """What all queues of one queue manager share: the sequence, the quotas, the body cache, the time, the store."""
     cdef public Writer writer
@@ -102,7 +120,11 @@ cdef class Ledger:
     cdef public uint64_t sequence_limit     # reserved durably up to here (DU-18)
     cdef public uint64_t bytes, quota_bytes     # DM-096
     cdef public uint64_t cached_bytes, cache_limit
-    cdef public bint throttled
+    cdef public bint throttled              # Begin and End Flow Control, set from outside
+    cdef readonly uint64_t express_bytes    # of express messages in queues: the memory is their only place
+    cdef public uint64_t express_low, express_mid, express_high     # watermarks of express_bytes (X-38)
+    cdef readonly int memory                # MEMORY_…
+    cdef public object on_memory            # called with `memory` when it has changed
     cdef public bint feed
     cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
@@ -113,6 +135,11 @@ cdef class Ledger:
     # Called inside a unit with (role, packet, reason, wishes, ordinal of the chosen dead-letter queue or 0) when wishes may apply to what
     # becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueCore for the copy or None).
     cdef public object dispose
+    # Called for the TxSequenceID (TimeStamp << 32 | Ordinal) of a sequence that begins. None: messages get no numbers.
+    cdef public object open_stream
+    cdef public uint64_t final_grace        # seconds after TimeToBeReceived in which a FinalAck may come (AMB-35)
+    cdef dict _streams                      # TxSequenceID -> QueueCore: the current sequence of each outgoing queue
+    cdef dict _finals                       # ordinal of the message identifier -> tuples (QueueCore, key, TxSequenceID, number)
     cdef readonly TimerWheel wheel
     cdef readonly SourceTable sources
     cdef readonly Removals removals
@@ -127,21 +154,35 @@ cdef class Ledger:
     cdef size_t _disposing                  # doomed ones whose packets are being read
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
+    cdef list traces                        # (QueueCore, key) of what is put into queues, while it is a list
+    cdef public object on_undone            # called when units that were taken back may have had queue records in them
     cdef list _drains
     cdef list _returned                     # (QueueCore, Received) whose return was not kept
+    cdef readonly uint64_t discarded        # journal copies and dead letters for which there was no room
+    cdef public object on_discard           # called with the ordinal of a queue that had no room for a copy, once a minute
+    cdef uint32_t _discard_told
     cdef uint64_t next_sequence(self) except 0
+    cdef bint _begin_stream(self, QueueCore core) except -1
+    cdef bint stopped(self) noexcept
+    cdef int fill(self) except -1
+    cdef int empty(self, uint32_t size) except -1
+    cdef int _set_memory(self, int memory) except -1
     cdef int doom(self, const Doomed* entry) except -1
     # `moved`: the content belongs to another queue now.
     cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
     cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1
 
 
+@cython.final
 cdef class QueueCore(CommitListener):
     cdef readonly uint32_t ordinal
     cdef readonly PositionList positions
     cdef readonly Ledger ledger
     cdef public uint64_t quota_bytes
     cdef readonly bint outgoing             # TTRQ counts here
+    cdef readonly OutSequence sequence      # of an outgoing queue
+    cdef uint64_t _stream_batch, _stream_place      # where its state stands in the current batch
+    cdef set _passing                       # source << 32 | ordinal of the transactional messages of others that wait here
     cdef public uint8_t role                # a Role
     cdef public bint timeless               # nothing expires: journals and dead-letter queues
     cdef public QueueCore journal           # gets what is received from here (X-60), or None
@@ -174,6 +215,8 @@ cdef class QueueCore(CommitListener):
     # remember=1 also writes the message id to the duplicate history in the same commit.
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
                      bint remember) except -1
+    # Whether a transactional message of another queue manager waits here to be passed on.
+    cdef bint passes(self, const uint8_t* source, uint32_t ordinal) except -1
     # The same with the ordinal of the dead-letter queue that the application chose, or 0.
     cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, bint remember,
                           uint32_t dead_letter) except -1
@@ -193,49 +236,66 @@ cdef class QueueCore(CommitListener):
     cdef int _take_out(self, Slot* slot, int event) except -1
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1
     # Deletes what is stored of a message that is received, inside a unit, with what follows. True: the content has moved.
-    cdef bint forget(self, uint64_t key, bytes packet) except -1
+    # `reason`: it was received, or rejected by its application.
+    cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1
+    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept
+    # A plain receive removes a message; what follows is remembered, in case its reader is gone by then.
+    cdef int _leave(self, Slot* slot, Received received) except -1
+    # What was purged while it was locked or out goes; if the store takes nothing now, reap() repeats it.
+    cdef int _let_purged_go(self, Slot* slot) except -1
     cdef int _return(self, Slot* slot) except -1
+    cdef int _back(self, Slot* slot) except -1
     cdef uint64_t _set_aside(self, bint everything) except? 0
     cdef int _available(self, Slot* slot) except -1
     cdef int _arm(self, Slot* slot) except -1
     cdef int _expire(self, Slot* slot) except -1
     cdef int _fetched(self, uint64_t key, object body, int status) except -1
     cdef int _read_ahead(self) except -1
-    cdef int _receive_one(self, Slot* slot, Received received, sink) except -1
+    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
     cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL
-    cdef int _refusal(self, const UserMessage* m, uint64_t size) noexcept
+    cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept
     # For transactions. ENQUEUED with the quota taken (X-33), or why the message cannot come.
     cdef int reserve(self, const UserMessage* m, uint64_t size) except -1
     cdef void reserve_again(self, uint64_t size) noexcept
     cdef void unreserve(self, uint64_t size) noexcept
     # A message whose quota was reserved joins the current unit; available when that is durable. `record` gets its place.
-    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record) except -1
+    # `sequence`: a SequentialID that is reserved for it, or 0.
+    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1
     cdef int undo_enqueue(self, uint64_t key) except -1
     # What `owner` locked leaves with the current unit; drop_locked() follows when that is durable. Whether it has to be stored.
-    cdef bint commit_dequeue(self, Slot* slot) except -1
+    cdef bint commit_dequeue(self, Slot* slot, int reason) except -1
     cdef int drop_locked(self, uint64_t key, int status) except -1
     # An aborted receive: back to its place, AbortCount + 1, unless the queue was purged or the message expired meanwhile.
     cdef int abort_dequeue(self, Slot* slot) except -1
-    cdef int put_counts(self, uint64_t key) except -1
+    # Writes the record of a message whose counts have changed, or will be `more` greater, with the current unit.
+    cdef int put_counts(self, uint64_t key, uint32_t more) except -1
     cdef int shed_body(self, uint64_t key) except -1
+    # A transactional message leaves the list of an outgoing queue.
+    cdef int _unnumber(self, Slot* slot) except -1
+    cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0
+    cdef int _late(self, Slot* slot) except -1
 
 
+@cython.final
 cdef class Delivery(CommitListener):
     """One plain bulk receive: removed in the current batch, handed to the sink when that is durable."""
     cdef QueueCore _core
     cdef list _messages
     cdef object _sink
+    cdef object _wanted         # called when it is durable: whether the reader is still there; None: he is
     cdef int _status
 
 
+@cython.final
 cdef class Confirmation(CommitListener):
     """Calls its sink with the status when the batch in which it was registered is durable."""
     cdef object _sink
 
 
+@cython.final
 cdef class Loader(PositionVisitor):
     """Rebuilds the position lists from the stored positions (REC-04, REC-07, REC-08)."""
     cdef Ledger _ledger
@@ -257,6 +317,9 @@ cdef int undo_move(QueueCore source, uint64_t key, QueueCore target) except -1
 
 # The stored record of a position, as far as it follows from the slot and the packet.
 cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil
+
+# What was put into queues by a unit that the caller takes back, or has taken back.
+cdef int undo_traces(Ledger ledger, list traces) except -1
 
 # What follows when a message reaches a queue, inside the unit that enqueues it. `slot` may be invalid afterwards.
 cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1

@@ -11,9 +11,12 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from array import array
+
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
+from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, ENTRY_ORDERED, LAST_NUMBER, OutEntry, OutSequence
 from msmq_fast._native.positions cimport (
     BANDS,
     FLAG_CACHED,
@@ -35,18 +38,27 @@ from msmq_fast._native.positions cimport (
 )
 from msmq_fast._native.record cimport (
     POSITION_ACK_MASK,
+    POSITION_FINAL,
     POSITION_JOURNAL_NEGATIVE,
     POSITION_JOURNAL_POSITIVE,
     POSITION_KEY_SIZE,
+    POSITION_NUMBERED,
+    POSITION_ORDERED,
     POSITION_PREPARED,
     POSITION_PURGE_PENDING,
     POSITION_RECOVERABLE,
     POSITION_TRANSACTIONAL,
     POSITION_VERSION,
+    STREAM_KEY_SIZE,
+    STREAM_VERSION,
     FeedEntry,
     HistoryEntry,
+    NumberedPosition,
+    OutgoingStream,
     PositionRecord,
     position_key,
+    position_size,
+    stream_key,
 )
 from msmq_fast._native.sources cimport SourceTable
 from msmq_fast._native.wheel cimport Timer, TimerWheel
@@ -56,7 +68,10 @@ cdef enum:
     SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager in a UserMessage packet
     USER_FLAG_JOURNAL_NEGATIVE = 1 << 8
     USER_FLAG_JOURNAL_POSITIVE = 1 << 9
+    DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
     SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
+    CONCLUDING_BYTES = 16 << 20 # of acknowledgments for one receiver that come although the queue manager is full
+    FINAL_GRACE = 21600         # the last step of the resend ladder: 6 hours
     COUNT_LIMIT = 0xFFFF        # of AbortCount and MoveCount in memory
     MAX_PACKET = 1 << 26        # no stored packet is greater; a record that says so is damaged
     AHEAD_COUNT = 4096          # bodies read ahead of a reader
@@ -76,6 +91,7 @@ cdef enum:
     EVENT_DEAD_LETTERED = 9
     EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
     EVENT_NACKED = 11
+    FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
     WISH_POSITIVE_ARRIVAL = 1   # bits of PositionRecord.wishes
     WISH_POSITIVE_RECEIVE = 2
     WISH_NEGATIVE_ARRIVAL = 4
@@ -114,7 +130,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.version = POSITION_VERSION
     record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
     record.priority = <uint8_t>(7 - (slot.key >> 56))
-    record.wishes = 0 if slot.reason else wishes_of(m)
+    record.wishes = 0 if slot.reason else wishes_of(m, packet)
     record.reason = slot.reason
     record.dead_letter_queue = slot.dead_letter
     record.message_class = m.message_class
@@ -132,6 +148,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
 
 
 include "queue_disposition.pxi"
+include "queue_sequence.pxi"
 include "queue_ledger.pxi"
 include "queue_core.pxi"
 include "queue_delivery.pxi"

@@ -35,6 +35,8 @@ cdef class QueueCore(CommitListener):
         self.ordinal = ordinal
         self.quota_bytes = quota_bytes
         self.outgoing = outgoing
+        self.sequence = OutSequence() if outgoing else None
+        self._passing = set() if outgoing else None
         self.parent = parent
         self._fresh = []
         self._poisoned = []
@@ -53,21 +55,23 @@ cdef class QueueCore(CommitListener):
                           uint32_t dead_letter) except -1:
         cdef Ledger ledger = self.ledger
         cdef Slot* slot = NULL
-        cdef PositionRecord record
+        cdef NumberedPosition record
         cdef HistoryEntry entry
         cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
-        cdef int refused = self._refusal(m, size)
+        cdef int refused = self._refusal(m, size, concludes(self, m, data))
         if refused:
             return refused
-        if not sequence_left(ledger):
+        if not sequence_left(ledger) or not number_left(self, m, data):
             return MACHINE_QUOTA
         sequence = ledger.next_sequence()
         slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
         slot.dead_letter = dead_letter
         self._entered = slot.key
         self.arrived_total += 1
+        if ledger.traces is not None:
+            ledger.traces.append((self, slot.key))
         if remember:
             memcpy(entry.source, data + SOURCE_OFFSET, 16)
             entry.ordinal = m.message_id
@@ -83,10 +87,11 @@ cdef class QueueCore(CommitListener):
             if slot.wishes:
                 arrived(self, slot, packet)
             return ENQUEUED
-        describe(&record, slot, m, data)
+        describe(&record.position, slot, m, data)
         ledger.writer.begin_unit()
         try:
-            ledger.writer.put_position(self.ordinal, slot.key, &record, True)
+            number(self, slot, &record)
+            ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
             if remember:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
@@ -101,8 +106,8 @@ cdef class QueueCore(CommitListener):
             ledger.writer.end_unit()
         return ENQUEUED_PENDING
 
-    cdef int _refusal(self, const UserMessage* m, uint64_t size) noexcept:
-        """Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED."""
+    cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
+        """Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for."""
         cdef Ledger ledger = self.ledger
         if self.gone:
             return QUEUE_GONE
@@ -111,7 +116,7 @@ cdef class QueueCore(CommitListener):
             and ledger.now_s - m.sent_time > m.time_to_reach_queue
         ):
             return EXPIRED
-        if ledger.throttled or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
+        if not in_any_case and (ledger.stopped() or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size):
             return MACHINE_QUOTA
         if size > self.quota_bytes or self.family_bytes() > self.quota_bytes - size:
             return QUEUE_QUOTA
@@ -119,7 +124,7 @@ cdef class QueueCore(CommitListener):
 
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept:
         cdef Ledger ledger = self.ledger
-        if self.gone or ledger.throttled or ledger.sequence + count > ledger.sequence_limit:
+        if self.gone or ledger.stopped() or ledger.sequence + count > ledger.sequence_limit:
             return False
         if size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
             return False
@@ -154,13 +159,16 @@ cdef class QueueCore(CommitListener):
         slot.ordinal = m.message_id
         slot.message_class = m.message_class
         slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
-        slot.wishes = wishes_of(m)
+        slot.wishes = final_wishes(
+            self.role, transactional, source == self.ledger._own_source, wishes_of(m, PyBytes_AS_STRING(packet))
+        )
         slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
             m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing
         )
         self.positions.set_body(slot, packet)
         self._use(slot.size)
         self._arm(slot)
+        note_passing(self, slot)
         return slot
 
     cdef int committed(self, uint64_t token, int status) except -1:
@@ -214,6 +222,10 @@ cdef class QueueCore(CommitListener):
             else:
                 slot.flags |= FLAG_CACHED
                 self.ledger.cached_bytes += slot.size
+        elif not slot.flags & FLAG_RECOVERABLE:
+            self.ledger.express_bytes += slot.size
+            if self.ledger.express_bytes > self.ledger.express_mid:
+                self.ledger.fill()
         return 0
 
     cdef int _arm(self, Slot* slot) except -1:
@@ -244,14 +256,39 @@ cdef class QueueCore(CommitListener):
         if slot.flags & FLAG_COUNTED:
             self.bytes -= slot.size
             self.messages -= 1
+            if not slot.flags & FLAG_RECOVERABLE:
+                ledger.empty(slot.size)
         if slot.flags & FLAG_CACHED:
             ledger.cached_bytes -= slot.size
         self.used_bytes -= slot.size
         ledger.bytes -= slot.size
         if self.parent is not None:
             self.parent.sub_bytes -= slot.size
+        if self.sequence is not None:
+            self._unnumber(slot)
         ledger.sources.release(slot.source)
         self.positions.remove(slot)
+        return 0
+
+    cdef bint passes(self, const uint8_t* source, uint32_t ordinal) except -1:
+        cdef uint32_t number
+        if not self._passing:
+            return False
+        number = self.ledger.sources.intern(source)
+        self.ledger.sources.release(number)
+        return (<uint64_t>number << 32 | ordinal) in self._passing
+
+    cdef int _unnumber(self, Slot* slot) except -1:
+        if not slot.flags & FLAG_TRANSACTIONAL:
+            return 0
+        if slot.source != self.ledger._own_source:
+            self._passing.discard(<uint64_t>slot.source << 32 | slot.ordinal)
+            return 0
+        if slot.owner == OWNER_FINAL:
+            self.sequence.finals -= 1
+            forget_final(self.ledger, slot.ordinal, self, slot.key)
+        else:
+            self.sequence.remove(slot.key)
         return 0
 
     cdef int _erase(self, Slot* slot, int event) except -1:
@@ -302,26 +339,59 @@ cdef class QueueCore(CommitListener):
         self.removed_total += 1
         return self._drop(slot)
 
-    cdef bint forget(self, uint64_t key, bytes packet) except -1:
-        """Message Position Deleted(AckReceive) as far as the store is concerned, and what follows from it (X-60, X-67)."""
+    cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1:
+        """Message Position Deleted as far as the store is concerned, and what follows from it (X-60, X-67)."""
         cdef Ledger ledger = self.ledger
         cdef Slot* slot = self.positions.find(key)
         cdef bint moved = False
         ledger.writer.delete_position(self.ordinal, key)
-        if self.journal is not None or slot.wishes & concerning(self.role, REASON_RECEIVED):
-            moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, REASON_RECEIVED)
+        if self._is_followed(slot, reason):
+            moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
             slot = self.positions.find(key)
         if not moved:
             ledger.writer.delete_content(slot.content_id, slot.size)
         if ledger.feed:
-            ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+            ledger.event(EVENT_RECEIVED if reason == REASON_RECEIVED else EVENT_REMOVED, self.ordinal, slot, False)
         return moved
+
+    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept:
+        return (self.journal is not None and reason == REASON_RECEIVED) or slot.wishes & concerning(self.role, reason) != 0
+
+    cdef int _leave(self, Slot* slot, Received received) except -1:
+        cdef list followed = []
+        self.ledger.traces = followed
+        try:
+            if not slot.flags & FLAG_RECOVERABLE:
+                self._erase(slot, EVENT_RECEIVED)
+            elif self.forget(slot.key, received.packet, REASON_RECEIVED):
+                received.content_id = 0
+        finally:
+            self.ledger.traces = None
+        if followed:
+            received._followed = followed
+        return 0
+
+    cdef int _let_purged_go(self, Slot* slot) except -1:
+        cdef uint64_t key = slot.key
+        try:
+            return self._erase(slot, EVENT_PURGED)
+        except Exception:
+            slot = self.positions.find(key)
+            if slot == NULL or not slot.flags & FLAG_RECOVERABLE or self.ledger.writer.failed:
+                raise
+            return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
         """The removal of a received message was not kept: it is where it was, unless the queue was purged or deleted meanwhile."""
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:
             return self._erase(slot, EVENT_PURGED)
+        return self._back(slot)
+
+    cdef int _back(self, Slot* slot) except -1:
+        """LOCKED -> AVAILABLE, unless an OrderAck has come meanwhile."""
+        if self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
+            return retire_one(self, slot.key)
         return self._available(slot)
 
     cdef int _expire(self, Slot* slot) except -1:
@@ -329,8 +399,25 @@ cdef class QueueCore(CommitListener):
         if slot.state == STATE_AVAILABLE:
             self.expired_total += 1
             return self._erase(slot, EVENT_EXPIRED)
+        if slot.state == STATE_LOCKED and slot.owner == OWNER_FINAL:
+            return conclude(self, slot.key, REASON_UNANSWERED)
+        if slot.state == STATE_LOCKED and slot.owner & <uint32_t>OWNER_TRANSFER:
+            return self._late(slot)
         slot.flags |= FLAG_EXPIRE_WHEN_UNLOCKED
         return 0
+
+    cdef int _late(self, Slot* slot) except -1:
+        """The time of a message is over that was transmitted: nobody waits for its acknowledgments any more (AMB-39).
+
+        The session passes over it when they come.
+        """
+        cdef OutEntry* entry = NULL
+        if self.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
+            entry = self.sequence.find(slot.key)
+        if entry != NULL and entry.flags & ENTRY_ORDERED:
+            return 0    # it has arrived: it leaves with the acknowledgment of its session
+        self.expired_total += 1
+        return self._erase(slot, EVENT_EXPIRED)
 
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
         cdef size_t number, removed = 0
@@ -363,12 +450,36 @@ cdef class QueueCore(CommitListener):
         cdef Writer writer = self.ledger.writer
         writer.begin_unit()
         try:
-            if keys.shape[0]:
+            if keys.shape[0] and self.sequence is not None and self.sequence.held():
+                removed = self._transferred(keys, owner)
+            elif keys.shape[0]:
                 removed = self.remove_keys(&keys[0], keys.shape[0], owner, EVENT_ACKED if self.outgoing else EVENT_RECEIVED)
             if sink is not None:
                 writer.notify(confirmation(sink), 0)
         finally:
             writer.end_unit()
+        return removed
+
+    cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0:
+        """The next queue manager keeps messages: those with a number wait for an OrderAck (QB-125), the others leave."""
+        cdef Py_ssize_t index, start = 0, count = keys.shape[0]
+        cdef size_t removed = 0
+        cdef int answer
+        for index in range(count):
+            answer = self.sequence.acknowledged(keys[index])
+            if answer == ANSWER_OTHER:
+                continue
+            if index > start:
+                removed += self.remove_keys(&keys[start], index - start, owner, EVENT_ACKED)
+            start = index + 1
+            if answer == ANSWER_OVER:
+                retire(self, keys[index])
+                removed += 1
+            elif self.ledger.cached_bytes > self.ledger.cache_limit // 2:
+                self.shed_body(keys[index])     # it is seldom sent again
+        if count > start:
+            removed += self.remove_keys(&keys[start], count - start, owner, EVENT_ACKED)
+        self.ledger.removals.watch()
         return removed
 
     # ---- claims
@@ -387,19 +498,17 @@ cdef class QueueCore(CommitListener):
         cdef size_t number
         cdef Slot* slot = NULL
         cdef int released = 0
-        self.ledger.writer.begin_unit()
-        try:
-            for number in range(keys.shape[0]):
-                slot = self.positions.find(keys[number])
-                if slot == NULL or slot.owner != owner:
-                    continue
-                if slot.state == STATE_PURGE_PENDING:
-                    self._erase(slot, EVENT_PURGED)
-                elif slot.state == STATE_LOCKED:
-                    released += 1
-                    self._available(slot)
-        finally:
-            self.ledger.writer.end_unit()
+        for number in range(keys.shape[0]):
+            slot = self.positions.find(keys[number])
+            if slot == NULL or slot.owner != owner:
+                continue
+            if slot.state == STATE_PURGE_PENDING:
+                self._let_purged_go(slot)
+            elif slot.state == STATE_LOCKED and self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
+                retire_one(self, slot.key)
+            elif slot.state == STATE_LOCKED:
+                released += 1
+                self._available(slot)
         if released and self.interested:
             self.mark()
         return released
@@ -433,8 +542,7 @@ cdef class QueueCore(CommitListener):
         """Lock messages from the front for `owner` and return them (list of Received).
 
         Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can go on.
-        At least one message is returned whatever its size, if there is one whose packet is in memory. An outgoing queue stops at a
-        transactional message, see `stalled`.
+        At least one message is returned whatever its size, if there is one whose packet is in memory.
         """
         cdef Slot* slot = NULL
         cdef list result = []
@@ -443,8 +551,6 @@ cdef class QueueCore(CommitListener):
         while count < max_count:
             slot = self.positions.first_takeable(False)
             if slot == NULL or slot.body == NULL or (count and size + slot.size > max_bytes):
-                break
-            if self.outgoing and slot.flags & FLAG_TRANSACTIONAL:
                 break
             self.positions.set_state(slot, STATE_LOCKED)
             slot.owner = owner
@@ -456,19 +562,14 @@ cdef class QueueCore(CommitListener):
             self._read_ahead()
         return result
 
-    @property
-    def stalled(self) -> bool:
-        """Whether an outgoing queue has come to a transactional message, which is not sent without a sequence number."""
-        cdef Slot* slot = self.positions.first_takeable(False) if self.outgoing else NULL
-        return slot != NULL and slot.flags & FLAG_TRANSACTIONAL != 0
-
-    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False) -> int:
+    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False, wanted=None) -> int:
         """Receive messages from the front: remove them, and call `sink(list of Received, status)` when that is durable (DU-03).
 
         Without a recoverable one among them the sink is called before this returns, unless `ordered`: then it is called
         behind the deliveries that are still under way. With `pending`, messages that are not durable yet are taken too; it is meant
         for the moment before a batch is sealed. Stops as `take` does. Returns the number of messages taken.
-        If the store fails, the status is not 0 and the messages are where they were.
+        If the store fails, the status is not 0 and the messages are where they were. If `wanted()` says False when the removal is
+        durable, the reader is gone: the messages go back, as `give_back` does it, and the sink gets none.
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
@@ -496,8 +597,7 @@ cdef class QueueCore(CommitListener):
                     slot.flags |= FLAG_REMOVING
                     if slot.wishes or self.journal is not None:
                         received = <Received>result[count - 1]
-                        if self.forget(slot.key, received.packet):
-                            received.content_id = 0
+                        self._leave(slot, received)
                         slot = self.positions.find(received.lookup_id)
                         continue
                     ledger.writer.delete_position(self.ordinal, slot.key)
@@ -505,7 +605,10 @@ cdef class QueueCore(CommitListener):
                     if ledger.feed:
                         ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
                 else:
-                    self._erase(slot, EVENT_RECEIVED)
+                    if slot.wishes or self.journal is not None:
+                        self._leave(slot, <Received>result[count - 1])
+                    else:
+                        self._erase(slot, EVENT_RECEIVED)
                     slot = NULL
             self._consumed += count
             if (slot != NULL and slot.body == NULL) or self._consumed >= AHEAD_STEP:
@@ -515,6 +618,7 @@ cdef class QueueCore(CommitListener):
                 delivery._core = self
                 delivery._messages = result
                 delivery._sink = sink
+                delivery._wanted = wanted
                 ledger.writer.notify(delivery, 0)
         finally:
             ledger.writer.end_unit()
@@ -522,7 +626,7 @@ cdef class QueueCore(CommitListener):
             sink(result, STATUS_OK)
         return count
 
-    def receive_key(self, uint64_t key, sink) -> bool:
+    def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
         """Receive one available message by its key, as receive_bulk; False if it is not available.
 
         A packet that is not in memory is read first; the message is locked meanwhile.
@@ -534,7 +638,7 @@ cdef class QueueCore(CommitListener):
             return False
         received = self._received(slot)
         if slot.body != NULL:
-            self._receive_one(slot, received, sink)
+            self._receive_one(slot, received, sink, wanted)
             return True
         self.positions.set_state(slot, STATE_LOCKED)
         slot.owner = OWNER_STORE
@@ -553,7 +657,7 @@ cdef class QueueCore(CommitListener):
                 self._report_damage(key, status)
                 sink([], status)
             else:
-                self._receive_one(there, message, sink)
+                self._receive_one(there, message, sink, wanted)
 
         read._sink = fetched
         self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
@@ -563,7 +667,7 @@ cdef class QueueCore(CommitListener):
         if self.ledger.on_read_error is not None:
             self.ledger.on_read_error(self.ordinal, key, status)
 
-    cdef int _receive_one(self, Slot* slot, Received received, sink) except -1:
+    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1:
         cdef Delivery delivery
         cdef Ledger ledger = self.ledger
         if not slot.flags & FLAG_RECOVERABLE:
@@ -576,12 +680,12 @@ cdef class QueueCore(CommitListener):
         slot.flags |= FLAG_REMOVING
         ledger.writer.begin_unit()
         try:
-            if self.forget(slot.key, received.packet):
-                received.content_id = 0
+            self._leave(slot, received)
             delivery = Delivery.__new__(Delivery)
             delivery._core = self
             delivery._messages = [received]
             delivery._sink = sink
+            delivery._wanted = wanted
             ledger.writer.notify(delivery, 0)
         finally:
             ledger.writer.end_unit()
@@ -644,6 +748,8 @@ cdef class QueueCore(CommitListener):
             elif slot.state == STATE_AVAILABLE:
                 self.positions.set_state(slot, STATE_LOCKED)
                 slot.owner = OWNER_DAMAGED
+                if self.sequence is not None:
+                    self._unnumber(slot)    # nothing behind it waits for it, nor for a repetition of it
                 self._report_damage(key, status)
         if self.interested:
             self.mark()
@@ -652,7 +758,7 @@ cdef class QueueCore(CommitListener):
     # ---- transactions
 
     cdef int reserve(self, const UserMessage* m, uint64_t size) except -1:
-        cdef int refused = self._refusal(m, size)
+        cdef int refused = self._refusal(m, size, False)
         if not refused:
             self.reserve_again(size)
         return refused
@@ -668,11 +774,13 @@ cdef class QueueCore(CommitListener):
         self.reserved_bytes -= size
         self.ledger.bytes -= size
 
-    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record) except -1:
+    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1:
         """`content_id` 0: the packet has not been written yet. A `packet` of None has been, and is durable."""
         cdef Ledger ledger = self.ledger
-        cdef uint64_t sequence = ledger.next_sequence()
         cdef Slot* slot = NULL
+        cdef NumberedPosition numbered
+        if sequence == 0:
+            sequence = ledger.next_sequence()
         record.arrival_seq = sequence
         record.arrived_us = ledger.now_us
         record.content_id = content_id or sequence
@@ -682,7 +790,9 @@ cdef class QueueCore(CommitListener):
         self._entered = slot.key
         self.arrived_total += 1
         try:
-            ledger.writer.put_position(self.ordinal, slot.key, record, True)
+            numbered.position = record[0]
+            number(self, slot, &numbered)
+            ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
             if content_id == 0:
                 ledger.writer.put_content(sequence, packet)
             if ledger.feed:
@@ -700,20 +810,21 @@ cdef class QueueCore(CommitListener):
         cdef Slot* slot = self.positions.find(key)
         cdef uint64_t size = slot.size
         self._drop(slot)
+        self._stream_batch = 0      # its state was perhaps first put by the unit that is taken back
         self.arrived_total -= 1
         self.reserve_again(size)
         return 0
 
-    cdef bint commit_dequeue(self, Slot* slot) except -1:
+    cdef bint commit_dequeue(self, Slot* slot, int reason) except -1:
         cdef bytes packet = None
         slot.flags |= FLAG_REMOVING
         if not slot.flags & FLAG_RECOVERABLE:
             return False
         if slot.body != NULL:
             packet = <bytes>slot.body
-        elif self.journal is not None or slot.wishes & concerning(self.role, REASON_RECEIVED):
+        elif self._is_followed(slot, reason):
             packet = self.ledger.tables.read_content(slot.content_id, slot.size)
-        self.forget(slot.key, packet)
+        self.forget(slot.key, packet, reason)
         return True
 
     cdef int drop_locked(self, uint64_t key, int status) except -1:
@@ -730,7 +841,7 @@ cdef class QueueCore(CommitListener):
 
     cdef int abort_dequeue(self, Slot* slot) except -1:
         if slot.state == STATE_PURGE_PENDING or slot.owner == OWNER_PURGED or self.gone:
-            return self._erase(slot, EVENT_PURGED)
+            return self._let_purged_go(slot)
         if slot.abort_count < COUNT_LIMIT:
             slot.abort_count += 1
         if self.poison_after and slot.abort_count >= self.poison_after and not slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
@@ -738,22 +849,21 @@ cdef class QueueCore(CommitListener):
             slot.owner = OWNER_POISON
             self._poisoned.append(slot.key)
             return self.mark()
-        self._available(slot)
+        self._back(slot)
         if self.interested:
             self.mark()
         return 0
 
-    cdef int put_counts(self, uint64_t key) except -1:
-        """Writes the record of a message whose counts changed, with the current batch."""
+    cdef int put_counts(self, uint64_t key, uint32_t more) except -1:
         cdef Slot* slot = self.positions.find(key)
-        cdef PositionRecord record
-        if slot == NULL or slot.state != STATE_AVAILABLE or not slot.flags & FLAG_RECOVERABLE:
+        cdef NumberedPosition record
+        if slot == NULL or slot.state != (STATE_LOCKED if more else STATE_AVAILABLE) or not slot.flags & FLAG_RECOVERABLE:
             return 0
         stored_record(self, slot, &record)
-        record.abort_count = slot.abort_count
-        record.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
-        record.prepared_slot = 0
-        self.ledger.writer.put_position(self.ordinal, slot.key, &record)
+        record.position.abort_count = min(slot.abort_count + more, <uint32_t>COUNT_LIMIT)
+        record.position.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
+        record.position.prepared_slot = 0
+        self.ledger.writer.put_position(self.ordinal, slot.key, &record.position)
         return 0
 
     cdef int shed_body(self, uint64_t key) except -1:
@@ -783,6 +893,8 @@ cdef class QueueCore(CommitListener):
         self.gone = True
         self.interested = False
         self.ready = None
+        if self.sequence is not None:
+            self.ledger._streams.pop(self.sequence.identifier, None)
         removed = self._set_aside(True)
         self.ledger._cores.pop(self.ordinal, None)
         return removed
@@ -817,7 +929,9 @@ cdef class QueueCore(CommitListener):
             if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED):
                 continue
             slot = kept.adopt(old, slot)
-            if slot.owner == OWNER_STORE or slot.flags & FLAG_REMOVING:
+            if slot.owner == OWNER_FINAL:
+                pass    # it has been sent, and nothing can take that back
+            elif slot.owner == OWNER_STORE or slot.flags & FLAG_REMOVING:
                 slot.owner = slot.owner if slot.owner == OWNER_DAMAGED else OWNER_PURGED
             else:
                 kept.set_state(slot, STATE_PURGE_PENDING)
@@ -826,6 +940,8 @@ cdef class QueueCore(CommitListener):
                 counted += slot.size
                 messages += 1
         self.positions = kept
+        if self.sequence is not None:
+            forget_purged(self)
         ledger.bytes -= self.used_bytes - used
         if self.parent is not None:
             self.parent.sub_bytes -= self.used_bytes - used
@@ -903,12 +1019,13 @@ cdef class QueueCore(CommitListener):
     def give_back(self, list messages not None) -> None:
         """Put messages back in their old places that were received for a reader who is gone (DM-119).
 
-        One that was out while the queue was purged counts as locked then: it is purged now (DM-093).
+        One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
+        transactional one has lost its number, and comes behind the others.
         """
         cdef Received received
         cdef UserMessage m
         cdef Slot* slot = NULL
-        cdef PositionRecord record
+        cdef NumberedPosition record
         cdef Writer writer = self.ledger.writer
         cdef const char* data
         cdef bint recoverable
@@ -926,6 +1043,8 @@ cdef class QueueCore(CommitListener):
                     self._purged_outside(received, &m)
                     continue
                 recoverable = m.delivery == 1 or m.transaction_offset != 0
+                if self.sequence is not None and m.transaction_offset:
+                    received.lookup_id = <uint64_t>7 << 56 | self.ledger.next_sequence()
                 if received.content_id == 0:
                     received.content_id = self.ledger.next_sequence()   # what it had belongs to its journal copy
                 slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
@@ -935,11 +1054,19 @@ cdef class QueueCore(CommitListener):
                 if slot.reason:
                     lay_to_rest(self, slot)
                 slot.dead_letter = received.dead_letter
+                if received._followed is not None:
+                    followed, received._followed = received._followed, None
+                    told = not recall(followed)
+                    slot = self.positions.find(received.lookup_id)
+                    if told:    # one acknowledgment for each message: this one has had its own
+                        slot.wishes &= ~(WISH_POSITIVE_RECEIVE | WISH_NEGATIVE_RECEIVE | POSITION_FINAL)
                 if recoverable:
                     slot.owner = OWNER_RETURNED
-                    describe(&record, slot, &m, data)
-                    record.arrival_seq = self._arrival(slot.key)
-                    writer.put_position(self.ordinal, slot.key, &record)
+                    describe(&record.position, slot, &m, data)
+                    record.position.wishes = slot.wishes
+                    record.position.arrival_seq = self._arrival(slot.key)
+                    number(self, slot, &record)
+                    writer.put_position(self.ordinal, slot.key, &record.position)
                     writer.put_content(slot.content_id, received.packet)
                     writer.notify(self, slot.key)
                 else:
@@ -970,6 +1097,8 @@ cdef class QueueCore(CommitListener):
         cdef Slot* slot = self._put_slot(key, record, STATE_AVAILABLE)
         self._use(slot.size)
         self._count(slot)
+        if self.sequence is not None and record.version == POSITION_NUMBERED:
+            restore_numbered(self, slot, <const NumberedPosition*>record)
         return 0
 
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL:
@@ -985,11 +1114,14 @@ cdef class QueueCore(CommitListener):
         slot.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
-        slot.wishes = record.wishes
+        slot.wishes = final_wishes(
+            self.role, record.flags & POSITION_TRANSACTIONAL, source == self.ledger._own_source, record.wishes
+        )
         slot.reason = record.reason
         slot.dead_letter = record.dead_letter_queue
         slot.deadline = NO_DEADLINE if self.timeless or record.reason else deadline_of(
             record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing
         )
         self._arm(slot)
+        note_passing(self, slot)
         return slot

@@ -21,7 +21,11 @@ cdef class Delivery(CommitListener):
                 core._drop(slot)
             else:
                 core._return(slot)
-        if status != STATUS_OK:
+        if status == STATUS_OK and self._wanted is not None and not self._wanted():
+            # Now, before anybody can see what followed from the removal.
+            core.give_back(kept)
+            self._messages = []
+        elif status != STATUS_OK:
             if express and not core.ledger.writer.failed:
                 core.give_back(express)
         elif kept:
@@ -78,6 +82,7 @@ cdef class Loader(PositionVisitor):
         """What follows from the removal of a position that a purge or the deletion of its queue left behind."""
         cdef uint8_t role = ROLE_DESTINATION
         cdef int reason = REASON_DELETED
+        cdef uint8_t wishes
         if self._core is not None:
             role = self._core.role
             reason = reason_of(self._core, EVENT_PURGED)
@@ -86,11 +91,14 @@ cdef class Loader(PositionVisitor):
         entry.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         entry.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         entry.dead_letter = record.dead_letter_queue
-        if record.wishes & concerning(role, reason):
+        wishes = final_wishes(
+            role, record.flags & POSITION_TRANSACTIONAL, entry.source == self._ledger._own_source, record.wishes
+        )
+        if wishes & concerning(role, reason):
             entry.follows = True
             entry.role = role
             entry.reason = <uint16_t>reason
-            entry.wishes = record.wishes
+            entry.wishes = wishes
         return 0
 
     def damage(self, bytes key, str problem) -> None:
@@ -123,7 +131,9 @@ cdef class Loader(PositionVisitor):
             self._core._restore(lookup_id, record)
             self._core.positions.set_state(self._core.positions.find(lookup_id), STATE_PURGE_PENDING)
             return 0
-        if self._core is None or record.flags & POSITION_PURGE_PENDING or record.arrival_seq <= self._purged:
+        if self._core is None or (
+            (record.flags & POSITION_PURGE_PENDING or record.arrival_seq <= self._purged) and not record.flags & POSITION_ORDERED
+        ):
             self.doomed += 1
             memset(&entry, 0, sizeof(entry))
             entry.key = lookup_id

@@ -3,22 +3,33 @@
 
 cdef inline int concerning(uint8_t role, int reason) noexcept nogil:
     """The wishes that matter when a message leaves (or reaches) a queue for a reason."""
+    cdef int final = POSITION_FINAL if role == ROLE_DESTINATION else 0
     if role == ROLE_NONE or reason < 0:
         return 0
     if reason & REASON_NEGATIVE:
-        return WISH_NEGATIVE_ARRIVAL | WISH_NEGATIVE_RECEIVE | POSITION_JOURNAL_NEGATIVE
+        return WISH_NEGATIVE_ARRIVAL | WISH_NEGATIVE_RECEIVE | POSITION_JOURNAL_NEGATIVE | final
     if reason == REASON_RECEIVED:
-        return WISH_POSITIVE_RECEIVE
+        return WISH_POSITIVE_RECEIVE | final
     return POSITION_JOURNAL_POSITIVE if role == ROLE_OUTGOING else WISH_POSITIVE_ARRIVAL | POSITION_JOURNAL_POSITIVE
 
 
-cdef inline uint8_t wishes_of(const UserMessage* m) noexcept nogil:
+cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept nogil:
     """What the sender asked for, as a position record has it."""
     return (
         (m.ack_flags & POSITION_ACK_MASK if m.admin_type else 0)
         | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_FLAG_JOURNAL_NEGATIVE else 0)
         | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_FLAG_JOURNAL_POSITIVE else 0)
+        | (POSITION_FINAL if m.transaction_offset and packet[m.transaction_offset] & FINAL_ACK_REQUIRED else 0)
     )
+
+
+cdef inline uint8_t final_wishes(uint8_t role, bint transactional, bint own, uint8_t wishes) noexcept nogil:
+    """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5)."""
+    if role != ROLE_DESTINATION:
+        return wishes
+    if transactional and not own and wishes & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+        return wishes | POSITION_FINAL
+    return wishes & ~POSITION_FINAL
 
 
 cdef inline int reason_of(QueueCore core, int event) noexcept:
@@ -68,19 +79,22 @@ cdef int _tell_of(Ledger ledger, uint32_t queue, const Slot* slot, int reason) e
 cdef bint transfer(Ledger ledger, const Slot* slot, bytes packet, QueueCore target, int reason) except -1:
     """Gives what a message leaves behind to a journal or dead-letter queue, inside a unit: the stored content changes hands.
 
-    False: there is no room, and the copy is discarded (X-35, X-36). The quota of the queue manager still counts the original.
+    False: there is no room, and the copy is discarded (X-35, X-36), counted and told. The quota of the queue manager still
+    counts the original. Flow control is not asked: what is here was let in before.
     """
     cdef UserMessage m
     cdef uint64_t sequence
     cdef Slot* there = NULL
     if not _has_place(target, slot.size):
-        return False
+        return discard(ledger, target)
     if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
         return False
     sequence = ledger.next_sequence()
     there = target._place(
         slot.key & ~SEQUENCE_MASK | sequence, slot.content_id if slot.content_id else sequence, ledger.now_us, packet, &m
     )
+    if ledger.traces is not None:
+        ledger.traces.append((target, there.key))
     return _settle(ledger, slot, there, packet, &m, target, reason, slot.content_id == 0)
 
 
@@ -88,9 +102,18 @@ cdef bint duplicate(Ledger ledger, const Slot* slot, bytes packet, QueueCore tar
     """As `transfer`, with a content of its own: the original stays where it is."""
     cdef Slot alone = slot[0]
     alone.content_id = 0
-    if ledger.throttled or slot.size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - slot.size:
-        return False
+    if slot.size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - slot.size:
+        return discard(ledger, target)
     return transfer(ledger, &alone, packet, target, reason)
+
+
+cdef bint discard(Ledger ledger, QueueCore target) except -1:
+    """A copy does not come into its queue. Returns False."""
+    ledger.discarded += 1
+    if ledger.on_discard is not None and ledger.now_s - ledger._discard_told >= DISCARD_SILENCE:
+        ledger._discard_told = ledger.now_s
+        ledger.on_discard(target.ordinal)
+    return False
 
 
 cdef bint _has_place(QueueCore target, uint64_t size) noexcept:
@@ -136,6 +159,31 @@ cdef bint _settle(Ledger ledger, const Slot* slot, Slot* there, bytes packet, co
     return True
 
 
+cdef int undo_traces(Ledger ledger, list traces) except -1:
+    cdef QueueCore core
+    cdef Slot* slot
+    for core, key in reversed(traces):
+        slot = core.positions.find(<uint64_t>key)
+        if slot != NULL:
+            core._drop(slot)
+            core.arrived_total -= 1
+    return 0
+
+
+cdef bint recall(list followed) except -1:
+    """Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already."""
+    cdef QueueCore core
+    cdef Slot* slot
+    cdef bint everything = True
+    for core, key in followed:
+        slot = core.positions.find(<uint64_t>key)
+        if slot != NULL and slot.state == STATE_AVAILABLE:
+            core._erase(slot, EVENT_REMOVED)
+        elif core.role != ROLE_NONE:
+            everything = False
+    return everything
+
+
 cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1:
     """A message reached its destination queue, inside the unit that enqueues it: ACK_REACH_QUEUE, and the sender's own copy (X-61).
 
@@ -158,7 +206,7 @@ cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1:
 def dead_letter(QueueCore target not None, bytes packet not None, int reason) -> bool:
     """Put a message that no queue took into a dead-letter queue, in the current unit. False: there was no room, it is discarded.
 
-    Raises ValueError for a packet that is malformed.
+    What comes from others is not let in while flow control holds. Raises ValueError for a packet that is malformed.
     """
     cdef Ledger ledger = target.ledger
     cdef UserMessage m
@@ -169,6 +217,8 @@ def dead_letter(QueueCore target not None, bytes packet not None, int reason) ->
     memset(&slot, 0, sizeof(slot))
     slot.key = <uint64_t>(7 - effective_priority(&m)) << 56
     slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
+    if ledger.stopped():
+        return discard(ledger, target)
     return duplicate(ledger, &slot, packet, target, reason)
 
 

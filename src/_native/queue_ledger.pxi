@@ -46,9 +46,13 @@ cdef class Ledger:
         self.reader = reader
         self.quota_bytes = <uint64_t>0xFFFFFFFFFFFFFFFF
         self.cache_limit = 64 << 20
+        self.express_low = self.express_mid = self.express_high = <uint64_t>0xFFFFFFFFFFFFFFFF
         self.feed = True
         self.wheel = TimerWheel(0)
         self._cores = {}
+        self._streams = {}
+        self._finals = {}
+        self.final_grace = FINAL_GRACE
         self._dirty = []
         self._last_owner = OWNER_FIRST
         self._drains = []
@@ -66,12 +70,37 @@ cdef class Ledger:
         self.now_us = now_us
         self.now_s = <uint32_t>(now_us // 1000000)
 
-    def new_owner(self) -> int:
-        """A number under which a session or subscription locks positions, not given to another one while it could still matter."""
+    cdef bint stopped(self) noexcept:
+        """Whether flow control lets nothing in (DM-096, X-38)."""
+        return self.throttled or self.memory == MEMORY_FULL
+
+    cdef int fill(self) except -1:
+        """Express messages take more memory than the mark in the middle."""
+        return self._set_memory(MEMORY_FULL if self.express_bytes > self.express_high or self.memory == MEMORY_FULL else MEMORY_SHORT)
+
+    cdef int empty(self, uint32_t size) except -1:
+        """An express message has left the memory."""
+        self.express_bytes -= size
+        if self.memory and self.express_bytes <= self.express_low:
+            self._set_memory(MEMORY_ENOUGH)
+        return 0
+
+    cdef int _set_memory(self, int memory) except -1:
+        if memory != self.memory:
+            self.memory = memory
+            if self.on_memory is not None:
+                self.on_memory(memory)
+        return 0
+
+    def new_owner(self, bint transfer=False) -> int:
+        """A number under which a session or subscription locks positions, not given to another one while it could still matter.
+
+        `transfer`: for a session with another queue manager. What it locks still expires, all others' locks are theirs to end.
+        """
         self._last_owner += 1
-        if self._last_owner < OWNER_FIRST:
+        if not OWNER_FIRST <= self._last_owner < <uint32_t>OWNER_TRANSFER:
             self._last_owner = OWNER_FIRST
-        return self._last_owner
+        return self._last_owner | (<uint32_t>OWNER_TRANSFER if transfer else 0)
 
     cdef uint64_t next_sequence(self) except 0:
         """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
@@ -81,6 +110,16 @@ cdef class Ledger:
         if self.sequence + SEQUENCE_MARGIN > self.sequence_limit:
             reserve_sequence(self)
         return self.sequence
+
+    cdef bint _begin_stream(self, QueueCore core) except -1:
+        """A new transactional sequence of an outgoing queue (QB-112); False: no identifier is reserved."""
+        cdef uint64_t identifier = self.open_stream()
+        if not identifier:
+            return False
+        self._streams.pop(core.sequence.identifier, None)
+        core.sequence.begin(identifier)
+        self._streams[identifier] = core
+        return True
 
     def reserved(self, uint64_t limit) -> None:
         """The reservation up to `limit` is durable; 0: it failed, and is tried again."""
@@ -255,7 +294,13 @@ cdef class Ledger:
                 self._disarm(timer.first, timer.second)
                 continue
             slot.timer = NO_TIMER
-            core._expire(slot)
+            try:
+                core._expire(slot)
+            except BaseException:
+                slot = core.positions.find(timer.second)
+                if slot != NULL:
+                    core._arm(slot)     # once more
+                raise
         return fired
 
     def _disarm(self, uint32_t queue, uint64_t key):
@@ -348,6 +393,8 @@ cdef class Drain:
             if slot.flags & FLAG_CACHED:
                 ledger.cached_bytes -= slot.size
             recoverable = slot.flags & FLAG_RECOVERABLE
+            if slot.flags & FLAG_COUNTED and not recoverable:
+                ledger.empty(slot.size)
             moved = False
             if slot.wishes & concerning(self._role, self._reason):
                 if slot.body == NULL:

@@ -32,21 +32,22 @@ cdef void in_two_queues(QueueCore core, int64_t size) noexcept:
     core.ledger.bytes -= size
 
 
-cdef int stored_record(QueueCore core, const Slot* slot, PositionRecord* record) except -1:
+cdef int stored_record(QueueCore core, const Slot* slot, NumberedPosition* record) except -1:
     """The record of a message that is available, or was before it was locked: those are durable. ValueError: there is none."""
     cdef uint8_t key[POSITION_KEY_SIZE]
     position_key(&key[0], core.ordinal, slot.key)
     value = core.ledger.tables.get(TABLE_POSITION, PyBytes_FromStringAndSize(<const char*>&key[0], POSITION_KEY_SIZE))
     if value is None or len(<bytes>value) < <Py_ssize_t>sizeof(PositionRecord):
         raise ValueError("the store does not have the position")
-    memcpy(record, PyBytes_AS_STRING(<bytes>value), sizeof(PositionRecord))
+    memset(record, 0, sizeof(record[0]))
+    memcpy(record, PyBytes_AS_STRING(<bytes>value), min(<size_t>len(<bytes>value), sizeof(record[0])))
     return 0
 
 
 cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owner, object sink) except -1:
     """Takes a message over, with the current unit."""
     cdef Ledger ledger = source.ledger
-    cdef PositionRecord record
+    cdef NumberedPosition record
     cdef Relocation relocation
     cdef Slot* there = NULL
     cdef uint64_t key = slot.key
@@ -82,12 +83,12 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
         if sink is not None:
             sink(STATUS_OK)
         return 0
-    record.abort_count = 0
-    record.move_count += 1
-    record.last_move_s = ledger.now_s
-    record.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
-    record.prepared_slot = 0
-    record.arrival_seq = target._arrival(key)
+    record.position.abort_count = 0
+    record.position.move_count += 1
+    record.position.last_move_s = ledger.now_s
+    record.position.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
+    record.position.prepared_slot = 0
+    record.position.arrival_seq = target._arrival(key)
     if slot.state == STATE_AVAILABLE:
         source.positions.set_state(slot, STATE_LOCKED)
         slot.owner = owner
@@ -99,14 +100,19 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     relocation._target = target
     relocation._owner = owner
     relocation._size = slot.size
-    ledger.writer.delete_position(source.ordinal, key)
-    ledger.writer.put_position(target.ordinal, key, &record)
-    if ledger.feed:
-        ledger.event(EVENT_MOVED, target.ordinal, there, False)
-    ledger.writer.notify(relocation, key)
-    ledger.writer.notify(target, key)
-    if sink is not None:
-        ledger.writer.notify(confirmation(sink), 0)
+    try:
+        ledger.writer.delete_position(source.ordinal, key)
+        ledger.writer.put_position(target.ordinal, key, &record.position)
+        if ledger.feed:
+            ledger.event(EVENT_MOVED, target.ordinal, there, False)
+        ledger.writer.notify(relocation, key)
+        ledger.writer.notify(target, key)
+        if sink is not None:
+            ledger.writer.notify(confirmation(sink), 0)
+    except BaseException:
+        target.expected -= 1
+        undo_move(source, key, target)
+        raise
     return 0
 
 
@@ -153,7 +159,11 @@ cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCo
     if target.gone:
         source.abort_dequeue(slot)
         return False
-    _relocate(source, slot, target, owner, None)
+    try:
+        _relocate(source, slot, target, owner, None)
+    except BaseException:
+        target.expected += 1
+        raise
     return True
 
 

@@ -91,7 +91,7 @@ def place(QueueCore core not None, list entries not None) -> list:
     """
     cdef Ledger ledger = core.ledger
     cdef UserMessage m
-    cdef PositionRecord record
+    cdef NumberedPosition record
     cdef Slot* slot = NULL
     cdef bytes packet
     cdef uint64_t arrived, sequence
@@ -102,7 +102,7 @@ def place(QueueCore core not None, list entries not None) -> list:
         _entire(packet, &m)
     for packet, arrived, aborts, moves, reason in entries:
         _entire(packet, &m)
-        if not core.has_room(1, m.size):
+        if not core.has_room(1, m.size) or not number_left(core, &m, PyBytes_AS_STRING(packet)):
             results.append(_refused(core, m.size))
             break
         sequence = ledger.next_sequence()
@@ -117,8 +117,9 @@ def place(QueueCore core not None, list entries not None) -> list:
         if ledger.feed:
             ledger.event(EVENT_SENT if core.outgoing else EVENT_ARRIVED, core.ordinal, slot, not recoverable)
         if recoverable:
-            describe(&record, slot, &m, PyBytes_AS_STRING(packet))
-            ledger.writer.put_position(core.ordinal, slot.key, &record, True)
+            describe(&record.position, slot, &m, PyBytes_AS_STRING(packet))
+            number(core, slot, &record)
+            ledger.writer.put_position(core.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
             ledger.writer.notify(core, slot.key)
             results.append(ENQUEUED_PENDING)

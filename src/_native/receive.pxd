@@ -1,8 +1,10 @@
 # The inbound half of a session: scan, parse, count, duplicate check, enqueue, in one native loop (MS-MQQB 3.1.5.8).
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.framing cimport PacketScanner
+from msmq_fast._native.framing cimport PacketScanner, UserMessage
 from msmq_fast._native.history cimport DuplicateHistory
+from msmq_fast._native.instream cimport InStream, InStreams
 from msmq_fast._native.queue cimport Ledger, QueueCore
 from msmq_fast._native.window cimport ReceiveWindow, SendWindow
 
@@ -25,14 +27,18 @@ cdef enum Delivery:
     DELIVERY_QUEUE_QUOTA = 3
     DELIVERY_MACHINE_QUOTA = 4
     DELIVERY_QUEUE_GONE = 5
+    DELIVERY_OUT_OF_ORDER = 6
 
 
+@cython.final
 cdef class Routes:
     cdef dict table             # type byte and wire name of a destination -> QueueCore without special demands
+    cdef dict streams           # as table, for transactional messages
     cdef dict senders           # the same, sender type byte, sender id -> QueueCore that this sender may send to
     cdef uint64_t generation
 
 
+@cython.final
 cdef class Receiver:
     cdef PacketScanner _scanner
     cdef ReceiveWindow _window
@@ -40,10 +46,21 @@ cdef class Receiver:
     cdef DuplicateHistory _history
     cdef Ledger _ledger
     cdef Routes _routes
+    cdef InStreams _streams     # None: every transactional message is for Python
+    cdef object _address        # of the peer
+    cdef InStream _stream       # the last one used
+    cdef bytes _stream_name
+    cdef uint64_t _stream_generation
+    cdef InStream _taking       # of the current message, if that is the next one of its stream and is not decided yet
     cdef bytes _route_name      # the last one used
     cdef uint64_t _generation
     cdef QueueCore _route
     cdef uint8_t _own[16]
+    cdef dict _transit          # address, type byte and wire name of a destination elsewhere -> QueueCore on the way to it
+    cdef uint64_t _transit_generation
+    cdef public int hop_limit   # a message with so many hops is passed on no more
+    cdef public bint lingering  # messages are skipped; only those for the queue manager itself become events
+    cdef public bytes peer      # GUID of the queue manager at the other end in wire order, None before it is known
     cdef uint64_t _number       # recoverable number of the current message, 0 for an express one
     cdef public bint open       # the session is in state OPEN
     cdef public bint plain      # False: every message takes the general path
@@ -51,11 +68,16 @@ cdef class Receiver:
     cdef readonly int header_result
     cdef readonly uint64_t packets      # complete ones, of all kinds
     cdef readonly uint64_t headers      # SessionHeaders applied
-    cdef readonly uint64_t delivered    # messages that were enqueued
+    cdef readonly uint64_t delivered    # messages that were put into local queues
+    cdef readonly uint64_t relayed      # messages that were put into outgoing queues
+    cdef int _take_header(self, const uint8_t* header) except -1
+    cdef int _skip(self) except -1
     cdef int _user_message(self) except -1
     cdef bint _is_plain(self) noexcept
+    cdef bint _is_local(self) noexcept
     cdef QueueCore _find_route(self)
     cdef QueueCore _find_sender(self, bytes name)
     cdef bint _expired(self) noexcept
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
+    cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _drop(self) except -1

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
 """Receiver: the inbound half of a session, with the plain path of the receive pipeline (MS-MQQB 3.1.5.8).
 
-A message is plain if it is addressed to this queue manager, has no TransactionHeader, is not encrypted, is not traced and
-asks for no acknowledgment, and if its destination is in the table of routes, for all senders or for its own. All steps for it run here. For any other
-message `run` returns MESSAGE and mqqb/receive.py decides; both ways share the primitives `sight`, `expired`, `deliver`, `drop`.
+A message is plain if it is addressed to this queue manager, is not encrypted, is not traced and asks for no acknowledgment, and if
+its destination is in the table of routes, for all senders or for its own. All steps for it run here. For any other message `run` returns
+MESSAGE and mqqb/receive.py decides; both ways share the primitives `sight`, `order`, `expired`, `deliver`, `drop`, `reject`.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -21,14 +21,19 @@ from msmq_fast._native.framing cimport (
     PACKET_SESSION_ACK,
     PACKET_USER_MESSAGE,
     SESSION_HEADER_SIZE,
+    USER_HOPS,
     USER_JOURNAL_NEGATIVE,
     UserMessage,
     get_u16,
+    get_u32,
     kept_packet,
+    parse_user_message,
+    patch_hops,
     patch_session_flag,
     put_u16,
 )
 from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, IDENTIFIER_SIZE, Sighting
+from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED
 from msmq_fast._native.positions cimport BANDS
 from msmq_fast._native.queue cimport (
     ENQUEUED,
@@ -38,7 +43,7 @@ from msmq_fast._native.queue cimport (
     QUEUE_GONE as QUEUE_SAYS_GONE,
     QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
 )
-from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH
+from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
 
 from uuid import UUID
 
@@ -59,6 +64,7 @@ EXPIRED = DELIVERY_EXPIRED
 QUEUE_QUOTA = DELIVERY_QUEUE_QUOTA
 MACHINE_QUOTA = DELIVERY_MACHINE_QUOTA
 QUEUE_GONE = DELIVERY_QUEUE_GONE
+OUT_OF_ORDER = DELIVERY_OUT_OF_ORDER
 
 NEW = SIGHTING_NEW
 ACK_REACH = WINDOW_ACK_REACH
@@ -70,6 +76,8 @@ cdef enum:
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
     CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
     MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
+    MAX_SENDER_ID = 68          # bytes: no SID is longer
+    MAX_ROUTES = 65536          # nor the many ways to write one name
     ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
     INFINITE = 0xFFFFFFFF
 
@@ -81,54 +89,33 @@ cdef inline void _identify(const uint8_t* packet, const UserMessage* m, uint8_t*
     memcpy(identifier + 16, packet + 56, 4)
 
 
-cdef class Routes:
-    """Destinations of plain messages, shared by the sessions of a queue manager and filled by the general path."""
-
-    def __cinit__(self):
-        self.table = {}
-        self.senders = {}
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def add(self, int dest_type, bytes name not None, QueueCore core not None) -> None:
-        """Plain messages for this DestinationQueue (UserHeader.Flags.DQ and wire form) go to `core`."""
-        self.table[bytes((dest_type,)) + name] = core
-
-    def admit(
-        self, int dest_type, bytes name not None, int sender_type, bytes sender_id not None, QueueCore core not None
-    ) -> None:
-        """As `add`, for the messages of one sender only: SecurityHeader.Flags.ST and SecurityID, 0 and nothing without."""
-        if len(self.senders) >= MAX_SENDERS:
-            self.senders.clear()
-        self.senders[bytes((dest_type,)) + name + bytes((sender_type,)) + sender_id] = core
-
-    def clear(self) -> None:
-        """Queues were created, deleted or changed: every destination is looked up anew."""
-        self.table.clear()
-        self.senders.clear()
-        self.generation += 1
+cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept nogil:
+    # Whether the signature of a MultiQueueFormatHeader stands behind its three lists.
+    cdef uint64_t at = m.mqf_offset
+    cdef int i
+    if at == 0:
+        return False
+    for i in range(3):
+        at += (<uint64_t>get_u32(packet + at) + 3) & ~<uint64_t>3
+    return get_u32(packet + at + 4) != 0
 
 
-cdef class Repetition(CommitListener):
-    """A copy of a message whose first copy is not durable yet: it shares its fate, whichever batch tells of it."""
-    cdef DuplicateHistory _history
-    cdef ReceiveWindow _window
-    cdef uint8_t _identifier[IDENTIFIER_SIZE]
+cdef bytes _unclaimed(const uint8_t* packet, const UserMessage* m):
+    # What is kept. AS says how a receiver authenticated the message: nobody may claim that for us.
+    cdef bytes copy = kept_packet(packet, m)
+    if m.security_offset:
+        (<uint8_t*>PyBytes_AS_STRING(copy))[m.security_offset + 1] &= 0xF0
+    return copy
 
-    cdef int committed(self, uint64_t token, int status) except -1:
-        if status == STATUS_OK and not self._history.knows(self._identifier):
-            status = ENOSPC     # what else fails ends the store
-        return self._window.committed(token, status)
 
-    cdef int settled(self) except -1:
-        return self._window.settled()
+include "receive_routes.pxi"
 
 
 cdef class Receiver:
     """Bytes go in by `buffer` and `commit`; `run` handles what is complete until Python has to decide something.
 
     `own` is the GUID of this queue manager in wire order; `routes` is shared by all sessions and filled by the general path.
+    `streams` are the transactional streams, which remember `address`, that of the peer.
     """
 
     def __init__(
@@ -139,16 +126,22 @@ cdef class Receiver:
         DuplicateHistory history not None,
         Ledger ledger not None,
         Routes routes not None,
+        InStreams streams=None,
+        str address not None="",
     ):
         if PyBytes_GET_SIZE(own) != 16:
             raise ValueError("a GUID has 16 bytes")
         memcpy(self._own, PyBytes_AS_STRING(own), 16)
+        self._transit = {}
+        self.hop_limit = USER_HOPS - 2  # 0x1D is the greatest number of hops that there is
         self._scanner = PacketScanner()
         self._window = window
         self._sent = sent
         self._history = history
         self._ledger = ledger
         self._routes = routes
+        self._streams = streams
+        self._address = address
         self.plain = True
 
     def buffer(self, Py_ssize_t hint):
@@ -186,8 +179,7 @@ cdef class Receiver:
             elif kind == PACKET_SESSION_ACK:
                 if not self.open:
                     return EVENT_OUT_OF_STATE
-                self.headers += 1
-                self.header_result = self._sent.apply(self._scanner.packet + 20, self._window)
+                self._take_header(self._scanner.packet + 20)
                 if self.header_result:
                     return EVENT_HEADER_FAULT
             elif kind == PACKET_ESTABLISH_CONNECTION:
@@ -197,17 +189,39 @@ cdef class Receiver:
             else:
                 return EVENT_MALFORMED
 
+    cdef int _take_header(self, const uint8_t* header) except -1:
+        self.headers += 1
+        self.header_result = self._sent.apply(header, self._window)
+        if self.lingering and self.header_result == HEADER_COUNT_MISMATCH:
+            self.header_result = HEADER_OK      # the peer counts what is skipped here
+        return 0
+
+    cdef int _skip(self) except -1:
+        # Not counted, so that no header of ours ever acknowledges it: its sender will send it again.
+        cdef const UserMessage* m = &self._scanner.message
+        self._number = 0
+        self._taking = None
+        if m.session_offset:
+            self._take_header(self._scanner.packet + m.session_offset)
+        if m.message_class:
+            return EVENT_MESSAGE
+        return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
+
     cdef int _user_message(self) except -1:
         cdef const UserMessage* m = &self._scanner.message
         cdef QueueCore core
         cdef uint8_t identifier[IDENTIFIER_SIZE]
+        if self.lingering:
+            return self._skip()
         self._number = self._window.count(m.delivery != 0)
+        self._taking = None
         if m.session_offset:
-            self.headers += 1
             # The message itself is delivered even if the header ends the session (MS-MQMQ 2.2.20.4).
-            self.header_result = self._sent.apply(self._scanner.packet + m.session_offset, self._window)
+            self._take_header(self._scanner.packet + m.session_offset)
         if not self.plain or not self._is_plain():
-            return EVENT_MESSAGE
+            return relay_message(self) if self._transit and self.plain and not self._is_local() else EVENT_MESSAGE
+        if m.transaction_offset:
+            return take_transactional(self)
         core = self._find_route()
         if core is None:
             return EVENT_MESSAGE
@@ -228,13 +242,17 @@ cdef class Receiver:
     cdef bint _is_plain(self) noexcept:
         cdef const UserMessage* m = &self._scanner.message
         cdef const uint8_t* packet = self._scanner.packet
-        if m.transaction_offset or m.signature_length or m.base_flags & BASE_TRACE:
+        if m.signature_length or m.base_flags & BASE_TRACE or _multi_signed(packet, m):
             return False
         if m.ack_flags and m.admin_type:
             return False
         if m.security_offset and get_u16(packet + m.security_offset) & SECURITY_ENCRYPTED:
             return False
-        return memcmp(packet + ADDRESS_OFFSET, NOBODY, 16) == 0 or memcmp(packet + ADDRESS_OFFSET, self._own, 16) == 0
+        return self._is_local()
+
+    cdef bint _is_local(self) noexcept:
+        cdef const uint8_t* address = self._scanner.packet + ADDRESS_OFFSET
+        return memcmp(address, NOBODY, 16) == 0 or memcmp(address, self._own, 16) == 0
 
     cdef QueueCore _find_route(self):
         cdef const UserMessage* m = &self._scanner.message
@@ -289,13 +307,13 @@ cdef class Receiver:
 
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
         cdef const UserMessage* m = &self._scanner.message
+        return self._store(core, _unclaimed(self._scanner.packet, m), m, message_class)
+
+    cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
+        # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
         cdef uint8_t identifier[IDENTIFIER_SIZE]
-        cdef bytes packet = kept_packet(self._scanner.packet, m)
         cdef Writer writer = None
         cdef int result
-        if m.security_offset:
-            # AS says how a receiver authenticated the message: nobody may claim that for us.
-            (<uint8_t*>PyBytes_AS_STRING(packet))[m.security_offset + 1] &= 0xF0
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if self._number:
@@ -303,9 +321,13 @@ cdef class Receiver:
             writer.make_room(PyBytes_GET_SIZE(packet))
             writer.begin_unit()
         try:
-            result = core.enqueue(packet, m, self._window, self._number, self._number != 0)
-            if result == ENQUEUED or result == ENQUEUED_PENDING:
-                _identify(self._scanner.packet, m, identifier)
+            result = core.enqueue(packet, m, self._window, self._number, self._number != 0 and not m.transaction_offset)
+            if result != ENQUEUED and result != ENQUEUED_PENDING:
+                pass
+            elif m.transaction_offset:
+                decide(self, core.ordinal)
+            else:
+                _identify(self._scanner.packet, &self._scanner.message, identifier)
                 self._history.remember(identifier, self._ledger.now_s, writer)
         finally:
             if writer is not None:
@@ -325,6 +347,16 @@ cdef class Receiver:
         cdef uint8_t identifier[IDENTIFIER_SIZE]
         cdef Repetition repetition
         if self._number == 0:
+            return 0
+        if self._scanner.message.transaction_offset:
+            if self._taking is None:
+                return self._window.dispose(self._number)   # its sender waits for the OrderAck, whatever it hears now
+            self._ledger.writer.begin_unit()
+            try:
+                self._ledger.writer.notify(self._window, self._number)
+                decide(self, 0)
+            finally:
+                self._ledger.writer.end_unit()
             return 0
         _identify(self._scanner.packet, &self._scanner.message, identifier)
         if self._history.sight(identifier, self._ledger.now_s) != SIGHTING_PENDING:
@@ -347,13 +379,55 @@ cdef class Receiver:
         _identify(self._scanner.packet, &self._scanner.message, identifier)
         return self._history.sight(identifier, self._ledger.now_s)
 
+    def order(self) -> int:
+        """Where the current transactional message stands in its stream: STORED if it is next, to be delivered, dropped or rejected now;
+        DUPLICATE; OUT_OF_ORDER; MACHINE_QUOTA if there are as many streams as there may be.
+        """
+        cdef const UserMessage* m = &self._scanner.message
+        cdef const char* packet = <const char*>self._scanner.packet
+        cdef InStream stream = find_stream(self)
+        if stream is None:
+            stream = self._streams.stream(
+                packet[SOURCE_OFFSET:SOURCE_OFFSET + 16], m.dest_type, packet[m.dest_offset:m.dest_offset + m.dest_length]
+            )
+            self._stream = stream
+        if stream is None:
+            return DELIVERY_MACHINE_QUOTA
+        return judge_place(self, stream)
+
     def expired(self) -> bool:
         """Whether TimeToReachQueue of the current message has passed."""
         return self._expired()
 
-    def deliver(self, QueueCore core not None, uint16_t message_class=0) -> int:
-        """Put the current message into a queue: STORED, or why not. A `message_class` takes the place of its own."""
-        self.result = self._enqueue(core, message_class)
+    def deliver(self, QueueCore core not None, uint16_t message_class=0, bytes packet=None) -> int:
+        """Put the current message into a queue: STORED, or why not. A `message_class` takes the place of its own.
+
+        `packet`, without SessionHeader, is kept in its place: decrypted, or with another hop count. ValueError: it is malformed.
+        """
+        cdef UserMessage m
+        cdef bytes copy
+        cdef int fault
+        if packet is None:
+            self.result = self._enqueue(core, message_class)
+            return self.result
+        fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
+        if fault or m.session_offset:
+            raise ValueError(f"not a UserMessage packet to be kept (fault {fault})")
+        copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet)) if message_class else packet
+        self.result = self._store(core, copy, &m, message_class)
+        return self.result
+
+    def relay(self, QueueCore core not None, bint learn=True) -> int:
+        """Put the current message into an outgoing queue, with one hop more: STORED, or why not.
+
+        `learn`: what else this session brings for that destination goes the same way, as long as routes stay.
+        """
+        self.result = relay_to(self, core)
+        if learn and self.result == DELIVERY_STORED and self._scanner.message.dest_length <= MAX_NAME:
+            if self._transit_generation != self._routes.generation or len(self._transit) >= MAX_DESTINATIONS:
+                self._transit.clear()
+                self._transit_generation = self._routes.generation
+            self._transit[_transit_key(self._scanner.packet, &self._scanner.message)] = core
         return self.result
 
     def drop(self) -> None:
@@ -367,15 +441,30 @@ cdef class Receiver:
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef Writer writer = self._ledger.writer
-        if not (m.ack_flags & ASKS_NACK and m.admin_type) and not m.user_flags & USER_JOURNAL_NEGATIVE:
+        if (
+            not (m.ack_flags & ASKS_NACK and m.admin_type) and not m.user_flags & USER_JOURNAL_NEGATIVE
+            and not m.transaction_offset
+        ):
             self._drop()
             return
         writer.begin_unit()
         try:
-            if nack(kept_packet(self._scanner.packet, m), reason) and self._number:
+            if nack(_unclaimed(self._scanner.packet, m), reason) and self._number:
                 writer.notify(self._window, self._number)
+                decide(self, 0)
             else:
                 self._drop()
+        finally:
+            writer.end_unit()
+
+    def consume(self, act) -> None:
+        """The current message is for the queue manager itself: `act()` does what it says, in the unit after which it is acknowledged."""
+        cdef Writer writer = self._ledger.writer
+        writer.begin_unit()
+        try:
+            act()
+            if self._number:
+                writer.notify(self._window, self._number)
         finally:
             writer.end_unit()
 
@@ -392,6 +481,10 @@ cdef class Receiver:
         cdef const uint8_t* packet = self._scanner.packet
         source = UUID(bytes_le=PyBytes_FromStringAndSize(<const char*>packet + SOURCE_OFFSET, 16))
         return f"{{{source}}}\\{self._scanner.message.message_id}"
+
+
+include "receive_stream.pxi"
+include "receive_transit.pxi"
 
 
 def head(QueueCore core not None) -> tuple:

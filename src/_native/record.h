@@ -5,6 +5,7 @@
 #ifndef MSMQ_FAST_RECORD_H
 #define MSMQ_FAST_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,20 +14,25 @@
 #endif
 
 #define POSITION_VERSION 1
+#define POSITION_NUMBERED 2 /* a NumberedPosition */
+#define STREAM_VERSION 1
 #define CONTENT_VERSION 1
 #define PACK_VERSION 1
+#define IN_STREAM_VERSION 1
 
 /* PositionRecord.flags */
 #define POSITION_RECOVERABLE 0x01
 #define POSITION_TRANSACTIONAL 0x02
 #define POSITION_PURGE_PENDING 0x04
 #define POSITION_PREPARED 0x08 /* held by a prepared transaction, see prepared_slot */
+#define POSITION_ORDERED 0x10  /* in an outgoing queue: its receiver has it, and will tell what becomes of it */
 
 /* PositionRecord.wishes: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for; 0 without a
  * queue for them */
 #define POSITION_ACK_MASK 0x0F
 #define POSITION_JOURNAL_POSITIVE 0x10
 #define POSITION_JOURNAL_NEGATIVE 0x20
+#define POSITION_FINAL 0x40 /* TransactionHeader.Flags.FA: its sender wants to know what becomes of it */
 
 #pragma pack(push, 1)
 
@@ -52,6 +58,38 @@ typedef struct {
     uint32_t dead_letter_queue; /* ordinal of the queue that its application chose for its failure, else 0 */
     uint32_t prepared_slot; /* which prepared transaction holds it, else 0 */
 } PositionRecord;
+
+/* Version 2: a transactional message of an outgoing queue that was sent here, with its place in the sequence to its receiver. */
+typedef struct {
+    PositionRecord position;
+    uint64_t sequence_id; /* TimeStamp << 32 | Ordinal */
+    uint32_t sequence_number;
+} NumberedPosition;
+
+/* A record of TABLE_SEQUENCE under the key 'O' and the ordinal of an outgoing queue (big-endian): its transactional sequence. */
+typedef struct {
+    uint8_t version;
+    uint8_t resend_index; /* ResendIntervalIndex */
+    uint16_t stamp;       /* of the time stamp of the incarnation that its numbers are of, the low bits; 0: as in the identifier */
+    uint32_t last_ack;    /* LastAck.SeqNo */
+    uint64_t sequence_id;
+    uint64_t next_number;
+    uint32_t ack_count;  /* LastAckCount */
+    uint32_t last_ack_s; /* TimeOfLastAck, Unix seconds; 0: none yet */
+} OutgoingStream;
+
+/* A stream of transactional messages that arrives: the address of the peer, then the DestinationQueue field, follow. */
+typedef struct {
+    uint8_t version;
+    uint8_t dest_type;    /* UserHeader.Flags.DQ */
+    uint8_t address_size; /* bytes of the address */
+    uint8_t reserved;
+    uint32_t queue;      /* ordinal of the queue that took the latest message, 0: none did */
+    uint64_t identifier; /* TxSequenceID: TimeStamp << 32 | Ordinal */
+    uint32_t number;     /* TxSequenceNumber of the latest message */
+    uint32_t rejects;    /* messages out of order since then */
+    uint32_t accessed_s; /* Unix seconds, our clock */
+} IncomingStream;
 
 /* One event of TABLE_FEED. */
 typedef struct {
@@ -85,11 +123,15 @@ typedef struct {
 #pragma pack(pop)
 
 _Static_assert(sizeof(PositionRecord) == 88, "PositionRecord is stored");
+_Static_assert(sizeof(NumberedPosition) == 100, "NumberedPosition is stored");
+_Static_assert(sizeof(OutgoingStream) == 32, "OutgoingStream is stored");
+_Static_assert(sizeof(IncomingStream) == 28, "IncomingStream is stored");
 _Static_assert(sizeof(FeedEntry) == 56, "FeedEntry is stored");
 _Static_assert(sizeof(HistoryEntry) == 24, "HistoryEntry is stored");
 _Static_assert(sizeof(PackHead) == 8, "PackHead is stored");
 
 #define POSITION_KEY_SIZE 12
+#define STREAM_KEY_SIZE 5
 #define CONTENT_KEY_SIZE 10
 
 static inline void store_be16(uint8_t *out, uint16_t value) {
@@ -123,6 +165,17 @@ static inline uint64_t load_be64(const uint8_t *data) {
 static inline void position_key(uint8_t out[POSITION_KEY_SIZE], uint32_t queue, uint64_t lookup_id) {
     store_be32(out, queue);
     store_be64(out + 4, lookup_id);
+}
+
+/* Key of TABLE_SEQUENCE for an outgoing queue. */
+static inline void stream_key(uint8_t out[STREAM_KEY_SIZE], uint32_t queue) {
+    out[0] = 'O';
+    store_be32(out + 1, queue);
+}
+
+/* Bytes of a position record, by its version. */
+static inline size_t position_size(const PositionRecord *record) {
+    return record->version == POSITION_NUMBERED ? sizeof(NumberedPosition) : sizeof(PositionRecord);
 }
 
 static inline void content_key(uint8_t out[CONTENT_KEY_SIZE], uint64_t content_id, uint16_t chunk) {

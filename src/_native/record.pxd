@@ -6,16 +6,22 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 cdef extern from "record.h" nogil:
     enum:
         POSITION_VERSION
+        POSITION_NUMBERED
+        STREAM_VERSION
         CONTENT_VERSION
         PACK_VERSION
+        IN_STREAM_VERSION
         POSITION_RECOVERABLE
         POSITION_TRANSACTIONAL
         POSITION_PURGE_PENDING
         POSITION_PREPARED
+        POSITION_ORDERED
         POSITION_ACK_MASK
         POSITION_JOURNAL_POSITIVE
         POSITION_JOURNAL_NEGATIVE
+        POSITION_FINAL
         POSITION_KEY_SIZE
+        STREAM_KEY_SIZE
         CONTENT_KEY_SIZE
 
     ctypedef struct PositionRecord:
@@ -39,6 +45,32 @@ cdef extern from "record.h" nogil:
         uint32_t last_move_s
         uint32_t dead_letter_queue
         uint32_t prepared_slot
+
+    ctypedef struct NumberedPosition:
+        PositionRecord position
+        uint64_t sequence_id
+        uint32_t sequence_number
+
+    ctypedef struct OutgoingStream:
+        uint8_t version
+        uint8_t resend_index
+        uint16_t stamp
+        uint32_t last_ack
+        uint64_t sequence_id
+        uint64_t next_number
+        uint32_t ack_count
+        uint32_t last_ack_s
+
+    ctypedef struct IncomingStream:
+        uint8_t version
+        uint8_t dest_type
+        uint8_t address_size
+        uint8_t reserved
+        uint32_t queue
+        uint64_t identifier
+        uint32_t number
+        uint32_t rejects
+        uint32_t accessed_s
 
     ctypedef struct FeedEntry:
         uint8_t kind
@@ -69,4 +101,6 @@ cdef extern from "record.h" nogil:
     uint32_t load_be32(const uint8_t* data) noexcept
     uint64_t load_be64(const uint8_t* data) noexcept
     void position_key(uint8_t* out, uint32_t queue, uint64_t lookup_id) noexcept
+    void stream_key(uint8_t* out, uint32_t queue) noexcept
+    size_t position_size(const PositionRecord* record) noexcept
     void content_key(uint8_t* out, uint64_t content_id, uint16_t chunk) noexcept

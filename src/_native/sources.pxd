@@ -1,5 +1,6 @@
 # The GUIDs of the queue managers from which the messages in memory come, each kept once.
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 cdef enum:
@@ -11,6 +12,7 @@ cdef struct Source:
     uint32_t next               # in the chain of its bucket, or of the free entries; 0 ends it
 
 
+@cython.final
 cdef class SourceTable:
     cdef Source* _entries       # entry 0 is not used
     cdef uint32_t* _heads       # as many buckets as entries, a power of two

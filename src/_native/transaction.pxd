@@ -12,6 +12,7 @@ cdef enum OperationKind:
     OPERATION_ENQUEUE = 1
     OPERATION_DEQUEUE = 2
     OPERATION_MOVE = 3
+    OPERATION_REJECT = 4        # a Dequeue whose message its application rejects
 
 
 cdef struct Operation:
@@ -41,6 +42,8 @@ cdef class Transaction(CommitListener):
     cdef readonly bint ended
     cdef readonly bint prepared
     cdef public uint64_t limit_bytes    # of packets in memory, above which they are written ahead
+    cdef readonly bint slicing          # a commit has begun: `step` goes on with it
+    cdef public object on_slices        # called when `slicing` begins; without it there are no pauses between the slices
     cdef public object on_ahead         # called when what was written ahead is durable, or was not kept
     cdef Operation* _operations
     cdef size_t _count, _capacity
@@ -52,21 +55,13 @@ cdef class Transaction(CommitListener):
     cdef object _wish, _sink            # what waits for _writes, and who is told of the end
     cdef bytes _head
     cdef int _status, _result
+    cdef size_t _done                   # operations of the commit
+    cdef uint64_t _next                 # SequentialID that is reserved for the next Enqueue, or 0
+    cdef bint _stored, _broke_off
     cdef bint _settled
     cdef Operation* _add(self, int kind, QueueCore core) except NULL
     cpdef int lock(self, QueueCore core, uint64_t key) except -1
+    cdef Operation* _received_as(self, QueueCore core, uint64_t key) noexcept
     cdef bytes _key(self, uint32_t row)
-    cdef int _write_ahead(self) except -1
-    cdef int _written(self, size_t end, int status) except -1
-    cdef int _break(self, int status) except -1
-    cdef int _mark_last(self, bint stored) except -1
     cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept
-    cdef int _delete_rows(self) except -1
-    cdef int _undo(self, size_t count) except -1
-    cdef int _ended(self, int status) except -1
-    cdef int _delete_ahead(self) except -1
-    cdef int _move_failed(self, Operation* operation, QueueCore core) except -1
-    cdef int _unreserve(self, Operation* operation) except -1
-    cdef int _forget(self) except -1
-    cdef int _restore_goal(self, Operation* operation, QueueCore goal) except -1
     cdef int _clear(self) except -1

@@ -10,7 +10,7 @@ and, once it is prepared, the operations.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from libc.errno cimport ENOSPC
+from libc.errno cimport ENOMEM, ENOSPC
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
@@ -20,12 +20,13 @@ from msmq_fast._native.positions cimport (
     FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
 )
 from msmq_fast._native.queue cimport (
-    ENQUEUED, Ledger, QueueCore, Received, abort_move, complete_move, describe, undo_move,
+    ENQUEUED, REASON_RECEIVED, REASON_REJECTED, Ledger, QueueCore, Received, abort_move, complete_move, describe, undo_move, undo_traces,
 )
 from msmq_fast._native.record cimport PositionRecord
 
 from array import array
 
+from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import lock_for_move
 
 cdef enum:
@@ -40,6 +41,8 @@ cdef enum:
     ROW_STAGED = 1              # kinds of rows: content ids written ahead,
     ROW_OPERATIONS = 2          # and operations of a prepared transaction
     ROW_LENGTH = 4096           # entries of a row
+    SLICED_FROM = 1024          # operations that are committed in one go
+    COUNTS_STEP = 2048          # messages whose counts are written in one unit
     LOCKED_BYTES = 8 << 20      # of received packets that stay in memory for an abort; others are read again
 
 ROW_PREFIX = b"txn\x00"
@@ -164,7 +167,7 @@ cdef class Transaction(CommitListener):
         self.held_bytes += size
         self._tails[core] = (self._count - 1, packet)
         if self.held_bytes - self.ahead_bytes > self.limit_bytes and not self.broken:
-            self._write_ahead()
+            write_ahead(self)
         return ENQUEUED
 
     cpdef int lock(self, QueueCore core, uint64_t key) except -1:
@@ -190,17 +193,37 @@ cdef class Transaction(CommitListener):
 
     def unlock(self, QueueCore core not None, uint64_t key) -> bool:
         """A message that was not handed out after all is available again, as if it had not been locked; False if it is not locked."""
+        cdef Operation* operation = self._received_as(core, key)
+        if operation == NULL:
+            return False
+        Py_DECREF(core)
+        operation.core = NULL
+        self.dequeued -= 1
+        return bool(core.release(array("Q", (key,)), self.owner))
+
+    def reject(self, QueueCore core not None, uint64_t key) -> bool:
+        """The application does not want a message that it has received: the commit removes it with NackReceiveRejected.
+
+        False: this transaction has not received it, or it was purged meanwhile.
+        """
+        cdef Operation* operation = self._received_as(core, key)
+        if operation == NULL or self._locked(core, key) == NULL:
+            return False
+        operation.kind = OPERATION_REJECT
+        return True
+
+    cdef Operation* _received_as(self, QueueCore core, uint64_t key) noexcept:
+        """The operation that has received a message, or NULL."""
         cdef Operation* operation
         cdef size_t index = self._count
         while index:
             index -= 1
             operation = &self._operations[index]
-            if operation.kind == OPERATION_DEQUEUE and operation.key == key and operation.core == <PyObject*>core:
-                Py_DECREF(core)
-                operation.core = NULL
-                self.dequeued -= 1
-                return bool(core.release(array("Q", (key,)), self.owner))
-        return False
+            if operation.key == key and operation.core == <PyObject*>core and (
+                operation.kind == OPERATION_DEQUEUE or operation.kind == OPERATION_REJECT
+            ):
+                return operation
+        return NULL
 
     def move(self, QueueCore core not None, uint64_t key, QueueCore target not None) -> bool:
         """Lock an available message, and move it with the commit (DM-145); False if it is not available."""
@@ -221,87 +244,6 @@ cdef class Transaction(CommitListener):
     cdef bytes _key(self, uint32_t row):
         return row_key(self.identifier, row)
 
-    cdef int _write_ahead(self) except -1:
-        """Contents to the store, in units of about a mebibyte; they stay in memory until they are durable."""
-        cdef Writer writer = self.ledger.writer
-        cdef Operation* operation
-        cdef StagedEntry entry
-        cdef uint64_t size
-        cdef size_t index = self._flying
-        cdef list entries
-        while index < self._count:
-            writer.make_room(AHEAD_STEP)
-            entries = []
-            size = 0
-            writer.begin_unit()
-            try:
-                while index < self._count and size < AHEAD_STEP and len(entries) < ROW_LENGTH:
-                    operation = &self._operations[index]
-                    index += 1
-                    if operation.kind != OPERATION_ENQUEUE:
-                        continue
-                    operation.content_id = self.ledger.next_sequence()
-                    writer.put_content(operation.content_id, <bytes>operation.packet)
-                    entry.content_id = operation.content_id
-                    entry.size = operation.record.content_bytes
-                    entries.append((<char*>&entry)[:sizeof(entry)])
-                    size += entry.size
-                self._rows += 1
-                writer.put_record(TABLE_META, self._key(self._rows), bytes((1, ROW_STAGED)) + b"".join(entries))
-                writer.notify(self, <uint64_t>index << TOKEN_BITS | TOKEN_AHEAD)
-            except BaseException:
-                self._break(ENOSPC)
-                writer.abandon_unit()
-                raise
-            writer.end_unit()
-            self._writes += 1
-            self.ahead_bytes += size
-            self._flying = index
-        return 0
-
-    cdef int _break(self, int status) except -1:
-        self.broken = True
-        self._status = status
-        return 0
-
-    cdef int _written(self, size_t end, int status) except -1:
-        """A unit that was written ahead has ended; units end in their order."""
-        cdef Operation* operation
-        cdef uint64_t size = 0
-        self._writes -= 1
-        while self._ahead < end:
-            operation = &self._operations[self._ahead]
-            self._ahead += 1
-            if operation.kind == OPERATION_ENQUEUE:
-                size += operation.record.content_bytes
-                Py_DECREF(<object>operation.packet)
-                operation.packet = NULL
-        self.held_bytes -= size
-        self.ahead_bytes -= size
-        if status != STATUS_OK:
-            self._break(status)
-        return 0
-
-    cdef int _mark_last(self, bint stored) except -1:
-        """LastInTransaction on the last message to each queue (DM-024): `stored`, of those that are written already, inside a unit."""
-        cdef Operation* operation
-        cdef UserMessage m
-        cdef bytes packet, marked
-        for index, packet in self._tails.values():
-            operation = &self._operations[<size_t>index]
-            if (operation.packet == NULL) != stored:
-                continue
-            marked = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet))
-            parse_user_message(<const uint8_t*>PyBytes_AS_STRING(marked), PyBytes_GET_SIZE(marked), &m)
-            PyBytes_AS_STRING(marked)[m.transaction_offset] |= FLAG_LAST
-            if stored:
-                self.ledger.writer.put_content(operation.content_id, marked)
-            else:
-                Py_INCREF(marked)
-                Py_DECREF(<object>operation.packet)
-                operation.packet = <PyObject*>marked
-        return 0
-
     # ---- the end
 
     def commit(self, sink not None) -> None:
@@ -314,7 +256,7 @@ cdef class Transaction(CommitListener):
             self._wish = self._commit_or_abort
             return
         try:
-            self._commit_now()
+            commit_now(self)
         except BaseException:
             self._sink = None
             raise
@@ -325,8 +267,8 @@ cdef class Transaction(CommitListener):
         self._head = head
         self.prepared = True
         try:
-            self._mark_last(False)
-            self._write_ahead()
+            mark_last(self, False)
+            write_ahead(self)
         except BaseException:
             self.prepared = False
             self._sink = None
@@ -335,7 +277,7 @@ cdef class Transaction(CommitListener):
             self._wish = self._prepare_or_break
             return
         try:
-            self._prepare_now()
+            prepare_now(self)
         except BaseException:
             self.prepared = False
             self._sink = None
@@ -346,93 +288,33 @@ cdef class Transaction(CommitListener):
             raise ValueError("the transaction is ending or has ended")
         self._sink = sink
 
-    def _prepare_now(self):
-        cdef Writer writer = self.ledger.writer
-        cdef Operation* operation
-        cdef OperationEntry entry
-        cdef size_t index = 0
-        cdef uint32_t rows = self._rows
-        cdef list entries
-        writer.begin_unit()
-        try:
-            self._mark_last(True)
-            while index < self._count:
-                entries = []
-                while index < self._count and len(entries) < ROW_LENGTH:
-                    operation = &self._operations[index]
-                    index += 1
-                    entry.kind = operation.kind
-                    entry.queue = operation.queue
-                    entry.target = operation.target
-                    entry.key = operation.key
-                    entry.content_id = operation.content_id
-                    entry.record = operation.record
-                    entries.append((<char*>&entry)[:sizeof(entry)])
-                rows += 1
-                writer.put_record(TABLE_META, self._key(rows), bytes((1, ROW_OPERATIONS)) + b"".join(entries))
-            writer.put_record(TABLE_META, self._key(0), self._head)
-            writer.notify(self, TOKEN_PREPARED)
-        except BaseException:
-            writer.abandon_unit()
-            raise
-        writer.end_unit()
-        self._rows = rows
-        self._tails.clear()
+    # A commit of very many operations would keep the loop for long: it is done in slices, while its batch is held back. They get
+    # their places in the queues beforehand, so that nothing that comes meanwhile stands between them.
 
-    def _commit_now(self):
-        cdef Ledger ledger = self.ledger
-        cdef Writer writer = ledger.writer
-        cdef Operation* operation
-        cdef QueueCore core
-        cdef Slot* slot = NULL
-        cdef size_t index = 0
-        cdef bint stored = self._rows > 0 or self.prepared
-        if self.broken:
-            raise TransactionBroken(self._status)
-        if ledger.sequence + self.enqueued > ledger.sequence_limit:
-            raise OverflowError("no SequentialIDs are reserved: the store does not keep up")
-        if not self.prepared:
-            self._mark_last(False)
-        writer.make_room(self.held_bytes)
-        writer.begin_unit()
+    def step(self, size_t count) -> bool:
+        """The next `count` operations of a commit in slices; whether some are left.
+
+        If one cannot be done, the whole batch is not kept, and the commit ends as one that was not.
+        """
+        cdef Writer writer = self.ledger.writer
+        cdef size_t end = min(self._done + count, self._count)
+        if not self.slicing:
+            return False
         try:
-            if not self.prepared:
-                self._mark_last(True)
-            while index < self._count:
-                operation = &self._operations[index]
-                index += 1
-                core = <QueueCore>operation.core if operation.core != NULL else None
-                if operation.kind == OPERATION_ENQUEUE:
-                    stored = True
-                    if core is None or core.gone:
-                        if operation.content_id:
-                            writer.delete_content(operation.content_id, operation.record.content_bytes)
-                        continue
-                    core.commit_enqueue(
-                        operation.content_id, <bytes>operation.packet if operation.packet != NULL else None, &operation.record
-                    )
-                    operation.key = <uint64_t>(7 - operation.record.priority) << 56 | operation.record.arrival_seq
-                    operation.reserved = False
-                elif operation.kind == OPERATION_MOVE:
-                    if core is not None and operation.goal != NULL:
-                        operation.leaving = complete_move(core, operation.key, self.owner, <QueueCore>operation.goal)
-                        stored = True
-                else:
-                    slot = self._locked(core, operation.key)
-                    if slot != NULL:
-                        operation.leaving = True
-                        stored |= core.commit_dequeue(slot)
-            self._delete_rows()
-            if stored:
-                writer.notify(self, TOKEN_END)
-        except BaseException:
-            self._undo(index)
-            writer.abandon_unit()
-            raise
-        writer.end_unit()
-        if not stored:
-            self._ended(STATUS_OK)
+            commit_part(self, end)
+            if end < self._count:
+                return True
+        except Exception as error:
+            self._broke_off = True
+            writer.doom(getattr(error, "status", 0) or ENOMEM)
+            writer.notify(self, TOKEN_END)
+        self.slicing = False
+        self._next = 0
+        writer.let_go()
+        if not self._stored and not self._broke_off:
+            finish(self, STATUS_OK)
             self.settled()
+        return False
 
     cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept:
         """What this transaction has locked under `key`, or NULL."""
@@ -443,40 +325,6 @@ cdef class Transaction(CommitListener):
         if slot == NULL or slot.owner != self.owner:
             return NULL
         return slot if slot.state == STATE_LOCKED or slot.state == STATE_PURGE_PENDING else NULL
-
-    cdef int _delete_rows(self) except -1:
-        cdef uint32_t row
-        if self.prepared:
-            self.ledger.writer.delete_record(TABLE_META, self._key(0))
-        for row in range(1, self._rows + 1):
-            self.ledger.writer.delete_record(TABLE_META, self._key(row))
-        return 0
-
-    cdef int _undo(self, size_t count) except -1:
-        """The first `count` operations of a commit did not happen; the caller takes the unit back."""
-        cdef Operation* operation
-        cdef QueueCore core
-        cdef Slot* slot
-        cdef size_t index
-        for index in range(count):
-            operation = &self._operations[index]
-            if operation.core == NULL:
-                continue
-            core = <QueueCore>operation.core
-            if operation.kind == OPERATION_ENQUEUE:
-                if operation.key:
-                    core.undo_enqueue(operation.key)
-                    operation.key = 0
-                    operation.reserved = True
-            elif operation.leaving and operation.kind == OPERATION_MOVE:
-                operation.leaving = False
-                undo_move(core, operation.key, <QueueCore>operation.goal)
-            elif operation.leaving:
-                operation.leaving = False
-                slot = self._locked(core, operation.key)
-                if slot != NULL:
-                    slot.flags &= ~FLAG_REMOVING
-        return 0
 
     def abort(self, sink=None) -> None:
         """Nothing happens: what was sent is forgotten, what was received is back in its place with AbortCount + 1 (DM-032 … DM-036).
@@ -489,13 +337,19 @@ cdef class Transaction(CommitListener):
             sink = bool
         self._begin(sink)
         if not self._rows and not self.prepared:
-            self._release()
-            self._ended(STATUS_OK)
+            release_all(self)
+            finish(self, STATUS_OK)
             self.settled()
             return
-        writer.begin_unit()
         try:
-            self._delete_ahead()
+            writer.begin_unit()
+        except BaseException:
+            self._sink = None
+            raise
+        try:
+            delete_ahead(self)
+            if self.prepared:
+                put_counts(self, 0, self._count, 1)
             writer.notify(self, TOKEN_ABORTED)
         except BaseException:
             self._sink = None
@@ -503,72 +357,20 @@ cdef class Transaction(CommitListener):
             raise
         writer.end_unit()
         if not self.prepared:
-            self._release()
-
-    cdef int _delete_ahead(self) except -1:
-        """What was written ahead leaves with the current unit."""
-        cdef Operation* operation
-        cdef size_t index
-        for index in range(self._count):
-            operation = &self._operations[index]
-            if operation.content_id:
-                self.ledger.writer.delete_content(operation.content_id, operation.record.content_bytes)
-        return self._delete_rows()
-
-    def _release(self):
-        """Lets go of everything that is locked or reserved, and keeps the new counts."""
-        cdef Operation* operation
-        cdef QueueCore core
-        cdef Slot* slot
-        cdef size_t index
-        fault = None
-        for index in range(self._count):
-            operation = &self._operations[index]
-            if operation.core == NULL:
-                continue
-            core = <QueueCore>operation.core
-            if operation.kind == OPERATION_ENQUEUE:
-                self._unreserve(operation)
-                continue
-            slot = self._locked(core, operation.key)
-            try:
-                if operation.kind == OPERATION_MOVE and operation.goal != NULL:
-                    abort_move(core, operation.key, self.owner, <QueueCore>operation.goal)
-                elif slot != NULL:
-                    core.abort_dequeue(slot)
-            except Exception as error:
-                fault = fault or error
-        self._put_counts()
-        if fault is not None:
-            raise fault
-
-    def _put_counts(self):
-        cdef Operation* operation
-        cdef size_t index
-        cdef Writer writer = self.ledger.writer
-        if not self.dequeued and not self.moved:
-            return
-        writer.begin_unit()
-        try:
-            for index in range(self._count):
-                operation = &self._operations[index]
-                if operation.kind != OPERATION_ENQUEUE and operation.core != NULL:
-                    (<QueueCore>operation.core).put_counts(operation.key)
-        finally:
-            writer.end_unit()
+            release_all(self)
 
     # ---- what the store says
 
     cdef int committed(self, uint64_t token, int status) except -1:
         cdef int kind = token & TOKEN_MASK
         if kind == TOKEN_AHEAD:
-            return self._written(<size_t>(token >> TOKEN_BITS), status)
+            return ahead_written(self, <size_t>(token >> TOKEN_BITS), status)
         if kind == TOKEN_PREPARED:
             self.prepared = status == STATUS_OK
             self._result = status
             self._settled = True
             if status != STATUS_OK:
-                self._break(status)
+                mark_broken(self, status)
             return 0
         if kind == TOKEN_ABORTED and self.prepared:
             if status != STATUS_OK:
@@ -576,82 +378,11 @@ cdef class Transaction(CommitListener):
                 self._settled = True
                 return 0
             try:
-                self._release()
+                release_all(self)
             finally:
-                self._ended(status)
+                finish(self, status)
             return 0
-        return self._ended(status)
-
-    cdef int _ended(self, int status) except -1:
-        """The commit or abort has an outcome."""
-        cdef Operation* operation
-        cdef QueueCore core
-        cdef Slot* slot
-        cdef size_t index
-        self._result = status
-        self._settled = True
-        for index in range(self._count):
-            operation = &self._operations[index]
-            if operation.core == NULL:
-                continue
-            core = <QueueCore>operation.core
-            if operation.kind == OPERATION_ENQUEUE:
-                if not operation.key:
-                    self._unreserve(operation)
-                elif status != STATUS_OK and self.prepared:
-                    core.reserve_again(operation.record.content_bytes)
-                    operation.key = 0
-                    operation.reserved = True
-                continue
-            if not operation.leaving:
-                continue
-            operation.leaving = False
-            if operation.kind == OPERATION_MOVE:
-                if status != STATUS_OK:
-                    self._move_failed(operation, core)
-                continue    # its Relocation knows
-            slot = core.positions.find(operation.key)
-            if slot != NULL and slot.owner == self.owner and status != STATUS_OK and self.prepared:
-                slot.flags &= ~FLAG_REMOVING
-            else:
-                core.drop_locked(operation.key, status)
-        if status != STATUS_OK and self.prepared:
-            return 0
-        self.ended = True
-        if status != STATUS_OK:
-            self._forget()
-        return 0
-
-    cdef int _move_failed(self, Operation* operation, QueueCore core) except -1:
-        """A move that was not kept: if the transaction stays prepared the message stays locked and the target expects it."""
-        cdef Slot* slot
-        if self.prepared:
-            (<QueueCore>operation.goal).expected += 1
-            return 0
-        slot = self._locked(core, operation.key)
-        if slot != NULL:
-            core.abort_dequeue(slot)
-        return 0
-
-    cdef int _unreserve(self, Operation* operation) except -1:
-        if operation.reserved:
-            operation.reserved = False
-            (<QueueCore>operation.core).unreserve(operation.record.content_bytes)
-        return 0
-
-    cdef int _forget(self) except -1:
-        """After a commit that was not kept: the new counts, and away with what was written ahead."""
-        cdef Writer writer = self.ledger.writer
-        if writer.failed:
-            return 0
-        self._put_counts()
-        if self._rows:
-            writer.begin_unit()
-            try:
-                self._delete_ahead()
-            finally:
-                writer.end_unit()
-        return 0
+        return finish(self, status)
 
     cdef int settled(self) except -1:
         cdef int status
@@ -672,22 +403,22 @@ cdef class Transaction(CommitListener):
     def _commit_or_abort(self):
         """A commit that had to wait."""
         try:
-            self._commit_now()
+            commit_now(self)
         except Exception as error:
-            self._release()
-            self._ended(getattr(error, "status", 0) or ENOSPC)
+            release_all(self)
+            finish(self, getattr(error, "status", 0) or ENOSPC)
 
     def _prepare_or_break(self):
         """A prepare that had to wait."""
         try:
             if self.broken:
                 raise TransactionBroken(self._status)
-            self._prepare_now()
+            prepare_now(self)
         except Exception as error:
             self.prepared = False
             self._result = getattr(error, "status", 0) or ENOSPC
             self._settled = True
-            self._break(self._result)
+            mark_broken(self, self._result)
 
     cdef int _clear(self) except -1:
         """Lets go of everything it refers to."""
@@ -702,7 +433,7 @@ cdef class Transaction(CommitListener):
         self._capacity = 0
         self.held_bytes = 0
         self._tails.clear()
-        self.on_ahead = None
+        self.on_ahead = self.on_slices = None
         return 0
 
     # ---- after a restart
@@ -712,85 +443,10 @@ cdef class Transaction(CommitListener):
 
         What it had received is locked again, what it had sent has its quota again. ValueError for a row that is damaged.
         """
-        cdef OperationEntry entry
-        cdef Operation* operation
-        cdef QueueCore core
-        cdef Slot* slot
-        cdef bytes row
-        cdef size_t at
-        for number in sorted(rows):
-            row = rows[number]
-            if row[1] != ROW_OPERATIONS:
-                continue
-            if (len(row) - 2) % sizeof(OperationEntry):
-                raise ValueError("a row of a transaction is damaged")
-            for at in range(2, len(row), sizeof(OperationEntry)):
-                memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
-                if not OPERATION_ENQUEUE <= entry.kind <= OPERATION_MOVE:
-                    raise ValueError("a row of a transaction is damaged")
-                core = cores(entry.queue)
-                operation = self._add(entry.kind, core)
-                operation.queue = entry.queue
-                operation.key = entry.key
-                operation.content_id = entry.content_id
-                operation.record = entry.record
-                if entry.kind == OPERATION_ENQUEUE:
-                    self.enqueued += 1
-                    if core is not None:
-                        core.reserve_again(entry.record.content_bytes)
-                        operation.reserved = True
-                    continue
-                if entry.kind == OPERATION_MOVE:
-                    self.moved += 1
-                    self._restore_goal(operation, cores(entry.target))
-                else:
-                    self.dequeued += 1
-                slot = core.positions.find(entry.key) if core is not None else NULL
-                if slot == NULL:
-                    continue
-                if slot.state == STATE_AVAILABLE:
-                    core.positions.set_state(slot, STATE_LOCKED)
-                slot.owner = self.owner
-        self._rows = max(rows, default=0)
-        self._ahead = self._flying = self._count
-        self.prepared = True
-
-    cdef int _restore_goal(self, Operation* operation, QueueCore goal) except -1:
-        if goal is not None:
-            Py_INCREF(goal)
-            operation.goal = <PyObject*>goal
-            operation.target = goal.ordinal
-            goal.expected += 1
-        return 0
+        restore_operations(self, rows, cores)
 
 
-def held(bytes row not None) -> list:
-    """(queue, lookup id) of the messages that an operations row of a prepared transaction has received."""
-    cdef OperationEntry entry
-    cdef size_t at
-    result = []
-    if len(row) < 2 or row[1] != ROW_OPERATIONS or (len(row) - 2) % sizeof(OperationEntry):
-        return result
-    for at in range(2, len(row), sizeof(OperationEntry)):
-        memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
-        if entry.kind != OPERATION_ENQUEUE:
-            result.append((entry.queue, entry.key))
-    return result
-
-
-def drop_staged(Ledger ledger not None, bytes key not None, bytes row not None) -> int:
-    """Removes what a row of a transaction that was not prepared names, and the row, with the current unit (REC-06). Returns how many contents."""
-    cdef StagedEntry entry
-    cdef size_t at, count = 0
-    cdef Writer writer = ledger.writer
-    writer.begin_unit()
-    try:
-        if len(row) >= 2 and row[1] == ROW_STAGED:
-            for at in range(2, len(row) - sizeof(entry) + 1, sizeof(entry)):
-                memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
-                writer.delete_content(entry.content_id, <uint32_t>entry.size)
-                count += 1
-        writer.delete_record(TABLE_META, key)
-    finally:
-        writer.end_unit()
-    return count
+include "transaction_ahead.pxi"
+include "transaction_commit.pxi"
+include "transaction_abort.pxi"
+include "transaction_recovery.pxi"

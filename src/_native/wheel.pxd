@@ -1,5 +1,6 @@
 # Many deadlines, one next_deadline.
 
+cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 
@@ -15,6 +16,7 @@ cdef struct Timer:
     uint32_t next, previous     # handles; `previous` of a list head is its list number | HEAD_MARK
 
 
+@cython.final
 cdef class TimerWheel:
     cdef Timer* _timers
     cdef uint32_t _capacity, _free

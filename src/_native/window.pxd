@@ -2,6 +2,7 @@
 #
 # Counters are 64 bits wide inside and 16 on the wire; what arrives is compared by serial arithmetic.
 
+cimport cython
 from cpython.array cimport array
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
@@ -27,6 +28,7 @@ cdef struct InFlight:
     uint64_t recoverable        # 0: express
 
 
+@cython.final
 cdef class ReceiveWindow(CommitListener):
     cdef uint64_t _received, _recoverable       # MessageReceivedCount, RecoverableMessageReceivedCount
     cdef uint64_t _durable                      # every recoverable message up to this one has its disposition on disk
@@ -42,6 +44,7 @@ cdef class ReceiveWindow(CommitListener):
     cdef int dispose(self, uint64_t number) except -1
 
 
+@cython.final
 cdef class SendWindow:
     cdef InFlight* _ring
     cdef size_t _capacity, _head, _count        # _capacity is a power of two
@@ -52,6 +55,7 @@ cdef class SendWindow:
     cdef PyObject* _group_queue
     cdef array _group
     cdef public uint16_t size
+    cdef public list traced     # gets the packets with BaseHeader.Flags.TR that were transmitted; None: nobody wants them
     cdef uint16_t _peer_size
     # Checks and applies a SessionHeader; returns a HeaderResult.
     cdef int apply(self, const uint8_t* header, ReceiveWindow received) except -1

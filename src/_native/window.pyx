@@ -5,15 +5,19 @@ from cpython.array cimport array, clone, resize_smart
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from msmq_fast._native.framing cimport (
-    SESSION_HEADER_SIZE, USER_MESSAGE_FIXED, get_u16, get_u32, put_u16, put_u32,
+    BASE_TRACE, SESSION_HEADER_SIZE, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, USER_MESSAGE_FIXED, USER_TRANSACTION, UserMessage, get_u16,
+    get_u32, parse_user_message, put_u16, put_u32,
 )
+from msmq_fast._native.outsequence cimport OutEntry, OutSequence
 from msmq_fast._native.queue cimport Received
 
 cdef array EMPTY = array("Q")
 cdef enum:
     INFINITE = 0xFFFFFFFF
+    FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
+    PRIVACY_LEVEL = 40          # in a MessagePropertiesHeader
 
 OK = HEADER_OK
 ACK_UNSENT = HEADER_ACK_UNSENT
@@ -25,6 +29,31 @@ cdef inline int _append(array keys, uint64_t key) except -1:
     resize_smart(keys, len(keys) + 1)
     keys.data.as_ulonglongs[len(keys) - 1] = key
     return 0
+
+
+cdef bytes numbered(bytes packet, uint64_t identifier, uint32_t number, uint32_t previous):
+    """A copy of a transactional packet with its place in the sequence in its TransactionHeader (3.1.7.1.3)."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(packet)
+    cdef bytes copy = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t* data = <uint8_t*>PyBytes_AS_STRING(copy)
+    cdef UserMessage m
+    memcpy(data, PyBytes_AS_STRING(packet), size)
+    if parse_user_message(data, size, &m) or not m.transaction_offset:
+        raise ValueError("not the packet of a transactional message")
+    data += m.transaction_offset
+    if m.user_flags & (USER_JOURNAL_NEGATIVE | USER_JOURNAL_POSITIVE):
+        data[0] |= FINAL_ACK_REQUIRED
+    put_u32(data + 4, <uint32_t>identifier)
+    put_u32(data + 8, identifier >> 32)
+    put_u32(data + 12, number)
+    put_u32(data + 16, previous)
+    return copy
+
+
+cdef bint is_private(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether a message is to be encrypted before it is transmitted, or is already (MessagePropertiesHeader.PrivacyLevel)."""
+    cdef UserMessage m
+    return parse_user_message(data, size, &m) == 0 and get_u32(data + m.properties_offset + PRIVACY_LEVEL) != 0
 
 
 cdef class ReceiveWindow(CommitListener):
@@ -174,14 +203,19 @@ cdef class SendWindow:
         """Number a message that is written now; `queue` and `lookup_id` come back from `take_removed` or `abandon`."""
         self.number(queue, lookup_id, recoverable)
 
-    def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None) -> array:
+    def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None, OutSequence sequence=None) -> array:
         """Number the messages (list of Received) and add their packets to `packets`.
 
         A message whose TimeToReachQueue has passed at `now_s` (Unix seconds) is left out; the lookup ids of these are returned.
+        Those that have a place in `sequence` are told it, and the one before it that is still held (AMB-40). Those with a privacy level pass
+        `queue.protect(lookup id, packet)`, if there is one: what it returns is transmitted; for None, it has removed the message.
         """
+        cdef object protect = getattr(queue, "protect", None)
         cdef Received message
+        cdef OutEntry* entry
+        cdef bytes packet
         cdef const uint8_t* data
-        cdef uint32_t reach, sent
+        cdef uint32_t reach, sent, flags, previous = 0
         cdef array expired = None
         for message in messages:
             if PyBytes_GET_SIZE(message.packet) < USER_MESSAGE_FIXED:
@@ -193,9 +227,23 @@ cdef class SendWindow:
                 if expired is None:
                     expired = clone(EMPTY, 0, False)
                 _append(expired, message.lookup_id)
+                if sequence is not None:
+                    sequence.remove(message.lookup_id)      # the next one does not wait for it
                 continue
-            self.number(queue, message.lookup_id, (get_u32(data + 60) >> 5) & 3 != 0)
-            packets.append(message.packet)
+            flags = get_u32(data + 60)
+            packet = message.packet
+            if protect is not None and is_private(data, PyBytes_GET_SIZE(message.packet)):
+                packet = protect(message.lookup_id, packet)
+                if packet is None:
+                    continue
+            if flags & USER_TRANSACTION and sequence is not None:
+                entry = sequence.depart(message.lookup_id, &previous)
+                if entry != NULL:
+                    packet = numbered(packet, sequence.identifier, entry.number, previous)
+            self.number(queue, message.lookup_id, (flags >> 5) & 3 != 0)
+            packets.append(packet)
+            if self.traced is not None and get_u16(data + 2) & BASE_TRACE:
+                self.traced.append(packet)
         return EMPTY if expired is None else expired
 
     cdef int number(self, object queue, uint64_t lookup_id, bint recoverable) except -1:

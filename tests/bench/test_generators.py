@@ -17,6 +17,7 @@ from bench.appload import AppLoad
 from bench.generators import GeneratorError, run_generator
 from bench.mqqb import Group, Load
 from bench.packets import user_message
+from bench.server import Server
 
 TARGET = "TCP:127.0.0.1\\private$\\bench"
 
@@ -129,3 +130,13 @@ def test_help_names_the_measurements() -> None:
     ).stdout
     for word in ("mqqb", "mix", "app", "client", "deep", "machine", "targets"):
         assert word in shown
+
+
+def test_transactional_streams_are_read_back_to_the_last_order_ack(tmp_path: Path) -> None:
+    load = Load((Group(256, True, 3, transactional=True),), warmup=0, count=3_000)
+    with Server(tmp_path) as server:
+        figures = mqqb.on_server(load)(server)
+        stored = json.loads(server.run("queue", "show", "bench-stream", "--json"))
+    assert figures["messages"] == stored["messages"] == 3_000
+    assert figures["order_acks"] >= 3
+    assert sum(stream["sequence_number"] for stream in stored["incoming"]) == 3_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.server import Server
-from bench.txload import TxLoad, on_server
+from bench.txload import TxLoad, on_server, to_another_server
 
 
 @pytest.mark.parametrize(("size", "explicit"), [(1, False), (1, True), (10, False)])
@@ -19,3 +19,12 @@ def test_both_directions_move(tmp_path: Path, size: int, explicit: bool) -> None
     assert figures["received_per_s"] > 0
     assert figures["in_per_s"] == pytest.approx(size * figures["sent_per_s"], rel=0.01)
     assert figures["transactions_per_s"] == figures["sent_per_s"] + figures["received_per_s"]
+
+
+def test_a_second_server_gets_every_message_once(tmp_path: Path) -> None:
+    load = TxLoad(clients=3, size=10, body=100)
+    with Server(tmp_path) as server:
+        figures = to_another_server(load, 95)(server)
+    assert figures["messages"] == 100
+    assert 0 < figures["out_per_s"] <= figures["in_per_s"]
+    assert figures["target_cpu_us_per_message"] >= 0

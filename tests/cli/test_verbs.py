@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +208,10 @@ def test_transactions(server: Server) -> None:
     assert len(shown) == 299
     assert len(server.messages("ledger")) == 1
     assert "--peek" in refused(server, Exit.USAGE, "receive", "ledger", "--xact", "--peek")
+    server.ok("send", "ledger", "--body", "bad", "--xact", "--deadletter")
+    server.ok("receive", "ledger", "--reject")
+    (dead,) = server.ok("receive", r".\system$;deadxact")
+    assert (base64.b64decode(dead["body_b64"]), dead["class"]) == (b"bad", 0xC004)
     assert server.ok("transaction", "list") == []
     refused(server, Exit.REFUSED, "transaction", "abort", "00000000-0000-0000-0000-000000000000")
     server.ok("queue", "create", "plain")
@@ -247,6 +252,7 @@ def test_backup_of_a_running_server_restore_and_compact(server: Server, tmp_path
     assert command("restore", str(target), "--data", str(copy)).returncode == Exit.OK
     with data_directory() as data:
         copy.rename(data)
+        shutil.copy2(server.data / "secrets.key", data)  # kept apart from the backup
         restored = Server(data, "--name", "ALPHA").start()
         try:
             assert len(restored.messages("backed")) == 10

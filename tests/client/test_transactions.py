@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.client import SINGLE_MESSAGE, Message, connect, sync
+from msmq_fast.client import SINGLE_MESSAGE, Access, Message, connect, sync
 from msmq_fast.packet import errors
 
 from .server import running
@@ -43,6 +43,27 @@ async def _commit_and_abort(tmp_path: Path) -> None:
             await transaction.commit()
         with pytest.raises(errors.TransactionUsage):
             await queue.send(b"x")
+
+
+def test_what_a_program_rejects_is_a_dead_letter(tmp_path: Path) -> None:
+    asyncio.run(_rejects(tmp_path))
+
+
+async def _rejects(tmp_path: Path) -> None:
+    async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
+        await connection.create_queue("orders", transactional=True)
+        queue = await connection.open("orders")
+        async with connection.transaction() as transaction:
+            await queue.send(Message(b"1", journal=1), transaction=transaction)
+        async with connection.transaction() as transaction:
+            message = await queue.receive(1, transaction=transaction)
+            await queue.reject(message, transaction=transaction)
+            with pytest.raises(errors.MessageNotFound):
+                await queue.reject(message.lookup_id + 1, transaction=transaction)
+        dead = await (await connection.open(r".\system$;deadxact", Access.RECEIVE)).receive(1)
+        assert (dead.body, dead.message_class) == (b"1", 0xC004)
+        with pytest.raises(errors.IOTimeout):
+            await queue.receive(0)
 
 
 def test_senders_and_single_messages(tmp_path: Path) -> None:
@@ -119,5 +140,9 @@ def test_without_asyncio(tmp_path: Path) -> None:
                     == b"2"
                 )
             assert queue.receive(0).body == b"3"
+            queue.send(Message(b"4", journal=1), transaction=sync.SINGLE_MESSAGE)
+            with connection.transaction() as transaction:
+                queue.reject(queue.receive(0, transaction=transaction), transaction=transaction)
+            assert connection.open(r".\system$;deadxact", Access.RECEIVE).receive(0).body == b"4"
 
     asyncio.run(main())

@@ -56,6 +56,24 @@ def test_details_name_the_rules_that_are_not_proven(project, capsys):
 
 
 @pytest.mark.parametrize(
+    "long",
+    [
+        "pytestmark = pytest.mark.long(seconds=9)\n{}",
+        'pytestmark = [pytest.mark.long, pytest.mark.needs("tshark")]\n{}',
+        "@pytest.mark.long(seconds=9)\n{}",
+    ],
+)
+def test_rules_that_only_long_tests_prove_are_named(project, capsys, long):
+    short = '@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.long)])\n'
+    project(BUILT, UNPROVEN, tests=long.format(PROOF.format("QB-001") + short + PROOF.format("QB-002")))
+    assert conformance.main(["--details"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    named = 2 if "pytestmark" in long else 1
+    assert printed[2].split() == [f"{named}", "of", "them", "in", "make", "test-long", "only"]
+    assert [line.split()[0] for line in printed[3 : 3 + named]] == ["QB-001", "QB-002"][:named]
+
+
+@pytest.mark.parametrize(
     ("rules", "mark", "complaint"),
     [
         ([BUILT], "QB-999", "test_one.py:1: no rule QB-999 in the catalogue"),

@@ -88,13 +88,16 @@ def test_create_read_write_enumerate_and_delete(world: World) -> None:
     assert directory.read(ObjectType.SITE, (equals("Name", "NORTH"),)).result().identifier == identifier
     world.finish(directory.write(site("north", IntraSiteReplicationInterval=9)))
     assert [item["IntraSiteReplicationInterval"] for item in world.objects(ObjectType.SITE)] == [9]
+    handle = directory.begin(ObjectType.SITE).result()
+    directory.end(handle).result()
+    assert result_of(directory.next(handle)) is Result.GENERIC_ERROR
     world.finish(directory.delete(site("north")))
     assert world.objects(ObjectType.SITE) == []
     world.restart()
     assert world.objects(ObjectType.SITE) == []
 
 
-@pytest.mark.rule("DS-20")
+@pytest.mark.rule("DS-20", "KV-03")
 @pytest.mark.parametrize(
     ("kind", "key", "value"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from random import Random
 from uuid import UUID
@@ -96,6 +97,19 @@ def test_what_the_directory_refuses_leaves_nothing_behind(world: World) -> None:
         world.manager.find(r".\orders")
 
 
+@pytest.mark.rule("DM-060", "DS-27")
+def test_a_public_queue_whose_commit_is_not_kept_is_not_there(world: World) -> None:
+    world.writer.fail_commit(1, errno.ENOSPC)
+    done = world.manager.create_queue(r".\orders")
+    world.run()
+    assert isinstance(done.exception(), errors.MessageStorageFailed)
+    with pytest.raises(errors.QueueNotFound):
+        world.manager.find(r".\orders")
+    assert objects(world) == []
+    public(world)
+    assert len(objects(world)) == 1
+
+
 @pytest.mark.rule("DM-060", "DM-067", "DS-27")
 def test_every_store_call_of_creating_and_deleting_may_fail(world: World) -> None:
     """Queue and object are both there or both not, before and after a restart."""
@@ -126,7 +140,7 @@ def test_every_store_call_of_creating_and_deleting_may_fail(world: World) -> Non
     assert injected >= 4
 
 
-@pytest.mark.rule("DM-067", "DU-09")
+@pytest.mark.rule("DM-067", "DU-09", "DM-154")
 def test_a_public_queue_and_its_object_go_together(world: World) -> None:
     public(world)
     world.manager.delete_queue(r".\orders")
@@ -290,7 +304,7 @@ def test_a_public_name_of_another_computer(world: World) -> None:
 def target(world: World, name: str) -> Target:
     outgoing = world.manager.open(name, Access.SEND).queue
     assert isinstance(outgoing, OutgoingQueue)
-    return OutgoingSource(outgoing, lambda: 0).target
+    return OutgoingSource(outgoing, lambda: 0).hops[0]
 
 
 @pytest.mark.rule("QB-364")

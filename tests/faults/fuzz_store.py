@@ -32,9 +32,10 @@ _POSITION_ROW = 8 + decode.POSITION.size
 def seeds() -> list[bytes]:
     """Good inputs: which reader, length of the key, key, value."""
     found = json.loads(GOLDEN.read_text())
-    kinds = ("position", "content", "feed", "history", "queue", "meta")
+    kinds = ("position", "content", "feed", "history", "queue", "meta", "outgoing_stream")
+    also = {"position_numbered": "position"}
     return [
-        bytes((kinds.index(name), len(key) // 2)) + bytes.fromhex(key) + bytes.fromhex(value)
+        bytes((kinds.index(also.get(name, name)), len(key) // 2)) + bytes.fromhex(key) + bytes.fromhex(value)
         for name, (key, value) in found.items()
     ]
 
@@ -73,6 +74,8 @@ def one_input(data: bytes) -> None:
         lambda: decode.history(key, value),
         lambda: (decode.queue_key(key), decode.queue(value)),
         lambda: decode.cold(value),
+        lambda: decode.outgoing_stream(value),
+        lambda: decode.incoming_stream(key, value),
     ]
     with contextlib.suppress(decode.DecodeError):
         readers[kind % len(readers)]()

@@ -132,8 +132,6 @@ class Model:
         self.result.recoverable += fields["delivery"] != 0
         if stream[32:48] not in (NULL, self.own.bytes_le):
             self._close(CloseReason.NOT_LOCAL)
-        elif fields.get("transaction_offset"):
-            self._close(CloseReason.TRANSACTIONAL)
         else:
             self.result.handled += 1
         if at := fields.get("session_offset"):

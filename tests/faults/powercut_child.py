@@ -26,7 +26,7 @@ def body(message: int, size: int) -> bytes:
 
 def position(message: int, size: int) -> bytes:
     fields = (1, 3, 0, 0, 0, message, size, 0, 0, 0, 0, bytes(16), message, 0, message, 0, 0, 0, 0)
-    return records.position(decode.Position._make(fields))
+    return records.position(decode.Position(*fields))
 
 
 def add(writer: LmdbWriter, message: int, size: int) -> int:

@@ -122,6 +122,7 @@ def test_a_backup_under_traffic_is_restored_with_a_new_incarnation(folder: Path)
         assert taken.returncode == 1
         assert taken.stderr.count(b"\n") == 1
         assert server.stop() == 0
+        shutil.copy(server.data / "secrets.key", restored.data)  # the backup holds what it opens, not the key
         restored.start()
         assert restored.ready["guid"] == guid
         assert incarnation(restored) == before + 1

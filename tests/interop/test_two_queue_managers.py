@@ -176,4 +176,4 @@ def test_a_queue_that_comes_to_require_signatures_takes_no_unsigned_message_any_
     a.ok("send", target, "--body", "2", "--recoverable")
     until(lambda: drained(a), what="the second acknowledgment")
     assert [message["body_b64"] for message in b.messages("inbox")] == ["MQ=="] * 3
-    assert b.ok("stats")[0]["refusals"] == {"message: access denied": 1}
+    assert b.ok("stats")[0]["refusals"] == {"message: signed": 1}

@@ -7,11 +7,14 @@ from array import array
 from uuid import UUID
 
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session, State
+from msmq_fast.packet.message import Message
 from tests.mqqb import wire
 
 OWN = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
@@ -24,6 +27,7 @@ class Source:
         self.core = core
         self.direct = direct
         self.base_priority = base_priority
+        self.sequence = core.sequence
 
     def head(self) -> tuple[int, int]:
         return head(self.core)
@@ -41,17 +45,32 @@ class Source:
         self.core.release(lookup_ids, owner)
         self.core.ledger.expire()
 
+    def transmitted(self, now: float) -> None:
+        pass
+
+    def ended(self, owner: int, *, idle: bool) -> None:
+        pass
+
 
 class Host:
     """One side: ledger, queues by the part of their direct name behind the host, node."""
 
-    def __init__(self, guid: UUID = OWN, **node: object) -> None:
-        self.tables = MemoryTables()
-        self.writer = MemoryWriter(self.tables)
+    streams_limit = 100_000
+    batch_units = 4096
+
+    def __init__(self, guid: UUID = OWN, *, tables: MemoryTables | None = None, **node: object) -> None:
+        self.tables = MemoryTables() if tables is None else tables
+        self.writer = MemoryWriter(self.tables, max_units=self.batch_units)
         self.ledger = Ledger(guid.bytes_le, self.writer, MemoryReader(self.tables))
         self.ledger.reserved(1 << 40)
         self.ledger.feed = False
+        self.now = 100.0
         self.ledger.tick(2_000 * 1_000_000)
+        self.acks: list[Message] = []
+        self.damage: list[str] = []
+        streams = InStreams(self.ledger, self.streams_limit)
+        load_streams(streams, self.tables.scan, lambda kind, text: self.damage.append(text))
+        self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now)
         self.queues: dict[str, Destination] = {}
         self.refusals: list[tuple[str, str]] = []
         self.node = Node(
@@ -59,10 +78,31 @@ class Host:
             self.ledger,
             self.resolve,
             on_refusal=lambda reason, what: self.refusals.append((reason, what)),
+            order_acks=self.order_acks,
             **node,  # type: ignore[arg-type]
         )
         self.ordinals = 0
         self.add("q")
+
+    def send(self, message: Message) -> tuple[QueueCore, int]:
+        """Where OrderAcks and FinalAcks go; they leave at once."""
+        self.acks.append(message)
+        return self["q"], 0
+
+    def advance(self, seconds: float) -> None:
+        """Later, with the OrderAcks that are due on the way."""
+        until = self.now + seconds
+        while True:
+            due = self.order_acks.next_deadline
+            if due is None or due > until:
+                break
+            self._at(max(due, self.now))
+            self.order_acks.handle_deadline(self.now)
+        self._at(until)
+
+    def _at(self, now: float) -> None:
+        self.now = now
+        self.ledger.tick(round((1_900 + now) * 1_000_000))
 
     def core(self, outgoing: bool = False) -> QueueCore:
         self.ordinals += 1

@@ -331,6 +331,24 @@ def test_numbers_start_again_with_each_session() -> None:
     assert source.core.messages == 0
 
 
+@pytest.mark.rule("QB-335")
+def test_recoverable_messages_are_counted_apart() -> None:
+    host = Host()
+    session = host.opened()
+    source = host.outgoing([packets(n, 1, recoverable=n % 2 == 0)[0] for n in range(1, 5)])
+    session.attach(source)
+    session.pump(101.0)
+    assert [wire.ordinal(p) for p in sent(session)] == [1, 2, 3, 4]
+    session.receive(recoverable(50), 101.0)
+    host.commit()
+    session.pump(101.0)
+    assert sent(session) == [wire.session_ack(ack=1, base_ack=1, flags=1, sent=4, recoverable=2)]
+    for base, left in ((1, 1), (2, 0)):
+        session.receive(wire.session_ack(ack=4, base_ack=base, flags=1, sent=1, recoverable=1), 102.0)
+        host.commit()
+        assert source.core.messages == left
+
+
 @pytest.mark.rule("QB-337", "QB-374", "QB-061")
 def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
     host = Host(switches=Switches(amb19_count_ack=False))
@@ -465,6 +483,7 @@ def test_both_directions_work_on_one_connection() -> None:
     assert sent(session) == [wire.session_ack(ack=2, base_ack=1, flags=3, sent=2, recoverable=2)]
 
 
+@pytest.mark.rule("DM-241")
 def test_priority_and_fairness_between_queues_of_one_session() -> None:
     host = Host()
     session = host.opened(window=64)

@@ -28,8 +28,8 @@ def test_acceptor_answers_with_exact_bytes(server: UUID, system: int) -> None:
     assert sent(session) == [wire.establish(server=OWN, stamp=0xDEADBEEF, system=system)]
     assert session.state is State.WAITING_CP_MSG
     assert session.peer_guid == wire.PEER
-    session.receive(wire.parameters(), 100.1)
-    assert sent(session) == [wire.parameters()]
+    session.receive(wire.parameters(700, 30_000, 10), 100.1)
+    assert sent(session) == [wire.parameters(700, 30_000, 64)]
     assert session.state is State.OPEN
 
 
@@ -48,7 +48,7 @@ def test_initiator_sends_exact_bytes() -> None:
     assert session.sent.peer_size == 10
 
 
-@pytest.mark.rule("QB-031", "QB-035", "QB-183")
+@pytest.mark.rule("QB-031", "QB-035", "QB-176", "QB-183")
 def test_initiator_names_the_server_it_expects_and_says_that_it_pinged() -> None:
     session = Host().dial(now=1.0, server_guid=OTHER, pinged=True)
     assert sent(session) == [wire.establish(client=OWN, server=OTHER, stamp=1000, system=0x210)]
@@ -168,6 +168,36 @@ def test_initiator_closes_on_packets_out_of_state(packet: bytes) -> None:
     session = Host().dial()
     session.receive(packet, 100.0)
     assert session.reason is CloseReason.OUT_OF_STATE
+
+
+PACKETS = {
+    "EC": wire.establish(),
+    "ECR": wire.establish(client=OWN, server=wire.PEER),
+    "CP": wire.parameters(),
+    "MSG": wire.message(1),
+    "ACK": wire.session_ack(),
+}
+STATES = {  # how a session comes there, and the packets that do not end it; LINGERING: test_full.py
+    State.WAITING_EC_MSG: (False, [], {"EC": State.WAITING_CP_MSG}),
+    State.WAITING_CP_MSG: (False, ["EC"], {"CP": State.OPEN}),
+    State.WAITING_ECR_MSG: (True, [], {"ECR": State.WAITING_CPR_MSG}),
+    State.WAITING_CPR_MSG: (True, ["ECR"], {"CP": State.OPEN}),
+    State.OPEN: (True, ["ECR", "CP"], {"MSG": State.OPEN, "ACK": State.OPEN}),
+    State.CLOSED: (False, ["EC", "CP", "CP"], {}),
+}
+
+
+@pytest.mark.rule("QB-103")
+@pytest.mark.parametrize("packet", PACKETS)
+@pytest.mark.parametrize("state", STATES)
+def test_every_packet_in_every_state(state: State, packet: str) -> None:
+    dialled, before, following = STATES[state]
+    session = Host().dial() if dialled else Host().accept()
+    for name in before:
+        session.receive(PACKETS[name], 100.0)
+    assert session.state is state
+    session.receive(PACKETS[packet], 100.0)
+    assert session.state is following.get(packet, State.CLOSED)
 
 
 @pytest.mark.rule("QB-005", "QB-010", "QB-019", "QB-157", "QB-162", "QB-163", "QB-295")

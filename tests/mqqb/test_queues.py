@@ -43,7 +43,7 @@ def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:
 )
 def test_targets(name: str, target: Target, direct: bool) -> None:
     _, source = outgoing(Host(), name)
-    assert source.target == target
+    assert source.hops == (target,)
     assert source.direct is direct
 
 
@@ -150,7 +150,7 @@ def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_
     ("kind", "properties", "plain"),
     [
         (QueueKind.PRIVATE, {}, True),
-        (QueueKind.PRIVATE, {"transactional": True}, False),
+        (QueueKind.PRIVATE, {"transactional": True}, True),
         (QueueKind.PRIVATE, {"authenticated": True}, False),
         (QueueKind.PRIVATE, {"privacy": 2}, False),
         (QueueKind.SYSTEM, {}, None),

@@ -70,9 +70,13 @@ def test_nobody_can_claim_that_a_message_is_authenticated() -> None:
 
 @pytest.mark.rule("QB-226", "QB-224")
 @pytest.mark.parametrize("recoverable", [False, True])
-def test_a_repeated_message_is_counted_and_acknowledged_but_not_enqueued(recoverable: bool) -> None:
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_repeated_message_is_counted_and_acknowledged_but_not_enqueued(
+    recoverable: bool, plain: bool
+) -> None:
     host = Host()
     session = host.opened()
+    session.receiver.plain = plain
     packet = wire.message(7, recoverable=recoverable)
     session.receive(packet, 101.0)
     host.commit()
@@ -202,7 +206,6 @@ def test_queue_quota_drops_and_machine_quota_closes() -> None:
 @pytest.mark.parametrize(
     ("packet", "reason"),
     [
-        (wire.message(1, transaction=TRANSACTION), CloseReason.TRANSACTIONAL),
         (wire.message(1, address=OTHER), CloseReason.NOT_LOCAL),
     ],
 )

@@ -26,14 +26,20 @@ class Outgoing(Source):
 
     def __init__(self, host: Host, target: Target, packets: list[bytes]) -> None:
         super().__init__(host.core(outgoing=True), direct=target.guid == NULL_GUID)
-        self.target = target
+        self.hops: tuple[Target, ...] = (target,)
         self.told: list[tuple[Progress, str]] = []
+        self.at_home = True
+        self.homecomings = 0
         self.later: Target | None = None  # where it leads when it is asked anew
         host.put(self, packets)
 
     def relocate(self) -> bool:
-        before, self.target = self.target, self.later or self.target
-        return self.target != before
+        before, self.hops = self.hops, (self.later,) if self.later is not None else self.hops
+        return self.hops != before
+
+    def come_home(self) -> bool:
+        self.homecomings += 1
+        return self.at_home
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         self.told.append((progress, address))
@@ -97,8 +103,17 @@ def test_a_message_for_an_address_dials_and_flows_when_the_session_opens() -> No
     bench.transfer.submit(queue, 10.0)
     bench.transfer.submit(queue, 10.0)
     assert bench.effects == [Connect(1, "10.0.0.7")]
-    session = bench.connect(11.0)
-    assert ordinals(session) == [1, 2, 3]
+    session = bench.endpoint.connected(1, 11.0)
+    assert session is not None
+    (request,) = sent(session)
+    answer = wire.establish(client=OWN, server=wire.PEER, stamp=struct.unpack_from("<I", request, 52)[0])
+    for packet, kinds in ((answer, ["CP"]), (wire.parameters(500, 20_000), ["MSG"] * 3)):
+        bench.transfer.submit(queue, 11.0)
+        session.pump(11.0)
+        session.receive(packet, 11.0)
+        packets = sent(session)
+        assert [wire.kind(each) for each in packets] == kinds  # none before the session is open
+    assert [wire.ordinal(each) for each in packets] == [1, 2, 3]
     told = [Progress.IN_PROCESS, Progress.ANSWERED, Progress.ESTABLISHED]
     assert queue.told == [(progress, "10.0.0.7") for progress in told]
 
@@ -123,6 +138,9 @@ def test_names_are_resolved_and_their_addresses_tried_in_turn() -> None:
     bench.transfer.resolved(1, ["10.0.0.3"], 22.0)
     session = bench.connect(23.0)
     assert ordinals(session) == [1]
+    bench.host.put(queue, [wire.message(2, source=OWN)])
+    bench.transfer.submit(queue, 24.0)
+    assert (ordinals(session), bench.take()) == ([2], [])  # the next message asks nobody
     assert [told for told, _ in queue.told].count(Progress.CONNECT_FAILURE) == 2
 
 
@@ -156,7 +174,7 @@ def test_a_session_that_breaks_is_dialled_again_after_five_seconds_and_resends()
     assert ordinals(bench.connect(16.0)) == [2, 3]
 
 
-@pytest.mark.rule("QB-183")
+@pytest.mark.rule("QB-103", "QB-183")
 def test_a_refused_session_is_retried_after_five_seconds() -> None:
     bench = Bench()
     queue = bench.queue("10.0.0.7")
@@ -165,8 +183,9 @@ def test_a_refused_session_is_retried_after_five_seconds() -> None:
     session = bench.endpoint.connected(1, 10.0)
     assert session is not None
     session.receive(wire.establish(client=OWN, server=wire.PEER, refused=True), 10.0)
-    assert queue.told[-1] == (Progress.REFUSED, "10.0.0.7")
+    assert queue.told[-2:] == [(Progress.REFUSED, "10.0.0.7"), (Progress.DISCONNECTING, "10.0.0.7")]
     assert bench.endpoint.node.counts.closed[CloseReason.REFUSED] == 1
+    assert bench.transfer.links[0].state is LinkState.WAITING
     bench.endpoint.handle_deadline(15.0)
     assert bench.take() == [Connect(1, "10.0.0.7")]
 
@@ -466,3 +485,299 @@ def test_the_stored_history_is_trimmed_to_what_is_remembered() -> None:
     endpoint.handle_deadline(20.25)  # there was more than one portion
     endpoint.handle_deadline(25.0)
     assert calls == [(number - 100, 200)] * 2
+
+
+# ---------------------------------------------------------------------------------------- several next hops
+
+
+def routed(bench: Bench, *hops: Target) -> Outgoing:
+    queue = bench.queue("unused")
+    queue.hops = hops
+    return queue
+
+
+@pytest.mark.rule("QB-169", "QB-306")
+def test_hops_are_tried_in_order_each_with_all_its_addresses() -> None:
+    bench = Bench()
+    queue = routed(bench, Target("first", OTHER), Target("10.0.0.9"), Target("last"))
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == [Resolve(1, "first")]
+    bench.transfer.resolved(1, ["10.0.0.1", "fd00::1", "10.0.0.1"], 10.0)
+    tried: list[object] = []
+    now = 10.0
+    for _ in range(3):
+        tried += bench.take()
+        bench.transfer.failed(1, "refused", now)
+        now += 5.0
+        bench.endpoint.handle_deadline(now)
+    tried += bench.take()
+    assert tried == [
+        Connect(1, "10.0.0.1"),
+        Connect(1, "fd00::1"),
+        Connect(1, "10.0.0.9"),
+        Resolve(1, "last"),
+    ]
+    bench.transfer.failed(1, "unknown", now)
+    bench.endpoint.handle_deadline(now + 5.0)
+    assert bench.take() == [Resolve(1, "first")]
+
+
+@pytest.mark.rule("QB-169")
+def test_a_hop_whose_name_is_not_known_is_passed_over_at_once() -> None:
+    bench = Bench()
+    queue = routed(bench, Target("", OTHER), Target("nowhere"), Target("10.0.0.9"))
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == [Resolve(1, "nowhere")]
+    bench.transfer.resolved(1, [], 10.0)
+    assert bench.take() == [Connect(1, "10.0.0.9")]
+    assert (Progress.DNS_FAILURE, "") in queue.told
+
+
+@pytest.mark.rule("QB-167", "QB-168", "QB-367")
+def test_hops_without_any_host_wait_and_are_looked_up_again() -> None:
+    bench = Bench()
+    queue = routed(bench, Target("", OTHER))
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == []
+    assert queue.told[-1] == (Progress.ROUTE_FAILURE, "")
+    assert bench.transfer.next_deadline == 15.0
+    queue.later = Target("10.0.0.9", OTHER)
+    bench.endpoint.handle_deadline(15.0)
+    assert bench.take() == [Connect(2, "10.0.0.9")]
+
+
+@pytest.mark.rule("QB-171", "QB-306")
+def test_behind_the_last_hop_the_way_is_looked_up_anew() -> None:
+    bench = Bench()
+    queue = routed(bench, Target("10.0.0.8"))
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    bench.transfer.failed(1, "refused", 10.0)
+    queue.later = Target("10.0.0.9")
+    bench.endpoint.handle_deadline(15.0)
+    assert bench.take() == [Connect(2, "10.0.0.9")]
+    assert bench.transfer.links[0].queues == []
+    assert bench.transfer.links[0].state is LinkState.IDLE
+
+
+def test_a_session_to_any_of_the_hops_serves() -> None:
+    bench = Bench()
+    bench.accepted("10.0.0.2", 9.0, OTHER)
+    queue = routed(bench, Target("first"), Target("", OTHER))
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == []
+    assert queue.told[-1] == (Progress.ESTABLISHED, "10.0.0.2")
+
+
+def test_queues_with_the_same_hops_share_a_link() -> None:
+    bench = Bench()
+    first, second = (routed(bench, Target("10.0.0.9", OTHER)) for _ in range(2))
+    bench.transfer.submit(first, 10.0)
+    bench.transfer.submit(second, 10.0)
+    assert bench.take() == [Connect(1, "10.0.0.9")]
+
+
+# ---------------------------------------------------------------------------------------- what queues hear
+
+
+def test_why_there_was_no_connection_is_told() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.transfer.failed(1, "too many files", 10.0, Progress.CREATE_FAILURE)
+    assert queue.told[-1] == (Progress.CREATE_FAILURE, "10.0.0.7")
+    assert bench.transfer.next_deadline == 15.0
+
+
+@pytest.mark.rule("QB-296")
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (CloseReason.IDLE, [Progress.DISCONNECTING]),
+        (CloseReason.STOPPED, [Progress.DISCONNECTING]),
+        (CloseReason.DISCONNECTED, [Progress.DISCONNECTED]),
+        (CloseReason.SLOW_READER, [Progress.SEND_FAILURE, Progress.DISCONNECTING]),
+        (CloseReason.STORE_FAILED, [Progress.LOW_RESOURCE, Progress.DISCONNECTING]),
+        (CloseReason.ACK_TIMEOUT, [Progress.FAILURE, Progress.DISCONNECTING]),
+        (CloseReason.HANDSHAKE_TIMEOUT, [Progress.NOT_READY, Progress.DISCONNECTING]),
+    ],
+)
+def test_the_end_of_a_session_is_told_in_two_steps(reason: CloseReason, told: list[Progress]) -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    queue.told.clear()
+    session.close(reason, 11.0)
+    assert [progress for progress, _ in queue.told] == told
+    queue.told.clear()
+    assert session.on_gone is not None
+    session.on_gone(session)
+    gone = [] if reason is CloseReason.DISCONNECTED else [(Progress.GONE, "10.0.0.7")]
+    assert queue.told == gone
+    session.on_gone(session)
+    assert queue.told == gone
+
+
+def test_a_connection_that_breaks_under_messages_is_a_failure_to_send() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    session.close(CloseReason.DISCONNECTED, 11.0, "Connection reset by peer")
+    assert [progress for progress, _ in queue.told[-2:]] == [Progress.SEND_FAILURE, Progress.DISCONNECTED]
+
+
+# ---------------------------------------------------------------------------------------- the own computer
+
+
+def test_a_name_of_this_computer_is_not_dialled() -> None:
+    bench = Bench()
+    bench.transfer._is_own = {"10.0.0.1"}.__contains__
+    queue = bench.queue("alias")
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    bench.transfer.resolved(1, ["10.0.0.1"], 10.0)
+    assert bench.take() == []
+    assert queue.told[-1] == (Progress.OWN_HOST, "10.0.0.1")
+    assert queue.homecomings == 1
+    assert bench.transfer.next_deadline is None
+    assert bench.transfer.links[0].state is LinkState.IDLE
+
+
+def test_what_no_local_queue_takes_is_tried_again() -> None:
+    bench = Bench()
+    bench.transfer._is_own = {"10.0.0.1"}.__contains__
+    queue = bench.queue("10.0.0.1")
+    queue.at_home = False
+    bench.transfer.submit(queue, 10.0)
+    assert bench.transfer.next_deadline == 15.0
+    bench.endpoint.handle_deadline(15.0)
+    assert queue.homecomings == 2
+    assert bench.take() == []
+
+
+# ---------------------------------------------------------------------------------------- queues come and go
+
+
+def test_a_queue_that_joins_an_open_link_hears_so_and_wakes_the_session() -> None:
+    bench = Bench()
+    first, second = bench.queue("10.0.0.7"), bench.queue("10.0.0.7", range(5, 6))
+    bench.transfer.submit(first, 10.0)
+    session = bench.connect(10.0)
+    woken: list[Session] = []
+    session.on_wake = woken.append
+    bench.transfer.submit(second, 11.0)
+    assert second.told == [(Progress.ESTABLISHED, "10.0.0.7")]
+    assert woken == [session]
+
+
+def test_a_withdrawn_queue_does_not_come_back_with_the_next_session() -> None:
+    bench = Bench()
+    first, second = bench.queue("10.0.0.7"), bench.queue("10.0.0.7", range(5, 6))
+    bench.transfer.submit(first, 10.0)
+    bench.transfer.submit(second, 10.0)
+    bench.take()
+    bench.transfer.withdraw(second)
+    bench.transfer.withdraw(second)
+    bench.transfer.failed(1, "refused", 10.0)
+    bench.endpoint.handle_deadline(15.0)
+    assert ordinals(bench.connect(15.0)) == [1]
+    assert Progress.ESTABLISHED not in [progress for progress, _ in second.told]
+
+
+def test_a_link_that_found_a_session_retries_no_more() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.take()
+    bench.transfer.failed(1, "refused", 10.0)
+    assert bench.transfer.next_deadline == 15.0
+    bench.accepted("10.0.0.7", 12.0)
+    assert queue.told[-1] == (Progress.ESTABLISHED, "10.0.0.7")
+    assert bench.transfer.next_deadline is None
+    bench.endpoint.handle_deadline(15.0)
+    assert bench.take() == []
+
+
+def test_a_session_that_is_not_open_yet_serves_nobody() -> None:
+    bench = Bench()
+    early = bench.endpoint.accept("10.0.0.2", 9.0)
+    early.receive(wire.establish(client=OTHER), 9.0)
+    assert early.state is State.WAITING_CP_MSG
+    woken: list[Session] = []
+    early.on_wake = woken.append
+    queue = routed(bench, Target("10.0.0.9", OTHER))
+    bench.transfer.submit(queue, 10.0)
+    (effect,) = bench.take()
+    assert effect == Connect(1, "10.0.0.9")
+    bench.transfer.failed(1, "refused", 10.0)
+    early.receive(wire.parameters(500, 20_000), 11.0)
+    assert queue.told[-1] == (Progress.ESTABLISHED, "10.0.0.2")
+    assert woken == [early]
+
+
+@pytest.mark.rule("QB-127")
+def test_a_dialled_session_serves_other_links_to_the_same_queue_manager_whatever_the_switch_says() -> None:
+    bench = Bench(switches=Switches(amb18_reuse_accepted=False))
+    bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)
+    bench.connect(10.0, OTHER)
+    queue = routed(bench, Target("elsewhere", OTHER))
+    bench.transfer.submit(queue, 11.0)
+    assert bench.take() == []
+    assert queue.told == [(Progress.ESTABLISHED, "10.0.0.7")]
+
+
+def test_a_session_with_the_address_of_a_later_hop_serves_at_once() -> None:
+    bench = Bench()
+    bench.accepted("10.0.0.2", 9.0)
+    queue = routed(bench, Target("first"), Target("10.0.0.2"))
+    bench.transfer.submit(queue, 10.0)
+    assert bench.take() == []
+    assert queue.told == [(Progress.ESTABLISHED, "10.0.0.2")]
+
+
+def test_a_session_of_somebody_else_at_the_address_does_not_serve() -> None:
+    bench = Bench()
+    bench.accepted("10.0.0.9", 9.0)
+    bench.transfer.submit(routed(bench, Target("10.0.0.9", OTHER)), 10.0)
+    assert bench.take() == [Connect(1, "10.0.0.9")]
+
+
+def test_after_a_session_has_broken_the_peer_may_open_the_next_one() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.connect(10.0).close(CloseReason.DISCONNECTED, 11.0)
+    assert bench.transfer.links[0].state is LinkState.WAITING
+    again = bench.accepted("10.0.0.7", 12.0)
+    assert bench.transfer.links[0].state is LinkState.OPEN
+    assert ordinals(again) == [1]
+
+
+@pytest.mark.parametrize(
+    ("opened", "detail", "told"),
+    [
+        (False, "", [Progress.NOT_READY, Progress.DISCONNECTED]),
+        (False, "reset", [Progress.NOT_READY, Progress.DISCONNECTED]),
+        (True, "", [Progress.DISCONNECTED]),
+        (True, "reset", [Progress.SEND_FAILURE, Progress.DISCONNECTED]),
+    ],
+)
+def test_a_connection_that_is_lost(opened: bool, detail: str, told: list[Progress]) -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0) if opened else bench.endpoint.connected(1, 10.0)
+    assert session is not None
+    queue.told.clear()
+    session.close(CloseReason.DISCONNECTED, 11.0, detail)
+    assert [progress for progress, _ in queue.told] == told
+
+
+def test_an_end_with_a_detail_is_no_lost_connection() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    bench.connect(10.0).close(CloseReason.COUNT_MISMATCH, 11.0, "3 and 4")
+    assert [progress for progress, _ in queue.told[-2:]] == [Progress.FAILURE, Progress.DISCONNECTING]

@@ -162,12 +162,16 @@ def read_security_header(cursor: Cursor, found: dict[str, int]) -> None:
 
 def read_properties_header(cursor: Cursor, found: dict[str, int]) -> None:
     found["properties_offset"] = cursor.at
-    acks, chars, kind, _, body_type, app, body, _, _, _, _, extension = cursor.unpack(
+    acks, chars, kind, _, body_type, app, body, allocated, _, _, _, extension = cursor.unpack(
         "BBH20sIIIIIIII", "PROPERTIES_SIZE"
     )
     found |= {"ack_flags": acks & 15, "message_class": kind, "body_type": body_type, "app_specific": app}
     if chars > 250:
         raise Refused("LABEL_LENGTH")
+    if "security_offset" in found and bit(cursor.data[found["security_offset"]], 5):
+        end = cursor.at + 2 * chars + extension + allocated  # an encrypted body, see AMB-29
+        if allocated > body and end + -end % 4 <= len(cursor.data):
+            body = allocated
     for name, size, unit, rule in (
         ("label", chars, 2, "LABEL_LENGTH"),
         ("extension", extension, 1, "EXTENSION_SIZE"),

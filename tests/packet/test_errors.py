@@ -45,6 +45,14 @@ def test_codes_of_classes_and_unknown_codes() -> None:
             assert type(error(cls.default_code)) is cls
 
 
+@pytest.mark.rule("X-79")
+def test_codes_are_published_ones_or_marked_as_our_own() -> None:
+    for cls in MSMQError.__subclasses__():
+        code = cls.default_code
+        assert code in HRESULTS or code & 0x20000000, cls  # the C bit of an HRESULT
+        assert code & 0x80000000 or code in HRESULTS, cls
+
+
 def test_fault_codes_are_those_of_the_native_parser() -> None:
     native = dict(re.findall(r"FAULT_(\w+) = (\d+)", DECLARATIONS.read_text()))
     assert {code.name: str(code.value) for code in PacketFaultCode} == native
@@ -61,3 +69,16 @@ def test_message_classes() -> None:
     assert about_receiving(MessageClass.ACK_RECEIVE)
     assert not is_negative(MessageClass.ACK_RECEIVE)
     assert not about_receiving(MessageClass.NACK_BAD_DST_Q)
+
+
+def _subclasses(cls: type[MSMQError]) -> set[type[MSMQError]]:
+    found = set(cls.__subclasses__())
+    return found.union(*(_subclasses(sub) for sub in found)) if found else found
+
+
+@pytest.mark.rule("X-79")
+def test_no_error_has_a_code_that_others_could_take_for_one_of_theirs() -> None:
+    """A code is a published one, with its meaning, or has the C bit of a vendor's own."""
+    for cls in {MSMQError, *_subclasses(MSMQError)}:
+        assert cls.default_code in HRESULTS or cls.default_code & 0x20000000, cls
+    assert all(code == 0 or not code & 0x20000000 for code in HRESULTS)

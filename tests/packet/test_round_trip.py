@@ -1,6 +1,8 @@
 """Headers and messages survive encoding and decoding, in every combination."""
 
 import struct
+import sys
+import tracemalloc
 from uuid import UUID
 
 import pytest
@@ -65,6 +67,46 @@ def test_every_combination_of_headers(name: str, packet: UserMessagePacket) -> N
     assert parsed.size == len(data) - (16 if packet.session else 0)
     assert bytes(parsed.body) == packet.properties.body
     assert parsed.label == packet.properties.label
+
+
+@pytest.mark.rule("DM-183")
+@pytest.mark.parametrize(("name", "packet"), list(combinations()))
+def test_what_has_no_header_keeps_its_default(name: str, packet: UserMessagePacket) -> None:
+    """Whether a header is there is said by the flags, and by nothing else."""
+    message, plain = Message.from_packet(packet.encode()), Message()
+    assert message.transaction == packet.transaction
+    assert message.security == packet.security
+    assert message.soap == packet.soap
+    assert message.trace_queue == (packet.debug.queue if packet.debug is not None else None)
+    assert message.connector_type == plain.connector_type
+    for lists in ("destinations", "admin_queues", "response_queues", "multi_signature"):
+        if packet.multi is None:
+            assert getattr(message, lists) == getattr(plain, lists)
+    assert bool(message.destinations) == (packet.multi is not None)
+
+
+@pytest.mark.rule("DM-190")
+def test_a_body_is_copied_once() -> None:
+    """Into the message that is handed out; the packet is only looked at."""
+    packet = Message(body=bytes(3 << 20)).to_packet()
+    tracemalloc.start()
+    try:
+        message = Message.from_packet(packet)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(message.body) == 3 << 20
+    assert peak < (3 << 20) + (1 << 16)
+
+
+@pytest.mark.rule("DM-198")
+def test_headers_are_read_without_an_object_for_each_field() -> None:
+    packets = [build(**OPTIONAL["security"][1]).encode() for _ in range(500)]
+    parsed = [parse(packets[0])] * len(packets)
+    before = sys.getallocatedblocks()
+    for number, packet in enumerate(packets):
+        parsed[number] = parse(packet)
+    assert sys.getallocatedblocks() - before <= 2 * len(packets)  # the view, and the packet that it keeps
 
 
 @pytest.mark.parametrize("dest", [0, 3, 5, 7])

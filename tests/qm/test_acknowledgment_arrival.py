@@ -76,7 +76,7 @@ CASES = [
 @pytest.mark.parametrize("insecure", [False, True])
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.parametrize(("queue", "fields", "answer", "is_insecure"), CASES)
-@pytest.mark.rule("QB-083", "QB-231", "QB-233", "QB-283", "QB-384", "QB-385", "X-37")
+@pytest.mark.rule("QB-083", "QB-231", "QB-233", "QB-283", "QB-384", "QB-385", "QB-403", "X-37")
 def test_a_refused_message_is_answered(
     queue: str, fields: dict[str, int], answer: int, is_insecure: bool, recoverable: bool, insecure: bool
 ) -> None:

@@ -120,6 +120,22 @@ def test_an_outcome_is_answered_when_it_is_durable(outcome: str) -> None:
     case.check(outcome)
 
 
+@pytest.mark.rule("DU-07", "X-72", "DM-034")
+def test_the_abort_of_what_was_prepared_brings_its_counts_in_the_same_commit() -> None:
+    case = Case()
+    case.prepare()
+    case.transaction.abort()
+    case.world.writer.submit()
+    case.crash()
+    transaction = case.world.manager.transactions.find(ID)
+    assert (transaction.state, aborts(case.world)) == (State.PREPARED, [0, 0])
+    transaction.abort()
+    case.world.writer.submit()
+    case.world.writer.complete_one()  # nothing but this commit is durable
+    case.crash()
+    assert aborts(case.world) == [1, 0]
+
+
 @pytest.mark.rule("DM-037", "DM-023")
 def test_the_only_resource_manager_commits_at_once() -> None:
     case = Case()

@@ -10,6 +10,8 @@ import pytest
 from msmq_fast._native.batch import MemoryReader, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.store import decode
 
 from .world import World
@@ -216,3 +218,33 @@ def test_what_is_put_back_writes_nothing(world: World) -> None:
     world.run()
     assert world.writer.statistics()["batches"] == batches
     assert world.manager.find("orders").core.positions.first() == key
+
+
+@pytest.mark.rule("DM-094")
+def test_a_purge_leaves_alone_what_is_not_in_the_queue(world: World) -> None:
+    """What a transaction has sent and not committed; its subqueues; its journal."""
+    world.create("bills", transactional=True, journaling=True)
+    manager = world.manager
+    done = manager.transactions.begin()
+    TransactedQueue(world.sender("bills"), done).send(Message(body=b"moved"))
+    TransactedQueue(world.sender("bills"), done).send(Message(body=b"read"))
+    TransactedQueue(world.sender("bills"), done).send(Message(body=b"purged"))
+    world.finish(done.commit())
+    moved, *_ = manager.find("bills").core.positions.keys()
+    world.finish(world.reader("bills").move(moved, manager.open("bills;later", Access.MOVE)))
+    assert world.receive("bills") == b"read"
+    opened = manager.transactions.begin()
+    TransactedQueue(world.sender("bills"), opened).send(Message(body=b"sent"))
+    assert world.finish(world.reader("bills").purge()) == 1
+    world.run()
+    assert world.bodies("bills") == []
+    assert world.bodies("bills;later") == [b"moved"]
+    assert world.bodies("bills;journal") == [b"read"]
+    world.finish(opened.commit())
+    assert world.bodies("bills") == [b"sent"]
+    world.crash()
+    assert [world.bodies(f"bills{part}") for part in ("", ";later", ";journal")] == [
+        [b"sent"],
+        [b"moved"],
+        [b"read"],
+    ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
+from uuid import UUID
 
 import pytest
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access, Share, excludes
+from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.queue import Privacy, QueueKind
 
 from .world import WALL, World, body
 
@@ -32,6 +36,56 @@ def test_a_created_queue_has_its_properties(world: World) -> None:
         -3,
     )
     assert world.create(r".\news").kind is QueueKind.PUBLIC
+
+
+@pytest.mark.rule("DM-199")
+def test_a_queue_without_properties_has_the_defaults(world: World) -> None:
+    queue = world.create()
+    properties = queue.properties
+    assert (properties.label, properties.type) == ("", UUID(int=0))
+    assert (properties.journaling, properties.authenticated, properties.transactional) == (
+        False,
+        False,
+        False,
+    )
+    assert properties.quota_kb == properties.journal_quota_kb == 0xFFFFFFFF
+    assert (properties.privacy, properties.multicast_address) == (Privacy.OPTIONAL, "")
+    assert (properties.base_priority, properties.poison_after) == (0, 0)
+    assert queue.security == world.manager.guard.new_descriptor(None, None)
+    assert queue.security.dacl is not None
+    for _ in range(30):
+        world.send(bytes(1 << 16))  # no quota refuses anything
+    assert queue.messages == 30
+    world.crash()
+    again = world.manager.find("orders")
+    assert (again.properties, again.security) == (properties, queue.security)
+
+
+@pytest.mark.rule("DM-090")
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_closed_handle_leaves_nothing_behind(world: World, deleted: bool) -> None:
+    queue = world.create()
+    handles: list[weakref.ref[OpenQueue]] = []
+    for _ in range(2_000):
+        handle = world.reader()
+        first, second = handle.open_cursor(), handle.open_cursor()
+        waiting = first.receive(None)
+        if deleted and not handles:
+            world.finish(world.manager.delete_queue("orders"))
+            world.create()
+        handle.close()
+        assert isinstance(waiting.completion.exception(), (errors.OperationCancelled, errors.QueueDeleted))
+        for cursor in (first, second):
+            with pytest.raises(errors.MSMQError):
+                cursor.peek(0)
+        assert not handle.cursors
+        handles.append(weakref.ref(handle))
+        del handle, first, second, cursor, waiting
+    world.run()
+    assert not queue.descriptors
+    assert not world.manager.find("orders").descriptors
+    gc.collect()
+    assert not [handle for handle in handles if handle() is not None]
 
 
 @pytest.mark.rule("DM-062", "DM-055")
@@ -277,9 +331,11 @@ def test_a_deleted_queue_is_gone_and_its_handles_are_orphans(world: World) -> No
     world.finish(world.manager.delete_queue("orders"))
     with pytest.raises(errors.QueueNotFound):
         world.manager.find("orders")
-    for call in (lambda: reader.receive(0), lambda: sender.send(Message()), lambda: reader.lookup(1, 3)):
+    for call in (lambda: reader.receive(0), lambda: reader.purge(), lambda: reader.lookup(1, 3)):
         with pytest.raises(errors.QueueNotAvailable):
             call()
+    with pytest.raises(errors.QueueDeleted):
+        sender.send(Message())
     reader.close()
     world.run()
     assert world.manager.ledger.bytes == 0

@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.queue import Identifiers, survey
 from msmq_fast.packet import Message, errors
+from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.importing import Entry, Import
 from msmq_fast.qm.relocation import BATCH_BYTES, SEQUENCE_MASK, Outcome, Selection, Stretch, browse, relocate
 from msmq_fast.qm.resubmission import resubmit
+from msmq_fast.security.sid import sid
 from msmq_fast.store.completion import Completion
 
 from .world import WALL, World
 
 ALL = Stretch(Selection())
 JOB = b"j" * 16
+SID = sid("S-1-5-21-7-8-9-1001").data
 
 
 @pytest.fixture
@@ -64,6 +67,28 @@ def entries(world: World, name: str) -> list[Entry]:
 
 
 # ------------------------------------------------------------------------------------------ moving
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_no_way_round_what_a_queue_demands_of_its_messages(world: World, keep: bool) -> None:
+    world.finish(world.manager.set_properties(world.manager.find("target"), authenticated=True))
+    world.send(b"plain", "source")
+    with pytest.raises(errors.MessageNotAuthenticated):
+        world.finish(shift(world, keep=keep))
+    assert world.manager.find("source").messages == 1
+    world.finish(world.manager.set_properties(world.manager.find("target"), authenticated=False, privacy=2))
+    with pytest.raises(errors.MSMQError, match="encrypted"):
+        world.finish(shift(world, keep=keep))
+    world.finish(world.manager.set_properties(world.manager.find("target"), privacy=1))
+    world.finish(shift(world, keep=keep))
+    assert bodies(world, "target") == Counter([b"plain"])
+
+
+def test_what_was_verified_when_it_came_may_go_where_that_is_demanded(world: World) -> None:
+    world.finish(world.manager.set_properties(world.manager.find("target"), authenticated=True))
+    world.send(b"0", "source", security=SecurityHeader(1, sender_id=SID, authentication_level=3))
+    world.finish(shift(world))
+    assert bodies(world, "target") == every(1)
 
 
 def test_batches_follow_arrival_and_end_at_the_bound(world: World) -> None:
@@ -270,6 +295,15 @@ def test_refusals_are_told_by_reason(world: World) -> None:
     ((reason, count),) = done.refusals.items()
     assert count == 3
     assert "MQ_ERROR_QUEUE_NOT_FOUND" in reason
+
+
+def test_what_is_sent_again_is_signed_where_that_is_demanded(world: World) -> None:
+    dead(world, "target", 1)
+    world.finish(world.manager.set_properties(world.manager.find("target"), authenticated=True))
+    done = world.finish(send_again(world))
+    assert done.count == 0
+    ((reason, _),) = done.refusals.items()
+    assert "NOT_AUTHENTICATED" in reason
 
 
 # ------------------------------------------------------------------------------------------ imports

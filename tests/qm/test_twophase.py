@@ -10,6 +10,7 @@ from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.handle import Lookup, OpenQueue
+from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.twophase import RemoteReadState
 
 from .world import World, body
@@ -351,3 +352,24 @@ def test_remote_read_state(world: World) -> None:
     assert reads.state is RemoteReadState.OPENED
     reads.ready()
     assert reads.state is RemoteReadState.READY_FOR_READ
+
+
+@pytest.mark.rule("DM-118")
+@pytest.mark.parametrize("outcome", ["commit", "abort"])
+def test_of_a_transaction_and_two_phases_the_transaction_wins(world: World, outcome: str) -> None:
+    world.create("bills", transactional=True)
+    filling = world.manager.transactions.begin()
+    TransactedQueue(world.sender("bills"), filling).send(Message(body=b"one"))
+    world.finish(filling.commit())
+    reader = world.reader("bills")
+    transaction = world.manager.transactions.begin()
+    received = world.finish(reader.begin(0, transaction=transaction).completion)
+    assert body(received) == b"one"
+    with pytest.raises(errors.TransactionSequence):
+        reader.end(received.lookup_id, delete=True)
+    world.finish(reader.end(received.lookup_id, delete=True, transactional=True))
+    assert world.bodies("bills") == [b"one"]  # the transaction decides, and nobody else
+    reader.close()
+    assert world.manager.find("bills").core.positions.available == 0
+    world.finish(getattr(transaction, outcome)())
+    assert world.bodies("bills") == ([] if outcome == "commit" else [b"one"])

@@ -35,15 +35,15 @@ class StillClock:
 
 
 class World:
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, *, clock: StillClock | None = None, seed: int = 7, **settings: object) -> None:
         values: dict[str, object] = {
             "computer_name": "HOST",
             "domain": "example.net",
             "addresses": frozenset({"10.0.0.7"}),
         }
         self.settings = QueueManagerSettings(**(values | settings))  # type: ignore[arg-type]
-        self.clock = StillClock()
-        self.random = Random(7)
+        self.clock = clock or StillClock()
+        self.random = Random(seed)
         self.store = Store.in_memory(now_s=WALL, random=self.random)
         self._begin()
 

@@ -46,9 +46,11 @@ class Guarded(Host):
         self.records: list[object] = []
         self.asked = 0
 
-        def counted(target: Destination, kind: int, identifier: bytes, message: str) -> bool:
+        def counted(
+            target: Destination, kind: int, identifier: bytes, message: str, *, verified: bool = False
+        ) -> bool:
             self.asked += 1
-            return gate(target, kind, identifier, message)
+            return gate(target, kind, identifier, message, verified=verified)
 
         super().__init__(gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None)
         self.add("quarantine")
@@ -97,7 +99,7 @@ CASES: list[tuple[str, str, bytes, bool]] = [
 ]
 
 
-@pytest.mark.rule("QB-256", "QB-258", "X-42")
+@pytest.mark.rule("QB-237", "QB-256", "QB-258", "X-42")
 @pytest.mark.parametrize(
     ("sddl", "header", "taken"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
@@ -238,3 +240,15 @@ def test_memory_for_claimed_senders_is_bounded() -> None:
         routes.admit(7, b"q", 1, Sid.build(5, number).data, core)
     host.send(BOBS)
     assert host.messages() == [1]
+
+
+def test_memory_for_names_and_identifiers_is_bounded() -> None:
+    host = Guarded("D:(A;;LC;;;WD)")
+    for number in range(70_000):
+        host.node.routes.add(7, b"%d" % number, host["q"])
+    assert len(host.node.routes) <= 65_536
+    long = security(bytes(69), kind=2)
+    host.send(long)
+    host.send(long)
+    assert host.messages() == [1, 2]
+    assert host.asked == 2

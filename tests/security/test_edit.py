@@ -30,6 +30,12 @@ ALL = "CCDCLCSWRPWPSDRCWDWO"
         ("D:(A;ID;LC;;;WD)", grant, 0x2, f"D:(A;;DC;;;{ALICE})(A;ID;LC;;;WD)"),
         ("D:(D;;CC;;;AN)(A;;LC;;;WD)", deny, 0x4, f"D:(D;;CC;;;AN)(D;;LC;;;{ALICE})(A;;LC;;;WD)"),
         (f"D:(A;;DCLC;;;{ALICE})", deny, 0x4, f"D:(D;;LC;;;{ALICE})(A;;DC;;;{ALICE})"),
+        (
+            f"D:(A;;LC;;;WD)(D;;CC;;;{ALICE})",
+            deny,
+            0x4,
+            f"D:(D;;LC;;;{ALICE})(A;;LC;;;WD)(D;;CC;;;{ALICE})",
+        ),
         (f"D:(D;;DC;;;{ALICE})(A;;KA;;;{ALICE})", revoke, 0x0FFFFFFF, "D:"),
         (f"D:(A;;DCLC;;;{ALICE})(A;;KA;;;{BOB})", revoke, 0x2, f"D:(A;;LC;;;{ALICE})(A;;{ALL};;;{BOB})"),
         (f"D:(A;ID;DC;;;{ALICE})", revoke, 0x2, f"D:(A;ID;DC;;;{ALICE})"),

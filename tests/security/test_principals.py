@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.security.md4 import md4, nt_hash
+from msmq_fast._native.crypto import md4
+from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.passwords import hash_password, verify_password
 from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, sid

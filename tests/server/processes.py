@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 READY_TIMEOUT = 20.0
+QUICK = {"MSMQ_FAST_PROTECTION__RSA_BITS": "1024"}  # every first start makes four key pairs
 
 
 def command(
@@ -65,7 +66,7 @@ class Server:
                 [*self.program, "serve", *defaults, *self.flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**inherited, **self.environment},
+                env={**inherited, **QUICK, **self.environment},
             )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)

@@ -6,8 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.config import SECTIONS, Config, QueueDeclaration, UserDeclaration, keys_of
+from msmq_fast.mqqb.timers import Timers
+from msmq_fast.server.config import (
+    SECTIONS,
+    Config,
+    MqqbConfig,
+    QueueDeclaration,
+    RouteDeclaration,
+    UserDeclaration,
+    keys_of,
+)
 from msmq_fast.server.configload import ConfigError, load
+from msmq_fast.server.mqqblistener import _timers
 
 # A text that differs from every default, by the first word of what the kind expects.
 SAMPLES = {"text": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "json"}
@@ -24,6 +34,20 @@ def mistakes(tmp_path: Path, text: str, environment: dict[str, str] | None = Non
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, text, environment, **flags)
     return [str(mistake).replace(f"{tmp_path}/", "") for mistake in caught.value.mistakes]
+
+
+@pytest.mark.rule("QB-085", "QB-086", "QB-087", "QB-088", "QB-128", "QB-145", "QB-146", "QB-303")
+def test_the_timers_of_sessions_are_those_of_the_document_unless_told_otherwise() -> None:
+    assert _timers(Config()) == Timers()
+    assert _timers(Config(mqqb=MqqbConfig(router=True))) == Timers(session_cleanup=120)
+    assert Timers().resend == (30,) * 3 + (300,) * 3 + (1_800,) * 3 + (21_600,)
+    assert (Timers().session_cleanup, Timers().order_ack, Timers().order_ack_max) == (300, 0.5, 10)
+    ladder = {"resend_short": 1.0, "resend_medium": 2.0, "resend_long": 3.0, "resend_final": 4.0}
+    mqqb = MqqbConfig(**ladder, idle_timeout=60.0, order_ack_delay=0.25, order_ack_max=5.0)
+    set_otherwise = _timers(Config(mqqb=mqqb))
+    assert set_otherwise.resend == (1, 1, 1, 2, 2, 2, 3, 3, 3, 4)
+    assert set_otherwise.session_cleanup == 60
+    assert (set_otherwise.order_ack, set_otherwise.order_ack_max) == (0.25, 5)
 
 
 def test_defaults_need_no_file() -> None:
@@ -96,6 +120,11 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "restrictive"
             elif key == "amb23_unsigned_sid":
                 sample = "anonymous"
+            elif key == "da028_copy_ids":
+                sample = "same"
+            elif section == "protection" and sample == "json":
+                words = entry.metadata["kind"].described.split('"')[1::2]
+                sample = next(word for word in words if word != default)
             elif key == "mode":
                 sample = "workgroup"
             elif key in ("guid", "site"):
@@ -174,8 +203,27 @@ def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
     assert '"a" is declared twice' in shown
 
 
+def test_routes_are_declared(tmp_path: Path) -> None:
+    text = '[[routes]]\ndestination = "*"\nvia = "gate"\n'
+    text += '[[routes]]\ndestination = "far"\nvia = ["a", "10.0.0.2"]\n'
+    assert [(route.destination, route.via) for route in read(tmp_path, text).routes] == [
+        ("*", ("gate",)),
+        ("far", ("a", "10.0.0.2")),
+    ]
+
+
+def test_mistakes_in_routes(tmp_path: Path) -> None:
+    text = '[[routes]]\nvia = "gate"\n[[routes]]\ndestination = "far"\n'
+    assert mistakes(tmp_path, text) == [
+        'msmq.toml:1: [[routes]] needs a "destination"',
+        'msmq.toml:3: [[routes]] needs a "via"',
+    ]
+    text = '[[routes]]\ndestination = "far"\nvia = "a"\n[[routes]]\ndestination = "FAR"\nvia = "b"\n'
+    assert '"far" is declared twice' in "".join(mistakes(tmp_path, text))
+
+
 def test_every_key_is_documented() -> None:
     page = DOCUMENTATION.read_text(encoding="utf-8")
-    kinds = [*SECTIONS.values(), QueueDeclaration, UserDeclaration]
+    kinds = [*SECTIONS.values(), QueueDeclaration, UserDeclaration, RouteDeclaration]
     missing = [key for kind in kinds for key in keys_of(kind) if f"`{key}`" not in page]
     assert missing == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msmq_fast.server.disk import DiskGuard
+from msmq_fast.server.memory import available_memory
 from msmq_fast.store.watermark import SpaceFigures
 
 
@@ -29,3 +32,12 @@ def test_the_intake_stops_below_the_mark_and_resumes_with_some_slack() -> None:
     assert told == [True, False, True]  # a commit found the disk full
     guard.expire()
     assert told == [True, False, True, False]
+
+
+def test_the_memory_of_a_container_counts(tmp_path: Path) -> None:
+    limit, unlimited = tmp_path / "limit", tmp_path / "unlimited"
+    limit.write_text("1048576\n")
+    unlimited.write_text("max\n")
+    machine = available_memory((unlimited, tmp_path / "missing"))
+    assert machine > 1 << 26
+    assert available_memory((unlimited, limit)) == 1 << 20

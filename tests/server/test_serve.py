@@ -26,6 +26,7 @@ def http(server: Server, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+@pytest.mark.rule("REC-12")
 def test_the_ready_line_names_every_listener_and_all_of_them_accept(server: Server) -> None:
     server.start()
     assert set(server.ready) >= {"name", "guid", "mqqb", "ping", "app", "admin"}

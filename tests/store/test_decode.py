@@ -32,6 +32,17 @@ def test_golden_records_are_still_what_is_written() -> None:
     assert make.golden_records() == json.loads((GOLDEN / f"records-{SCHEMA_VERSION}.json").read_text())
 
 
+@pytest.mark.rule("KV-04", "KV-08", "KV-09")
+def test_golden_records_of_outgoing_sequences_are_read() -> None:
+    key, value = RECORDS["position_numbered"]
+    assert decode.position_key(key) == (7, 0x0700000000000038)
+    assert decode.position(value) == make.NUMBERED
+    assert decode.position(value + b"later field") == make.NUMBERED
+    key, value = RECORDS["outgoing_stream"]
+    assert key == b"O" + decode.ORDINAL_KEY.pack(7)
+    assert decode.outgoing_stream(value) == make.STREAM
+
+
 @pytest.mark.rule("KV-04", "KV-05", "KV-01")
 def test_golden_records_of_version_1_are_read() -> None:
     key, value = RECORDS["position"]
@@ -108,6 +119,15 @@ def test_noise_is_an_error_and_nothing_else(value: bytes, key: bytes) -> None:
     for function in (decode.feed, decode.history):
         with contextlib.suppress(decode.DecodeError):
             function(key, b"\x01" + value)
+
+
+@pytest.mark.parametrize("name", ["position_numbered", "outgoing_stream"])
+def test_a_record_of_a_sequence_that_was_cut_or_is_of_a_later_version_is_refused(name: str) -> None:
+    read = {"position_numbered": decode.position, "outgoing_stream": decode.outgoing_stream}[name]
+    _, value = RECORDS[name]
+    for data in (*(value[:end] for end in range(len(value))), b"\x03" + value[1:]):
+        with pytest.raises(decode.DecodeError):
+            read(data)
 
 
 @pytest.mark.parametrize("name", ["position", "feed", "history", "queue", "meta"])

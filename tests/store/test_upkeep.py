@@ -35,7 +35,7 @@ def put(store: Store, first: int, count: int, size: int = 3000) -> None:
             writer.put_content(message, message.to_bytes(4, "big") * (size // 4))
             key = decode.POSITION_KEY.pack(1, message)
             fields = (1, 3, 0, 0, 0, message, size, 0, 0, 0, 0, bytes(16), 0, 0, message, 0, 0, 0, 0)
-            writer.put_record(Table.POSITION, key, records.position(decode.Position._make(fields)))
+            writer.put_record(Table.POSITION, key, records.position(decode.Position(*fields)))
 
 
 def messages(tables: LmdbTables) -> list[int]:

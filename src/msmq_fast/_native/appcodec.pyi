@@ -25,6 +25,7 @@ class Stored(Protocol):
 class PacketBuilder:
     refusal: int
     dead_letters: dict[int, str]
+    signatures: dict[int, tuple[int, int, bytes]]
     def __init__(
         self,
         source: bytes,
@@ -32,6 +33,7 @@ class PacketBuilder:
         dest_type: int,
         destination: bytes,
         resolve: Callable[[str], tuple[int, bytes]],
+        long_lived: int = 345_600,
     ) -> None: ...
     def packets(
         self,

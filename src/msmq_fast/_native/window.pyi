@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msmq_fast._native.batch import CommitListener
+from msmq_fast._native.outsequence import OutSequence
 from msmq_fast._native.queue import Received
 
 OK: int
@@ -32,6 +33,7 @@ class ReceiveWindow(CommitListener):
 class SendWindow:
     size: int
     peer_size: int
+    traced: list[bytes] | None
     @property
     def sent(self) -> int: ...
     @property
@@ -45,7 +47,12 @@ class SendWindow:
     def __init__(self, size: int = 64) -> None: ...
     def sending(self, queue: Any, lookup_id: int, recoverable: bool) -> None: ...
     def transmit(
-        self, queue: Any, messages: list[Received], now_s: int, packets: list[bytes]
+        self,
+        queue: Any,
+        messages: list[Received],
+        now_s: int,
+        packets: list[bytes],
+        sequence: OutSequence | None = None,
     ) -> array[int]: ...
     def process(self, header: bytes, received: ReceiveWindow) -> int: ...
     def take_removed(self) -> list[tuple[Any, array[int]]]: ...

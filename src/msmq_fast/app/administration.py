@@ -9,8 +9,9 @@ from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.permissions import descriptor_of
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.outgoing import ConnectionEvent, OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.sequences import transfer_info
 from msmq_fast.security.sddl import to_sddl
 from msmq_fast.security.token import Token
 
@@ -62,7 +63,10 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
             "kind": "outgoing",
             "state": queue.outgoing_state.name.lower(),
             "next_hop": ", ".join(queue.next_hops),
+            "manager": "" if queue.manager is None else str(queue.manager),
+            "history": [_connection_event(event) for event in queue.history],
             "stalled": queue.stalled,
+            **transfer_info(queue).shown(),
         }
     properties = queue.properties
     if queue.kind in _KINDS["user"] and manager.guard.sees_permissions(token, queue):
@@ -84,6 +88,17 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
         "guid": str(queue.guid),
         "created": queue.created,
         "modified": queue.modified,
+    }
+
+
+def _connection_event(event: ConnectionEvent) -> dict[str, Any]:
+    """An entry of the ConnectionHistory; `error` is an HRESULT, 0 for what is no failure."""
+    return {
+        "time": event.time,
+        "status": event.status.name.lower(),
+        "error": event.error,
+        "addresses": list(event.addresses),
+        "detail": event.detail,
     }
 
 
@@ -136,7 +151,12 @@ def _delete(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _get(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.reply(request_id, _seen(session, session.manager.find(name)))
+    queue = session.manager.find(name)
+    found = _seen(session, queue)
+    if queue.transactional and not isinstance(queue, OutgoingQueue):
+        transfers = session.manager.incoming()
+        found["incoming"] = [one.as_map() for one in transfers if one.queue == queue.ordinal]
+    session.reply(request_id, found)
 
 
 def _set(session: Session, request_id: int, payload: memoryview) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.sending import SendTarget
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import (
     InsufficientResources,
@@ -104,8 +105,8 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
     )
     manager = session.manager
     reader, sending = session.handle(number).reader(), session.handle(target_number).sending
-    if sending is None:
-        raise UnsupportedAccessMode("the target is not open for sending")
+    if not isinstance(sending, SendTarget):
+        raise UnsupportedAccessMode("the target is not one queue that is open for sending")
     if not keep and not reader.access.receives:
         raise UnsupportedAccessMode("the source is not open for receiving")
     source, target = reader.queue, sending.queue

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
 from uuid import UUID
 
+from msmq_fast.packet.errors import UnsupportedFormatNameOperation
 from msmq_fast.packet.fields import Hosts, QueueField, reply_field
 from msmq_fast.packet.names import (
     FormatName,
@@ -23,23 +27,65 @@ def format_name(text: str, computer: str) -> FormatName:
     """
     if is_format_name(text):
         return parse_format_name(text)
-    return direct_format_name(parse_path(text, computer))
+    path = parse_path(text, computer)
+    return direct_format_name(path, "TCP" if _is_address(path.computer) else "OS")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class ReplyNames:
-    """Response and admin queues of the messages to one destination, as packet fields."""
+    """Response and admin queues of the messages to one destination, as packet fields.
+
+    A text with several names is taken inside `lists()` only: then the field is that of the first, and
+    `listed` says that the others need a place elsewhere in the packet.
+    """
 
     def __init__(self, computer: str, source: UUID, destination: UUID) -> None:
         self._computer = computer
         self._hosts = Hosts(source, destination)
         self._known: dict[str, tuple[int, bytes]] = {}
+        self._lists = False
+        self.listed = False
 
     def __call__(self, text: str) -> tuple[int, bytes]:
         """(AQ or RQ value, field). Raises IllegalFormatName, UnsupportedFormatNameOperation."""
         known = self._known.get(text)
         if known is None:
-            field: QueueField = reply_field(format_name(text, self._computer), self._hosts)
+            if "," in text:
+                return self._first(text)
+            known = self._field(format_name(text, self._computer))
             if len(self._known) >= _CACHED:
                 self._known.clear()
-            known = self._known[text] = (field.kind, field.wire)
+            self._known[text] = known
         return known
+
+    def _field(self, name: FormatName) -> tuple[int, bytes]:
+        field: QueueField = reply_field(name, self._hosts)
+        return field.kind, field.wire
+
+    def _first(self, text: str) -> tuple[int, bytes]:
+        if not self._lists:
+            raise UnsupportedFormatNameOperation("several response or admin queues")
+        self.listed = True
+        return self._field(self.all_of(text)[0])
+
+    @contextmanager
+    def lists(self) -> Iterator[None]:
+        """Take texts with several names; `listed` is False until there is one."""
+        self._lists, self.listed = True, False
+        try:
+            yield
+        finally:
+            self._lists = False
+
+    def all_of(self, text: str) -> tuple[FormatName, ...]:
+        """The names in a text that holds several; none for any other. Raises as a call does."""
+        if "," not in text:
+            return ()
+        return tuple(format_name(name, self._computer) for name in text.split(","))

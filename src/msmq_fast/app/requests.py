@@ -10,6 +10,7 @@ from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
 from msmq_fast._native.queue import Received
 from msmq_fast.app import (
     administration,
+    certificates,
     cursors,
     directory,
     exchange,
@@ -19,6 +20,7 @@ from msmq_fast.app import (
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.fanout import FanOut, open_sending
 from msmq_fast.app.pace import ReadGate
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, SendFlag, WireError
@@ -82,7 +84,7 @@ class Handle:
     """A queue that a connection has open, in one or both directions."""
 
     number: int
-    sending: SendTarget | None = None
+    sending: SendTarget | FanOut | None = None
     reading: OpenQueue | None = None
     moving: OpenQueue | None = None  # a target of moves
     reads: dict[int, ReadRequest] = field(default_factory=dict)  # by request id
@@ -127,6 +129,7 @@ class Session:
         self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
         self._encoder = Encoder()
         self._closed = False
+        self._holding = 0
         limits = engine.service.limits
         self.lane = SendLane(
             self.manager.ledger,
@@ -144,11 +147,11 @@ class Session:
     @property
     def full(self) -> bool:
         """As many requests under way as a connection may have, or as many bytes; reads that wait, perhaps
-        for ever, do not count.
+        for ever, do not count. Or a request whose end the next ones wait for.
         """
         pending = len(self._pending) - len(self._reads)
         limits = self.engine.service.limits
-        if pending >= limits.max_pending or self.gate.full or self.lane.full:
+        if self._holding or pending >= limits.max_pending or self.gate.full or self.lane.full:
             return True
         ahead = sum(open_.operations.ahead_bytes for open_ in self.transactions.values())
         return ahead >= limits.max_sending
@@ -198,6 +201,16 @@ class Session:
         if request_id:
             self.engine.reply(Frame.REPLY, request_id, value)
 
+    def hold(self, completion: Completion[Any]) -> None:
+        """No other request is taken up before the operation is done, so that they take effect in order."""
+        self._holding += 1
+        completion.add_done_callback(self._let_go)
+
+    def _let_go(self, _: Completion[Any]) -> None:
+        self._holding -= 1
+        if not self._closed:
+            self.engine.relieved()
+
     def when(
         self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
     ) -> None:
@@ -230,7 +243,7 @@ class Session:
         try:
             if access & Access.SEND:
                 alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
-                handle.sending = SendTarget(self.manager, name, alone, self.token)
+                handle.sending = open_sending(self.manager, name, alone, self.token)
             if reading is not None:
                 handle.reading = self.manager.open(name, reading, qm_access.Share(share), token=self.token)
             if access & Access.MOVE:
@@ -455,6 +468,7 @@ _HANDLERS: dict[int, Handler] = {
     Frame.RELEASE: Session.release,
     Frame.UNSUBSCRIBE: Session.unsubscribe,
     **administration.HANDLERS,
+    **certificates.HANDLERS,
     **cursors.HANDLERS,
     **exchange.HANDLERS,
     **permissions.HANDLERS,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast._native.appcodec import LaneTarget, PacketBuilder
-from msmq_fast.app.names import ReplyNames
+from msmq_fast._native.appcodec import LaneTarget
+from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
-from msmq_fast.packet.errors import MSMQError, TransactionUsage, error
-from msmq_fast.packet.fields import destination_field, manager_of
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.handle import refusal
+from msmq_fast.packet.errors import MSMQError, TransactionUsage
+from msmq_fast.packet.fields import destination_field
+from msmq_fast.qm.handle import OpenQueue, refusal
 from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.signing import demands
 from msmq_fast.qm.transacted import TransactedQueue, check_usage
 from msmq_fast.store.completion import Completion
 
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
 _TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
 _FIRST, _LAST, _NEXT = 1 << 2, 1 << 3, 1 << 4  # TransactionHeader.Flags: FM, LM, one more in ID
-
-# Why a message cannot be built.
-_TEXT = {
-    0xC00E0018: "a property of the message has a value out of its range",
-    0xC00E001E: "the response or admin queue is no format name",
-    0xC00E0027: "the message is too large: a packet has 4 MiB at most, headers included",
-    0xC00E003F: "an acknowledgment is asked for, but no admin queue is given",
-    0xC00E005D: "the label has more than 249 characters",
-}
 
 
 class SendResult:
@@ -75,31 +66,25 @@ class SendResult:
 class SendTarget:
     """A queue that is open for sending: builds packets for it and hands them over."""
 
-    def __init__(self, manager: QueueManager, name: str, share: Share, token: Token | None = None) -> None:
-        """Raises what the queue manager refuses to open it with."""
+    def __init__(self, manager: QueueManager, opened: OpenQueue, token: Token | None = None) -> None:
         self._manager = manager
-        self._token = token
-        self._opened = opened = manager.open(name, Access.SEND, share, token=token)
-        field = destination_field(opened.format_name)
-        address = manager_of(opened.format_name)
-        self._builder = PacketBuilder(
-            manager.guid.bytes_le,
-            address.bytes_le,
-            field.kind,
-            field.wire,
-            ReplyNames(manager.name, manager.guid, address),
+        self._opened = opened
+        self._builder = MessageBuilder(
+            manager, opened.destination_manager, destination_field(opened.format_name), token
         )
 
     def lane(self) -> LaneTarget:
         """What the plain path of SEND frames needs."""
         queue = self._opened.queue
         outgoing = queue.kind is QueueKind.OUTGOING
+        free = not demands(queue)
+        single = free and (outgoing or queue.transactional)
         return LaneTarget(
-            self._builder,
+            self._builder.native,
             queue.core,
             self._manager.message_ordinals.take,
-            self._manager.transactions.take_numbers if outgoing or queue.transactional else None,
-            outgoing or not queue.transactional,
+            self._manager.transactions.take_numbers if single else None,
+            free and (outgoing or not queue.transactional),
         )
 
     @property
@@ -142,18 +127,14 @@ class SendTarget:
             headers = (whole, whole + _NEXT, _NEXT)
         elif queue.transactional and queue.kind is not QueueKind.OUTGOING:
             raise TransactionUsage("a transactional queue takes messages of a transaction only")
-        built = self._builder.packets(
-            payload, manager.message_ordinals.take(count), manager.ledger.now_s, *headers
-        )
-        dead_letters = self._dead_letters(built)
+        built = self._builder.packets(payload, count, *headers)
+        refusals = self._builder.prepare(built, queue)
+        dead_letters = self._builder.dead_letters(built)
         packets: list[bytes] = []
         places: list[int] = []
-        refusals: dict[int, MSMQError] = {}
         ordinals = [0] * count
         for index, item in enumerate(built):
-            if isinstance(item, int):
-                refusals[index] = error(item, _TEXT.get(item, ""))
-            else:
+            if not isinstance(item, int):
                 packets.append(item)
                 places.append(index)
 
@@ -178,15 +159,3 @@ class SendTarget:
         else:
             taken(sink.send_packets(packets, dead_letters))
             done(SendResult(ordinals, refusals))
-
-    def _dead_letters(self, built: list[bytes | int]) -> list[int] | None:
-        """The dead-letter queues that the messages name for themselves, of those that were built."""
-        chosen = self._builder.dead_letters
-        if not chosen:
-            return None
-        known = {name: self._manager.dead_letter_queue(name, self._token) for name in set(chosen.values())}
-        return [
-            known[chosen[index]] if index in chosen else 0
-            for index, item in enumerate(built)
-            if not isinstance(item, int)
-        ]

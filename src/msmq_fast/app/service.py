@@ -14,6 +14,8 @@ from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
+    from msmq_fast.qm.certificates import Certificates
+    from msmq_fast.qm.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
 
 
@@ -65,3 +67,5 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     counters: Counters = field(default_factory=Counters)
     principals: Principals = field(default_factory=_nobody_else)
+    certificates: Certificates | None = None
+    keyring: Keyring | None = None

@@ -8,6 +8,7 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidParameter, TransactionSequence
+from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from msmq_fast.app.requests import Handler, Session
 
 _NUMBER = Field("transaction", int)
+_REJECT = (Field("handle", int), Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF), _NUMBER)
 _END = (Field("identifier", str), Field("action", str))
 
 
@@ -46,6 +48,13 @@ def _commit(session: Session, request_id: int, payload: memoryview) -> None:
 def _abort(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _NUMBER)
     session.when(request_id, session.transaction(number).abort())
+
+
+def _reject(session: Session, request_id: int, payload: memoryview) -> None:
+    handle, lookup_id, number = arguments(payload, *_REJECT)
+    inside = TransactedQueue(session.handle(handle).reader(), session.transaction(number))
+    inside.reject(lookup_id)
+    session.reply(request_id)
 
 
 # ---- for operators
@@ -97,6 +106,7 @@ HANDLERS: dict[int, Handler] = {
     Frame.BEGIN: _begin,
     Frame.COMMIT: _commit,
     Frame.ABORT: _abort,
+    Frame.REJECT: _reject,
     Frame.LIST_TRANSACTIONS: _list,
     Frame.END_TRANSACTION: _end,
 }

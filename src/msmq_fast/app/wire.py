@@ -30,7 +30,7 @@ MAX_TRANSACTIONS: Final = 256  # open transactions of one connection
 DELIVERY_TARGET: Final = 262_144  # a DELIVERY frame of several messages stays below this many bytes
 
 INFINITE: Final = 0xFFFF_FFFF  # of a time-out in seconds or milliseconds
-LONG_LIVED: Final = 345_600  # seconds: the time to reach the queue where none is given
+LONG_LIVED: Final = 0xFFFF_FFFE  # time to reach the queue: what the queue manager gives where none is given
 MAX_LABEL: Final = 249  # UTF-16 code units
 MAX_PRIORITY: Final = 7
 CORRELATION_ID_SIZE: Final = 20
@@ -87,6 +87,13 @@ class Frame(IntEnum):
     ABORT = 0x62
     LIST_TRANSACTIONS = 0x63
     END_TRANSACTION = 0x64
+    REJECT = 0x65
+    LIST_CERTIFICATES = 0x70
+    CREATE_CERTIFICATE = 0x71
+    ADD_CERTIFICATE = 0x72
+    REMOVE_CERTIFICATE = 0x73
+    SHOW_KEYS = 0x74
+    TELL_KEYS = 0x75
 
     REPLY = 0x80
     ERROR = 0x81
@@ -158,12 +165,19 @@ class Out(IntEnum):
     TIME_TO_BE_RECEIVED = 13
     CLASS = 14
     DEAD_LETTER_QUEUE = 15
+    AUTHENTICATION = 16  # 0 none, 1 a signature of MSMQ 1.0, 2 of MSMQ 2.0
+    PRIVACY_LEVEL = 17
+    HASH_ALGORITHM = 18
+    ENCRYPTION_ALGORITHM = 19
+    CERTIFICATE = 20  # MD5 of the certificate to sign with
+    SENDER_ID = 21  # the SID of the sender goes with the message
 
 
 OUT_FIELDS: Final = len(Out)
 # The value that a position takes when it is left out or nil.
 OUT_DEFAULTS: Final[tuple[Any, ...]] = (
     b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0, None,
+    0, 0, 0, 0, b"", False,
 )  # fmt: skip
 
 

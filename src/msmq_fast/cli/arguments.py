@@ -9,6 +9,7 @@ from typing import NoReturn
 from msmq_fast.cli.directoryarguments import add_directory
 from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
 from msmq_fast.cli.securityarguments import add_acl, add_user
 
 __all__ = ["SERVE_FLAGS", "Parser", "build_parser"]
@@ -80,6 +81,7 @@ def _correlation_id(text: str) -> bytes:
     return value
 
 
+PRIVACY = ("none", "optional", "body")
 ACKNOWLEDGMENTS = ("reach", "receive", "nack-reach", "nack-receive")
 
 
@@ -111,6 +113,8 @@ def build_parser() -> Parser:
     _add_receive(verbs, client)
     _add_outgoing(verbs, client)
     add_acl(verbs, client)
+    add_certificate(verbs, client)
+    add_key(verbs, client)
     _add_transaction(verbs, client)
     add_user(verbs, output, _number)
     ping = verbs.add_parser(
@@ -163,6 +167,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     create.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     _add_poison_after(create)
     create.add_argument("--authenticated", action="store_true", help="take signed messages only")
+    create.add_argument("--privacy", choices=PRIVACY, help="take clear, any, or encrypted messages")
     create.add_argument("--label", metavar="TEXT")
     actions.add_parser("list", parents=[client], help="all queues")
     actions.add_parser("show", parents=[client], help="one queue").add_argument("name", metavar="NAME")
@@ -173,6 +178,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     change.add_argument("--journal", action=argparse.BooleanOptionalAction, default=None)
     _add_poison_after(change)
     change.add_argument("--authenticated", action=argparse.BooleanOptionalAction, default=None)
+    change.add_argument("--privacy", choices=PRIVACY, help="take clear, any, or encrypted messages")
     add_transfer(actions, client, _number, _seconds)
     definitions = actions.add_parser("import", parents=[client], help="queues as Get-MsmqQueue exports them")
     definitions.add_argument("file", metavar="FILE", help="CSV or JSON; - for stdin")
@@ -194,7 +200,7 @@ def _add_poison_after(parser: argparse.ArgumentParser) -> None:
 
 def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
     send = verbs.add_parser("send", parents=[client], help="send a message, or many")
-    send.add_argument("name", metavar="FORMATNAME")
+    send.add_argument("name", metavar="FORMATNAME", help="a queue, or several with commas between them")
     body = send.add_mutually_exclusive_group()
     body.add_argument("--body", metavar="TEXT", help="the body, as UTF-8")
     body.add_argument("--file", metavar="PATH", help="file that holds the body")
@@ -217,11 +223,12 @@ def _add_send(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None
     send.add_argument(
         "--ack", type=_acknowledgments, default=frozenset(), metavar="A,…", help=", ".join(ACKNOWLEDGMENTS)
     )
-    send.add_argument("--response-queue", metavar="F")
+    send.add_argument("--response-queue", metavar="F", help="queue for answers, or several with commas")
     send.add_argument("--correlation-id", type=_correlation_id, metavar="HEX")
     send.add_argument("--app-specific", type=_number(0, 2**32 - 1), default=0, metavar="N")
     send.add_argument("--body-type", type=_number(0, 2**32 - 1), default=0, metavar="N")
     send.add_argument("--extension", type=_hex, default=b"", metavar="HEX")
+    add_protection(send)
 
 
 def _add_receive(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:
@@ -238,6 +245,11 @@ def _add_receive(verbs: argparse._SubParsersAction[Parser], client: Parser) -> N
         "--xact",
         action="store_true",
         help="receive all in one transaction, which commits when they are printed",
+    )
+    receive.add_argument(
+        "--reject",
+        action="store_true",
+        help="give them up, in one transaction: their senders hear of it and have them as dead letters",
     )
 
 
@@ -262,6 +274,7 @@ def _add_outgoing(verbs: argparse._SubParsersAction[Parser], client: Parser) -> 
         ("pause", "stop sending"),
         ("resume", "send again"),
         ("purge", "delete its messages"),
+        ("delete", "delete one that is empty; the next message makes it anew"),
     ):
         actions.add_parser(action, parents=[client], help=what).add_argument("name", metavar="FORMATNAME")
 

@@ -29,6 +29,8 @@ _VERBS = {
     "import": "import_",
     "dlq": "transfer",
     "acl": "acl",
+    "certificate": "keys",
+    "key": "keys",
     "transaction": "transactions",
     "user": "users",
     "backup": "files",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 from typing import Any
 
 from msmq_fast.app.wire import Access
+from msmq_fast.cli.arguments import PRIVACY
 from msmq_fast.cli.definitions import import_queues
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
@@ -16,6 +18,7 @@ __all__ = ["run_outgoing", "run_queue", "run_stats"]
 
 _QUEUE_COLUMNS = ("name", "messages", "bytes", "transactional", "label")
 _OUTGOING_COLUMNS = ("name", "state", "messages", "bytes", "next_hop")
+_HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 
 def run_queue(arguments: argparse.Namespace) -> int:
@@ -42,7 +45,8 @@ async def _queue(connection: Connection, arguments: argparse.Namespace) -> int:
             if not properties:
                 raise CommandError(
                     Exit.USAGE,
-                    "nothing to set: give --label, --quota, --journal, --authenticated or --poison-after",
+                    "nothing to set: give --label, --quota, --journal, --authenticated, --privacy "
+                    "or --poison-after",
                 )
             show(await connection.set_queue(arguments.name, **properties), as_json=as_json)
         case "delete":
@@ -62,10 +66,11 @@ def _properties(arguments: argparse.Namespace) -> dict[str, Any]:
         "journal": arguments.journal,
         "authenticated": arguments.authenticated,
         "poison_after": arguments.poison_after,
+        "privacy_level": None if arguments.privacy is None else PRIVACY.index(arguments.privacy),
         "transactional": getattr(arguments, "transactional", None),
     }
     if arguments.action == "create":  # plain flags: absent means the default
-        return {name: value for name, value in given.items() if value not in (None, False)}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -81,7 +86,7 @@ async def _outgoing(connection: Connection, arguments: argparse.Namespace) -> in
             queues = sorted(await connection.outgoing(), key=lambda queue: str(queue["name"]).lower())
             show_table(queues, _OUTGOING_COLUMNS, as_json=as_json)
         case "show":
-            show(await connection.show_outgoing(arguments.name), as_json=as_json)
+            _show_outgoing(await connection.show_outgoing(arguments.name), as_json=as_json)
         case "pause":
             await connection.pause_outgoing(arguments.name)
             show({"paused": arguments.name}, as_json=as_json)
@@ -93,7 +98,30 @@ async def _outgoing(connection: Connection, arguments: argparse.Namespace) -> in
                 {"purged": await connection.purge_outgoing(arguments.name), "name": arguments.name},
                 as_json=as_json,
             )
+        case "delete":
+            await connection.delete_queue(arguments.name)
+            show({"deleted": arguments.name}, as_json=as_json)
     return Exit.OK
+
+
+def _show_outgoing(queue: dict[str, Any], *, as_json: bool) -> None:
+    """One outgoing queue, and for people below it what its connections went through, the latest last."""
+    if as_json:
+        show(queue, as_json=True)
+        return
+    history = queue.pop("history", [])
+    show(queue, as_json=False)
+    rows = [
+        {
+            "time": datetime.fromtimestamp(event["time"], UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            "status": event["status"],
+            "error": f"0x{event['error']:08X}" if event["error"] else "",
+            "address": ", ".join(event["addresses"]),
+            "detail": event["detail"],
+        }
+        for event in history
+    ]
+    show_table(rows, _HISTORY_COLUMNS, as_json=False)
 
 
 def run_stats(arguments: argparse.Namespace) -> int:

@@ -25,9 +25,9 @@ _AHEAD = 64  # receives on their way at once
 
 def run_receive(arguments: argparse.Namespace) -> int:
     """`msmq-fast receive`."""
-    if arguments.xact and arguments.peek:
+    if (arguments.xact or arguments.reject) and arguments.peek:
         raise CommandError(
-            Exit.USAGE, "nothing is peeked in a transaction: --peek and --xact exclude one another"
+            Exit.USAGE, "nothing is peeked in a transaction: --peek excludes --xact and --reject"
         )
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
@@ -35,7 +35,7 @@ def run_receive(arguments: argparse.Namespace) -> int:
 
 
 async def _receive(connection: Connection, arguments: argparse.Namespace) -> int:
-    if not arguments.xact:
+    if not arguments.xact and not arguments.reject:
         return await _show(connection, arguments, None)
     async with connection.transaction() as transaction:
         return await _show(connection, arguments, transaction)
@@ -54,6 +54,8 @@ async def _show(
     shown = 0
     async for message in messages:
         _print(message, as_json=arguments.json)
+        if arguments.reject and transaction is not None:
+            await queue.reject(message, transaction=transaction)
         shown += 1
     if shown == arguments.count:
         return Exit.OK

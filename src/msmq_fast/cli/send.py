@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from msmq_fast.app.wire import INFINITE, Access
 from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.keyarguments import HASHES, LEVELS
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
@@ -106,6 +107,11 @@ def _message(arguments: argparse.Namespace, body: bytes) -> Message:
         dead_letter_queue=arguments.dead_letter_queue,
         acknowledge=sum(_ACKNOWLEDGMENTS[word] for word in arguments.ack),
         journal=(_DEAD_LETTER if arguments.deadletter else 0) | (_JOURNAL if arguments.journal else 0),
+        authentication=int(arguments.sign_version) if arguments.sign else 0,
+        privacy_level=LEVELS.get(arguments.encrypt, 0),
+        hash_algorithm=HASHES.get(arguments.hash, 0),
+        certificate=arguments.certificate or b"",
+        attach_sender=arguments.sender_id,
         time_to_reach_queue=_seconds(arguments.ttrq),
         time_to_be_received=_seconds(arguments.ttbr),
     )

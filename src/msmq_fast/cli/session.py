@@ -20,8 +20,8 @@ from msmq_fast.packet.text import printable
 
 __all__ = ["TOKEN_VARIABLE", "converse", "exit_of", "show", "show_table"]
 
-TOKEN_VARIABLE = "MSMQ_FAST_TOKEN"  # noqa: S105
-TOKEN_FILE_VARIABLE = "MSMQ_FAST_TOKEN_FILE"  # noqa: S105
+TOKEN_VARIABLE = "MSMQ_FAST_TOKEN"  # noqa: S105 - a name
+TOKEN_FILE_VARIABLE = "MSMQ_FAST_TOKEN_FILE"  # noqa: S105 - a name
 
 Verb = Callable[[Connection, argparse.Namespace], Awaitable[int]]
 

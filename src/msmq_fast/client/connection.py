@@ -73,7 +73,8 @@ class Connection:
         """Open a queue by name.
 
         The name is a path (`.\\private$\\orders`, `orders`) or a format name
-        (`DIRECT=TCP:10.0.0.7\\private$\\orders`).
+        (`DIRECT=TCP:10.0.0.7\\private$\\orders`). For sending it may be several with commas between them, or
+        a distribution list: each message goes to all of them.
 
         Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
         """
@@ -138,6 +139,39 @@ class Connection:
         Raises QueueNotFound, AccessDenied.
         """
         return dict(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
+
+    # ------------------------------------------------------------------------------------- certificates, keys
+
+    async def certificates(self, user: str | None = "") -> list[dict[str, Any]]:
+        """The certificates of a user, of the caller for "", of everybody for None. Raises AccessDenied."""
+        return list(await self._link.request(Frame.LIST_CERTIFICATES, [user]))
+
+    async def create_certificate(self, user: str = "") -> dict[str, Any]:
+        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        return dict(await self._link.request(Frame.CREATE_CERTIFICATE, [user]))
+
+    async def add_certificate(
+        self, certificate: bytes, private_key: bytes | None = None, user: str = ""
+    ) -> dict[str, Any]:
+        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """
+        return dict(await self._link.request(Frame.ADD_CERTIFICATE, [user, certificate, private_key]))
+
+    async def remove_certificate(self, identifier: str, user: str = "") -> None:
+        """Forget a certificate and its private key. Raises AccessDenied."""
+        await self._link.request(Frame.REMOVE_CERTIFICATE, [user, identifier])
+
+    async def keys(self) -> list[dict[str, Any]]:
+        """The encryption keys of the queue manager, and those of others that were told to it."""
+        return list(await self._link.request(Frame.SHOW_KEYS, []))
+
+    async def tell_keys(self, guid: str, keys: bytes | None) -> None:
+        """Tell the encryption keys (MQDSPUBLICKEYS) of another queue manager; None: forget them.
+
+        Raises AccessDenied, InvalidParameter.
+        """
+        await self._link.request(Frame.TELL_KEYS, [guid, keys])
 
     # ---------------------------------------------------------------------------------------- outgoing queues
 

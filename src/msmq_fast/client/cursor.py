@@ -38,20 +38,20 @@ class Cursor:
         """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
         await self._link.request(Frame.CURSOR_CLOSE, [self._number])
 
-    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
         """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
 
         Raises IOTimeout, MessageAlreadyReceived.
         """
         return await self._read(CursorRead.PEEK, timeout)
 
-    async def peek_next(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+    async def peek_next(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
         """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
         return await self._read(CursorRead.PEEK_NEXT, timeout)
 
     async def receive(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
     ) -> Message:
@@ -74,7 +74,7 @@ class Cursor:
     async def _read(
         self,
         action: CursorRead,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,  # noqa: ASYNC109 - the server waits
         transaction: Transaction | None = None,
     ) -> Message:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)

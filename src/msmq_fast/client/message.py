@@ -58,6 +58,15 @@ class Message:
     lookup_id: int = 0
     tag: int = 0  # of a delivery in a subscription, see Subscription.acknowledge
     dead_letter_queue: str | None = None  # to be sent: where it goes if it fails, see `journal`
+    # To be sent: how it is protected. `authentication` is 1 or 2 for a signature of MSMQ 1.0 or 2.0, made by
+    # the server with a certificate of the caller, the one whose MD5 is `certificate`, else the internal one;
+    # `privacy_level` is 1 base, 3 enhanced or 5 advanced, at least. `attach_sender`: with the caller's SID.
+    authentication: int = 0
+    privacy_level: int = 0
+    hash_algorithm: int = 0
+    encryption_algorithm: int = 0
+    certificate: bytes = b""
+    attach_sender: bool = False
 
     @classmethod
     def of_text(cls, text: str, **properties: Any) -> Message:
@@ -169,10 +178,22 @@ def to_wire(message: Message) -> tuple[Any, ...]:
         m.message_class,
         m.dead_letter_queue,
     )
+    protection = (
+        m.authentication,
+        m.privacy_level,
+        m.hash_algorithm,
+        m.encryption_algorithm,
+        m.certificate,
+        m.attach_sender,
+    )
+    if protection != _UNPROTECTED:
+        return head + tail + protection
     return head if tail == _PLAIN_TAIL else head + tail
 
 
 _PLAIN_TAIL = (_NO_CORRELATION, b"", None, None, 0, 0, LONG_LIVED, INFINITE, 0, None)
+
+_UNPROTECTED = (0, 0, 0, 0, b"", False)
 
 _DELIVERED = 26
 _positional: Callable[..., Message] = Message  # its fields stand in the order of the wire

@@ -132,7 +132,7 @@ class Queue:
 
     async def receive(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
     ) -> Message:
@@ -144,7 +144,7 @@ class Queue:
         """
         return await self._read(timeout, False, transaction)
 
-    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
         """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
         return await self._read(timeout, True, None)
 
@@ -166,7 +166,7 @@ class Queue:
 
     async def _read(
         self,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,  # noqa: ASYNC109 - the server waits
         peek: bool,
         transaction: Transaction | None,
     ) -> Message:
@@ -196,6 +196,14 @@ class Queue:
         lookup_id = message if isinstance(message, int) else message.lookup_id
         payload = [self._handle, target.handle, lookup_id, *number_of(transaction)]
         await self._link.request(Frame.MOVE, payload)
+
+    async def reject(self, message: Message | int, *, transaction: Transaction) -> None:
+        """Give up a message, or the one with a lookup id, that was received in `transaction`: with the commit
+        it is gone, and its sender hears of it (MessageClass 0xC004) and has it as a dead letter, if he asked
+        for that. Raises MessageNotFound.
+        """
+        lookup_id = message if isinstance(message, int) else message.lookup_id
+        await self._link.request(Frame.REJECT, [self._handle, lookup_id, *number_of(transaction)])
 
     def subscribe(
         self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
 from itertools import islice
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 from uuid import UUID
 
 from msmq_fast.app.wire import Access, Lookup, Share
@@ -55,13 +55,24 @@ class _Runner:
 _runner = _Runner()
 
 
-class Subscription:
-    """See `msmq_fast.Subscription`; use as `with queue.subscribe() as messages: for message in messages`."""
+class _Managed(Protocol):
+    async def __aenter__(self) -> object: ...
 
-    def __init__(self, inner: _subscription.Subscription) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> object: ...
+
+
+_Inner = TypeVar("_Inner", bound=_Managed)
+
+
+class _Wrapper(Generic[_Inner]):
+    """Something of the client with asyncio, to be used in a `with` statement."""
+
+    def __init__(self, inner: _Inner) -> None:
         self._inner = inner
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> Self:
         _runner.run(self._inner.__aenter__())
         return self
 
@@ -69,6 +80,10 @@ class Subscription:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _runner.run(self._inner.__aexit__(kind, error, trace))
+
+
+class Subscription(_Wrapper[_subscription.Subscription]):
+    """See `msmq_fast.Subscription`; use as `with queue.subscribe() as messages: for message in messages`."""
 
     def __iter__(self) -> Iterator[Message]:
         while messages := self.batch():
@@ -118,23 +133,16 @@ class Transaction:
         _runner.run(self.inner.abort())
 
 
+@overload
+def _inner(transaction: Transaction | None) -> _transaction.Transaction | None: ...
+@overload
+def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction | Single | None: ...
 def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction | Single | None:
     return transaction.inner if isinstance(transaction, Transaction) else transaction
 
 
-class Cursor:
+class Cursor(_Wrapper[_cursor.Cursor]):
     """See `msmq_fast.Cursor`."""
-
-    def __init__(self, inner: _cursor.Cursor) -> None:
-        self._inner = inner
-
-    def __enter__(self) -> Cursor:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _runner.run(self._inner.__aexit__(kind, error, trace))
 
     def __iter__(self) -> Iterator[Message]:
         read = self.peek
@@ -159,28 +167,16 @@ class Cursor:
 
     def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
         """Remove and return the message it stands on, or the next one if it stands on none."""
-        inside = None if transaction is None else transaction.inner
-        return _runner.run(self._inner.receive(timeout, transaction=inside))
+        return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
 
 
-class Queue:
+class Queue(_Wrapper[_queue.Queue]):
     """See `msmq_fast.Queue`."""
-
-    def __init__(self, inner: _queue.Queue) -> None:
-        self._inner = inner
 
     @property
     def name(self) -> str:
         """The name with which it was opened."""
         return self._inner.name
-
-    def __enter__(self) -> Queue:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _runner.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
         """Close the queue."""
@@ -204,8 +200,7 @@ class Queue:
 
     def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
         """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""
-        inside = None if transaction is None else transaction.inner
-        return _runner.run(self._inner.receive(timeout, transaction=inside))
+        return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
 
     def peek(self, timeout: float | None = None) -> Message:
         """The first message, which stays in the queue. Raises IOTimeout."""
@@ -223,15 +218,17 @@ class Queue:
 
         Raises MessageNotFound.
         """
-        inside = None if transaction is None else transaction.inner
-        return _runner.run(self._inner.lookup(lookup_id, operation, receive=receive, transaction=inside))
+        return _runner.run(
+            self._inner.lookup(lookup_id, operation, receive=receive, transaction=_inner(transaction))
+        )
 
     def subscribe(
         self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
     ) -> Subscription:
         """Messages as they come, at most `credit` ahead."""
-        inside = None if transaction is None else transaction.inner
-        return Subscription(self._inner.subscribe(credit, acknowledge=acknowledge, transaction=inside))
+        return Subscription(
+            self._inner.subscribe(credit, acknowledge=acknowledge, transaction=_inner(transaction))
+        )
 
     def __iter__(self) -> Iterator[Message]:
         with self.subscribe() as messages:
@@ -245,8 +242,11 @@ class Queue:
 
     def move(self, message: Message | int, target: Queue, *, transaction: Transaction | None = None) -> None:
         """Move a message to a subqueue, or back to the queue; `target` is open with Access.MOVE."""
-        inside = None if transaction is None else transaction.inner
-        _runner.run(self._inner.move(message, target._inner, transaction=inside))
+        _runner.run(self._inner.move(message, target._inner, transaction=_inner(transaction)))
+
+    def reject(self, message: Message | int, *, transaction: Transaction) -> None:
+        """Give up a message that was received in `transaction`, with its commit."""
+        _runner.run(self._inner.reject(message, transaction=transaction.inner))
 
     def purge(self) -> int:
         """Remove all messages; their number."""
@@ -358,6 +358,32 @@ class Connection:
     def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
         """Whether somebody has rights to a queue, and which entry decides."""
         return _runner.run(self._inner.explain_access(name, account, rights))
+
+    def certificates(self, user: str | None = "") -> list[dict[str, Any]]:
+        """The certificates of a user, of the caller for "", of everybody for None."""
+        return _runner.run(self._inner.certificates(user))
+
+    def create_certificate(self, user: str = "") -> dict[str, Any]:
+        """Make an internal certificate in place of the one before."""
+        return _runner.run(self._inner.create_certificate(user))
+
+    def add_certificate(
+        self, certificate: bytes, private_key: bytes | None = None, user: str = ""
+    ) -> dict[str, Any]:
+        """Register an external certificate; see Connection.add_certificate of the asynchronous client."""
+        return _runner.run(self._inner.add_certificate(certificate, private_key, user))
+
+    def remove_certificate(self, identifier: str, user: str = "") -> None:
+        """Forget a certificate and its private key."""
+        _runner.run(self._inner.remove_certificate(identifier, user))
+
+    def keys(self) -> list[dict[str, Any]]:
+        """The encryption keys of the queue manager, and those of others that were told to it."""
+        return _runner.run(self._inner.keys())
+
+    def tell_keys(self, guid: str, keys: bytes | None) -> None:
+        """Tell the encryption keys of another queue manager; None: forget them."""
+        _runner.run(self._inner.tell_keys(guid, keys))
 
     def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""

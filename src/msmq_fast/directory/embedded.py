@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
 from msmq_fast._native.batch import Tables, Writer
 from msmq_fast.directory import paths
-from msmq_fast.directory.enumerations import MAX_HANDLES, Enumerations, failed
-from msmq_fast.directory.filters import Filter, Sort, arrange, equals
+from msmq_fast.directory.enumerations import MAX_HANDLES, failed
+from msmq_fast.directory.filters import Filter, equals
 from msmq_fast.directory.index import ObjectIndex
 from msmq_fast.directory.objects import (
     ATTRIBUTES,
@@ -22,6 +22,7 @@ from msmq_fast.directory.objects import (
 )
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.directory.searching import SearchableDirectory, as_directory_error
 from msmq_fast.packet.errors import IllegalQueuePathName, MessageStorageFailed
 from msmq_fast.packet.names import Scope, parse_path
 from msmq_fast.store import decode
@@ -55,7 +56,7 @@ class Surroundings:
     set_aside: Callable[[str], None] = lambda _line: None  # told of each record that is damaged
 
 
-class EmbeddedDirectory:
+class EmbeddedDirectory(SearchableDirectory):
     """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
     An operation is not called inside a unit of work of somebody else: who has something to add to its unit
@@ -67,11 +68,11 @@ class EmbeddedDirectory:
     def __init__(
         self, store: DirectoryStore, surroundings: Surroundings, *, max_handles: int = MAX_HANDLES
     ) -> None:
+        super().__init__(max_handles)
         self._store = store
         self._around = surroundings
         self._root = paths.root_of(surroundings.domain)
         self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
-        self._enumerations = Enumerations(max_handles)
         self._suspect: set[bytes] = set()  # keys of objects whose last commit failed
         self._load()
 
@@ -87,7 +88,7 @@ class EmbeddedDirectory:
         try:
             made = self._made(item, attributes)
         except (DirectoryError, ValueError) as error:
-            return failed(_as_directory_error(error, item.kind))
+            return failed(as_directory_error(error, item.kind))
         identifier: UUID = made[IDENTIFIER]
         done = self._keep(made.kind, identifier, made, join)
         return done.then(lambda _: Completion.of(identifier))
@@ -111,55 +112,13 @@ class EmbeddedDirectory:
                 name: value for name, value in self._limited(item, attributes).items() if name not in kept
             }
         except ValueError as error:
-            return failed(_as_directory_error(error, item.kind))
+            return failed(as_directory_error(error, item.kind))
         if "ModifyTime" in ATTRIBUTES[item.kind]:
             changes["ModifyTime"] = max(self._around.now_s(), found.get("ModifyTime") or 0)
         return self._keep(item.kind, found[IDENTIFIER], found.changed(changes), join)
 
-    def read(
-        self,
-        kind: ObjectType,
-        conditions: Filter = (),
-        attributes: Collection[str] | None = None,
-        *,
-        force: bool = False,
-    ) -> Completion[DirectoryObject]:
-        try:
-            found = next(self._objects[kind].search(conditions), None)
-            if found is None:
-                raise not_found(kind, f"no {kind.title} meets the conditions")
-            for name in attributes or ():
-                attribute_kind(kind, name)
-                found[name]
-        except (DirectoryError, ValueError) as error:
-            return failed(_as_directory_error(error, kind))
-        return Completion.of(found.only(attributes))
-
-    def begin(
-        self,
-        kind: ObjectType,
-        conditions: Filter = (),
-        attributes: Collection[str] | None = None,
-        order: Sequence[Sort] = (),
-        *,
-        owner: object = None,
-    ) -> Completion[int]:
-        try:
-            for name in attributes or ():
-                attribute_kind(kind, name)
-            found = arrange(kind, self._objects[kind].search(conditions), order)
-        except ValueError as error:
-            return failed(_as_directory_error(error, kind))
-        return self._enumerations.begin((item.only(attributes) for item in found), owner)
-
-    def next(self, handle: int) -> Completion[DirectoryObject]:
-        return self._enumerations.next(handle)
-
-    def end(self, handle: int) -> Completion[None]:
-        return self._enumerations.end(handle)
-
-    def release(self, owner: object) -> None:
-        self._enumerations.release(owner)
+    def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
+        return self._objects[kind].search(conditions)
 
     def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
         found = self._objects[ObjectType.DISTRIBUTION_LIST].get(identifier)
@@ -329,7 +288,3 @@ def _check_public(path: str) -> None:
 
 def _exists(kind: ObjectType, detail: str) -> DirectoryError:
     return DirectoryError(DirectoryOperationResult.OBJECT_ALREADY_EXISTS, detail, kind=kind)
-
-
-def _as_directory_error(error: DirectoryError | ValueError, kind: ObjectType) -> DirectoryError:
-    return error if isinstance(error, DirectoryError) else generic(str(error), kind)

@@ -21,6 +21,8 @@ T = TypeVar("T")
 Announce = Callable[[UUID, Notice], None]
 """Sends a change notification to PRIVATE=<owner>\\3; the owner's queue-manager GUID is the first argument."""
 
+_TOPOLOGY = (ObjectType.QUEUE_MANAGER, ObjectType.SITE, ObjectType.ROUTING_LINK)
+
 
 class DirectoryEvents:
     """Delegates to the provider, answers what can be answered while it is not connected, tells owners.
@@ -38,6 +40,8 @@ class DirectoryEvents:
     ) -> None:
         self.provider = provider
         self.online = OnlineState()
+        self.on_topology: Callable[[], None] | None = None  # a queue manager, site or routing link changed
+        self.on_users: Callable[[], None] | None = None  # a user changed, or its certificates
         self._local = local
         self._monotonic = monotonic
         self._announce = announce
@@ -58,7 +62,7 @@ class DirectoryEvents:
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
         """Create Directory Object (3.1.7.1.18)."""
-        done = self._watched(self.provider.create(item, attributes, join=join))
+        done = self._changed(self.provider.create(item, attributes, join=join), item.kind)
         if item.kind is ObjectType.QUEUE:
             done.add_done_callback(lambda done: self._created(done, item))
         return done
@@ -66,11 +70,11 @@ class DirectoryEvents:
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
         """Delete Directory Object (3.1.7.1.19)."""
         if item.kind is not ObjectType.QUEUE:
-            return self._watched(self.provider.delete(item, join=join))
+            return self._changed(self.provider.delete(item, join=join), item.kind)
         return self._known(item).then(lambda item: self._delete_queue(item, join))
 
     def _delete_queue(self, item: DirectoryObject, join: Join | None) -> Completion[None]:
-        done = self._watched(self.provider.delete(item, join=join))
+        done = self._changed(self.provider.delete(item, join=join), item.kind)
         done.add_done_callback(lambda done: self._tell(done, Change.QUEUE_DELETION, item))
         return done
 
@@ -84,7 +88,7 @@ class DirectoryEvents:
         }
         change = changes.get(item.kind)
         if change is None:
-            return self._watched(self.provider.write(item, attributes, join=join))
+            return self._changed(self.provider.write(item, attributes, join=join), item.kind)
         return self._known(item).then(lambda known: self._write(item, attributes, join, change, known))
 
     def _write(
@@ -95,7 +99,7 @@ class DirectoryEvents:
         change: Change,
         known: DirectoryObject,
     ) -> Completion[None]:
-        done = self._watched(self.provider.write(item, attributes, join=join))
+        done = self._changed(self.provider.write(item, attributes, join=join), item.kind)
         done.add_done_callback(lambda done: self._tell(done, change, known))
         return done
 
@@ -243,6 +247,21 @@ class DirectoryEvents:
         """The Directory Online Timer, if it is due."""
         if self.online.take_due(self._monotonic()):
             self.check_online()
+
+    def _changed(self, done: Completion[T], kind: ObjectType) -> Completion[T]:
+        if kind in _TOPOLOGY:
+            done.add_done_callback(self._rearranged)
+        elif kind is ObjectType.USER:
+            done.add_done_callback(self._users_changed)
+        return self._watched(done)
+
+    def _users_changed(self, done: Completion[T]) -> None:
+        if done.exception() is None and self.on_users is not None:
+            self.on_users()
+
+    def _rearranged(self, done: Completion[T]) -> None:
+        if done.exception() is None and self.on_topology is not None:
+            self.on_topology()
 
     def _watched(self, done: Completion[T]) -> Completion[T]:
         """Go offline when the operation finds that the directory is not connected."""

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
-from msmq_fast.directory.enumerations import MAX_HANDLES, Enumerations, failed
-from msmq_fast.directory.filters import Filter, Sort, arrange, predicate
+from msmq_fast.directory.enumerations import MAX_HANDLES, failed
+from msmq_fast.directory.filters import Filter, predicate
 from msmq_fast.directory.local import LocalObjects
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType, attribute_kind
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.provider import Join
-from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, not_found
+from msmq_fast.directory.searching import SearchableDirectory
 from msmq_fast.packet.errors import UnsupportedOperation
 from msmq_fast.store.completion import Completion
 
 
-class WorkgroupDirectory:
+class WorkgroupDirectory(SearchableDirectory):
     """Fulfils `DirectoryProvider` as MSMQ in workgroup mode does: direct and private names only."""
 
     integrated = False
     server = ""
 
     def __init__(self, local: LocalObjects, *, max_handles: int = MAX_HANDLES) -> None:
+        super().__init__(max_handles)
         self._local = local
-        self._enumerations = Enumerations(max_handles)
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
@@ -38,54 +39,8 @@ class WorkgroupDirectory:
     ) -> Completion[None]:
         return failed(_refused(item.kind, "changed"))
 
-    def read(
-        self,
-        kind: ObjectType,
-        conditions: Filter = (),
-        attributes: Collection[str] | None = None,
-        *,
-        force: bool = False,
-    ) -> Completion[DirectoryObject]:
-        try:
-            holds = predicate(kind, conditions)
-            found = next((item for item in self._objects(kind) if holds(item)), None)
-            if found is None:
-                raise not_found(kind, f"no {kind.title} meets the conditions")
-            for name in attributes or ():
-                attribute_kind(kind, name)
-                found[name]
-        except DirectoryError as error:
-            return failed(error)
-        except ValueError as error:
-            return failed(generic(str(error), kind))
-        return Completion.of(found.only(attributes))
-
-    def begin(
-        self,
-        kind: ObjectType,
-        conditions: Filter = (),
-        attributes: Collection[str] | None = None,
-        order: Sequence[Sort] = (),
-        *,
-        owner: object = None,
-    ) -> Completion[int]:
-        try:
-            for name in attributes or ():
-                attribute_kind(kind, name)
-            holds = predicate(kind, conditions)
-            found = arrange(kind, filter(holds, self._objects(kind)), order)
-        except ValueError as error:
-            return failed(generic(str(error), kind))
-        return self._enumerations.begin([item.only(attributes) for item in found], owner)
-
-    def next(self, handle: int) -> Completion[DirectoryObject]:
-        return self._enumerations.next(handle)
-
-    def end(self, handle: int) -> Completion[None]:
-        return self._enumerations.end(handle)
-
-    def release(self, owner: object) -> None:
-        self._enumerations.release(owner)
+    def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
+        return filter(predicate(kind, conditions), self._objects(kind))
 
     def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
         return failed(not_found(ObjectType.DISTRIBUTION_LIST, "a workgroup has no distribution lists"))

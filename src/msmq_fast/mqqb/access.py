@@ -28,13 +28,17 @@ class SenderGate:
         self._authorizer = authorizer
         self._unsigned = unsigned
 
-    def __call__(self, target: Destination, sender_type: int, sender_id: bytes, message: str) -> bool:
+    def __call__(
+        self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
+    ) -> bool:
         """`sender_type` and `sender_id` as in the SecurityHeader; `message` is the identifier, for records.
+        A `verified` sender is who it says, whatever the SID of an unsigned message counts for.
 
         A sender whose identifier cannot be read is refused, even where anonymous ones may send: it claims to
         be somebody (QB-259).
         """
-        token = self._principals.of_sender(sender_type, sender_id, self._unsigned)
+        trust = UnsignedSid.USE if verified else self._unsigned
+        token = self._principals.of_sender(sender_type, sender_id, trust)
         detail = f"message {message}"
         if token is None:
             self._authorizer.refuse(

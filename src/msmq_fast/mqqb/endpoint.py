@@ -36,8 +36,8 @@ class Endpoint:
 
     `trim_history(before, limit)` removes from the store up to `limit` history records with entries
     before number `before`, and returns how many it removed. `on_close` hears of every session that
-    ended, after its reason was counted. Times are monotonic seconds; sessions have deadlines of
-    their own, the others are here.
+    ended, after its reason was counted. `is_own` as for `Transfer`. Times are monotonic seconds;
+    sessions have deadlines of their own, the others are here.
     """
 
     def __init__(
@@ -47,12 +47,13 @@ class Endpoint:
         now: float,
         *,
         ping_first: bool = False,
+        is_own: Callable[[str], bool] = lambda _: False,
         on_close: Callable[[Session], None] | None = None,
         trim_history: Callable[[int, int], int] | None = None,
     ) -> None:
         self.node = node
         self.sessions: set[Session] = set()
-        self.transfer = Transfer(node, self._effect, ping=ping_first)
+        self.transfer = Transfer(node, self._effect, ping=ping_first, is_own=is_own)
         self._execute = execute
         self._on_close = on_close
         self._admission = Admission(node.limits)
@@ -109,6 +110,18 @@ class Endpoint:
         else:
             self._execute(effect)
 
+    def shortage(self, short: bool, now: float) -> None:
+        """Resources run short, or suffice again: sessions advertise another window (AMB-20)."""
+        if short:
+            self.node.windows.short()
+        else:
+            self.node.windows.enough(now)
+        self._resize()
+
+    def _resize(self) -> None:
+        for session in self.sessions:
+            session.resize()
+
     def stop(self, now: float) -> None:
         """End every session; nothing on the wire announces it (3.1.4.2)."""
         for session in list(self.sessions):
@@ -122,12 +135,21 @@ class Endpoint:
             self._pinger.next_deadline,
             self._history_deadline,
             self._trim_deadline,
+            None if self.node.hooks.sequences is None else self.node.hooks.sequences.next_deadline,
+            self.node.order_acks.next_deadline if self.node.order_acks is not None else None,
+            self.node.windows.next_deadline,
         )
 
     def handle_deadline(self, now: float) -> None:
         """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
         self._pinger.handle_deadline(now)
+        if self.node.hooks.sequences is not None:
+            self.node.hooks.sequences.expire(now)
         self.transfer.handle_deadline(now)
+        if self.node.order_acks is not None:
+            self.node.order_acks.handle_deadline(now)
+        if self.node.windows.handle_deadline(now):
+            self._resize()
         if now >= self._trim_deadline:
             self._trim(now)
         if now >= self._history_deadline:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import Routes
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
+from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
+from msmq_fast.mqqb.shortage import WindowSizes
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 
@@ -29,6 +33,8 @@ class Node:
     `gate` decides about senders to queues that not everybody may send to; without one nobody may.
     `quarantine` is where messages of refused senders go, if it gives a queue.
     `nack` does what follows when a message is refused.
+    `order_acks` acknowledges the streams that arrive; without it nobody hears of them.
+    `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
     `several_addresses`: one peer may have several of one family, see `Peers`.
     """
 
@@ -47,6 +53,8 @@ class Node:
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,
+        order_acks: OrderAcks | None = None,
+        hooks: Hooks | None = None,
         several_addresses: bool = False,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
@@ -56,12 +64,20 @@ class Node:
         self.window = window
         self.timers = timers if timers is not None else Timers()
         self.switches = switches if switches is not None else Switches()
+        self.windows = WindowSizes(window, self.timers.window_recovery)
         self.limits = limits if limits is not None else Limits()
         self.history = history if history is not None else DuplicateHistory()
+        self.order_acks = order_acks
+        self.streams = order_acks.streams if order_acks is not None else InStreams(ledger)
         self.routes = Routes()
         self.peers = Peers(guid, several_addresses=several_addresses)
+        if order_acks is not None:
+            order_acks.is_shared = self.peers.others_at
         self.counts = Counts()
-        self.pipeline = Pipeline(guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack)
+        self.hooks = hooks or Hooks()
+        self.pipeline = Pipeline(
+            guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack, self.hooks
+        )
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ class Peers:
         self.own = own
         self._several_addresses = several_addresses
         self._sessions: dict[UUID, list[Session]] = {}
+        self._addresses: dict[str, Counter[UUID]] = {}
 
     def __iter__(self) -> Iterator[Session]:
         for sessions in self._sessions.values():
@@ -44,9 +46,9 @@ class Peers:
         """Sessions with this peer, oldest first."""
         return list(self._sessions.get(guid, ()))
 
-    def of_address(self, address: str) -> list[Session]:
-        """Sessions whose connection ends at this address."""
-        return [session for session in self if session.peer_address == address]
+    def others_at(self, address: str, guid: UUID) -> bool:
+        """Whether a queue manager with another GUID has a session from an address."""
+        return any(other != guid for other in self._addresses.get(address, ()))
 
     def admit(self, session: Session, guid: UUID, now: float) -> CloseReason | None:
         """Register the peer of a session, or say why it is refused. Sessions it outlived are closed."""
@@ -61,6 +63,7 @@ class Peers:
                 return CloseReason.CLONED_GUID
             other.close(CloseReason.SUPERSEDED, now)
         self._sessions.setdefault(guid, []).append(session)
+        self._addresses.setdefault(session.peer_address, Counter())[guid] += 1
         return None
 
     def remove(self, session: Session) -> None:
@@ -71,3 +74,9 @@ class Peers:
             sessions.remove(session)
             if not sessions:
                 del self._sessions[guid]
+            here = self._addresses[session.peer_address]
+            here[guid] -= 1
+            if not here[guid]:
+                del here[guid]
+            if not here:
+                del self._addresses[session.peer_address]

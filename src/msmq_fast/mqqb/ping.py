@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+from msmq_fast.mqqb.agenda import Agenda
 from msmq_fast.packet.session import Ping
 
 
@@ -28,12 +29,14 @@ class Pinger:
         self._timeout = timeout
         self._done = done
         self._cookie = 0
-        self._waiting: dict[int, tuple[int, float]] = {}
+        self._waiting: dict[int, int] = {}
+        self._timers: Agenda[int] = Agenda()
 
     def send(self, request: int, now: float) -> bytes:
         """The datagram that asks for `request`; the answer is due within the Ping Response Timer."""
         self._cookie = (self._cookie + 1) & 0xFFFFFFFF
-        self._waiting[self._cookie] = (request, now + self._timeout)
+        self._waiting[self._cookie] = request
+        self._timers.set(self._cookie, now + self._timeout)
         return Ping(self._cookie, self._own).encode()
 
     def receive(self, datagram: bytes, now: float) -> None:
@@ -41,17 +44,15 @@ class Pinger:
         ping = Ping.decode(datagram[: Ping.SIZE])
         if ping is None or ping.cookie not in self._waiting:
             return
-        request, _ = self._waiting.pop(ping.cookie)
-        self._done(request, not ping.refused, now)
+        self._timers.set(ping.cookie, None)
+        self._done(self._waiting.pop(ping.cookie), not ping.refused, now)
 
     @property
     def next_deadline(self) -> float | None:
         """When `handle_deadline` is to be called."""
-        return min((deadline for _, deadline in self._waiting.values()), default=None)
+        return self._timers.next_deadline
 
     def handle_deadline(self, now: float) -> None:
         """Requests without an answer in time have failed."""
-        late = [cookie for cookie, (_, deadline) in self._waiting.items() if now >= deadline]
-        for cookie in late:
-            request, _ = self._waiting.pop(cookie)
-            self._done(request, False, now)
+        for cookie in self._timers.take(now):
+            self._done(self._waiting.pop(cookie), False, now)

@@ -90,8 +90,10 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._timer = None
         if self._session is not None:
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
+            if self._session.on_gone is not None:
+                self._session.on_gone(self._session)
             # Each knows the other: the receive buffer would stay until the next garbage collection.
-            self._session.on_wake = None
+            self._session.on_wake = self._session.on_gone = None
             self._session = None
             self._touch()
 

@@ -5,29 +5,47 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from uuid import UUID
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queue import QueueCore, Received, session_ended
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.outgoing import OutgoingSequences
 from msmq_fast.mqqb.receive import Destination, Resolver
 from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queue import Privacy, Queue, QueueKind
+from msmq_fast.qm.system import is_internal
 
 TAKE_BYTES = 1 << 20
 """Bytes of packets handed to a session at a time."""
 
+_FIRST = 1 << 16  # more than any base priority
+
 _STATUS = {
-    Progress.IN_PROCESS: (ConnectionStatus.IN_PROCESS, OutgoingState.WAITING),
-    Progress.ANSWERED: (ConnectionStatus.ESTABLISH_PACKET_RECEIVED, OutgoingState.WAITING),
-    Progress.ESTABLISHED: (ConnectionStatus.ESTABLISHED, OutgoingState.CONNECTED),
-    Progress.DNS_FAILURE: (ConnectionStatus.DNS_FAILURE, OutgoingState.NEED_VALIDATION),
-    Progress.ROUTE_FAILURE: (ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, OutgoingState.NEED_VALIDATION),
-    Progress.PING_FAILURE: (ConnectionStatus.PING_FAILURE, OutgoingState.WAITING),
-    Progress.CONNECT_FAILURE: (ConnectionStatus.SOCKET_CONNECT_FAILURE, OutgoingState.WAITING),
-    Progress.REFUSED: (ConnectionStatus.CONNECTION_REFUSED, OutgoingState.DISCONNECTED),
+    Progress.IN_PROCESS: (ConnectionStatus.IN_PROCESS, OutgoingState.WAITING, 0),
+    Progress.ANSWERED: (ConnectionStatus.ESTABLISH_PACKET_RECEIVED, OutgoingState.WAITING, 0),
+    Progress.ESTABLISHED: (ConnectionStatus.ESTABLISHED, OutgoingState.CONNECTED, 0),
+    Progress.DNS_FAILURE: (ConnectionStatus.DNS_FAILURE, OutgoingState.NEED_VALIDATION, 0x80072AF9),
+    Progress.ROUTE_FAILURE: (
+        ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE,
+        OutgoingState.NEED_VALIDATION,
+        0xC00E000D,
+    ),
+    Progress.PING_FAILURE: (ConnectionStatus.PING_FAILURE, OutgoingState.WAITING, 0xC00E0069),
+    Progress.CREATE_FAILURE: (ConnectionStatus.SOCKET_CREATE_FAILURE, OutgoingState.WAITING, 0x80072728),
+    Progress.BIND_FAILURE: (ConnectionStatus.SOCKET_BIND_FAILURE, OutgoingState.WAITING, 0x80072741),
+    Progress.CONNECT_FAILURE: (ConnectionStatus.SOCKET_CONNECT_FAILURE, OutgoingState.WAITING, 0x8007274D),
+    Progress.NOT_ENABLED: (ConnectionStatus.TCP_NOT_ENABLED, OutgoingState.WAITING, 0x8007273F),
+    Progress.LOW_RESOURCE: (ConnectionStatus.LOW_RESOURCE, OutgoingState.WAITING, 0xC00E0027),
+    Progress.SEND_FAILURE: (ConnectionStatus.SOCKET_SEND_FAILURE, OutgoingState.DISCONNECTED, 0x80072746),
+    Progress.NOT_READY: (ConnectionStatus.CONNECTION_NOT_READY, OutgoingState.DISCONNECTED, 0x8007274C),
+    Progress.REFUSED: (ConnectionStatus.CONNECTION_REFUSED, OutgoingState.DISCONNECTED, 0xC00E0069),
+    Progress.FAILURE: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.DISCONNECTED, 0xC00E0001),
+    Progress.OWN_HOST: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.NEED_VALIDATION, 0),
 }
+"""Status, state, and the HRESULT of a ConnectionHistory entry: Winsock's for what Windows learns from it."""
 
 
 def destinations(
@@ -40,58 +58,97 @@ def destinations(
         queue = find_field(dest_type, name)
         if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             return None
-        properties = queue.properties
-        return Destination(
-            queue.core,
-            transactional=properties.transactional,
-            authenticated=properties.authenticated,
-            encrypted_only=properties.privacy is Privacy.BODY,
-            everybody=open_to_everybody(queue),
-            security=queue.security,
-            name=queue.name,
-        )
+        return destination_of(queue, everybody=open_to_everybody(queue))
 
     return resolve
 
 
-class OutgoingSource:
-    """One outgoing queue; equal sources are one (there is one per queue)."""
+def destination_of(queue: Queue, *, everybody: bool) -> Destination:
+    """A queue of this computer as the receive pipeline sees it; `everybody`: every sender may send to it."""
+    properties = queue.properties
+    return Destination(
+        queue.core,
+        transactional=properties.transactional,
+        authenticated=properties.authenticated,
+        encrypted_only=properties.privacy is Privacy.BODY,
+        clear_only=properties.privacy is Privacy.NONE,
+        everybody=everybody,
+        security=queue.security,
+        name=queue.name,
+    )
 
-    def __init__(self, queue: OutgoingQueue, unix_time: Callable[[], int]) -> None:
+
+Route = Callable[[str, UUID | None], tuple[Target, ...]]
+"""The next hops to the queue manager on a host (empty: unknown) or with a GUID, see `routing.Router`."""
+
+
+def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
+    """Without routing the next hop is the destination."""
+    return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
+
+
+Protect = Callable[[int, bytes], bytes | None]
+"""Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
+
+
+class OutgoingSource:
+    """One outgoing queue; equal sources are one (there is one per queue).
+
+    `protect` is called for messages with a privacy level.
+    """
+
+    def __init__(
+        self,
+        queue: OutgoingQueue,
+        unix_time: Callable[[], int],
+        route: Route = straight,
+        sequences: OutgoingSequences | None = None,
+    ) -> None:
         self.queue = queue
         self._unix_time = unix_time
-        name = queue.destination
-        self.direct = name.kind is NameKind.DIRECT
-        if name.direct is not None:
-            self.target = Target(name.direct.address.casefold())
-        else:
-            self.target = self._located()
+        self._route = route
+        self._sequences = sequences
+        self.sequence = queue.core.sequence
+        self.protect: Protect | None = None
+        self.direct = queue.destination.kind is NameKind.DIRECT
+        self._concludes = is_internal(queue.destination)
+        self.hops = self._located()
 
-    def _located(self) -> Target:
-        host, manager = self.queue.locate(self.queue.destination)
-        return Target(host.casefold(), NULL_GUID if manager is None else manager)
+    def _located(self) -> tuple[Target, ...]:
+        """Get Destination Info (3.1.7.4) and Get Next Hops (3.1.7.5); a direct name is never routed."""
+        name = self.queue.destination
+        if name.direct is not None:
+            return straight(name.direct.address, None)
+        return self._route(*self.queue.locate(name))
+
+    @property
+    def core(self) -> QueueCore:
+        """The queue itself."""
+        return self.queue.core
 
     def relocate(self) -> bool:
-        """Look anew for a host that was not known; whether `target` changed."""
-        before, self.target = self.target, self._located()
-        return self.target != before
+        """Look anew where its messages go; whether `hops` changed."""
+        before, self.hops = self.hops, self._located()
+        return self.hops != before
 
     @property
     def base_priority(self) -> int:
-        """Added to the priority of each message."""
-        return self.queue.properties.base_priority
+        """Added to the priority of each message. Acknowledgments of streams go first: they make room at a
+        receiver that takes nothing else while it is full, and it would never see them behind its window.
+        """
+        return _FIRST if self._concludes else self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """(priority, number) of the messages that go first; (-1, 0) on hold, stalled or when there is
-        nothing to send."""
-        return head(self.queue.core) if self.queue.may_send and not self.queue.stalled else (-1, 0)
+        """(priority, number) of the messages that go first; (-1, 0) on hold or when there is nothing
+        to send."""
+        return head(self.queue.core) if self.queue.may_send else (-1, 0)
 
     def take(self, owner: int, limit: int) -> list[Received]:
         """Lock messages for a session."""
         return self.queue.core.take(limit, TAKE_BYTES, owner)
 
     def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
-        """The peer keeps these messages."""
+        """The peer keeps these messages; those of a sequence stay until their receiver says so (QB-125)."""
         self.queue.core.acked(lookup_ids, owner)
 
     def released(self, owner: int, lookup_ids: array[int]) -> None:
@@ -103,15 +160,37 @@ class OutgoingSource:
         self.queue.core.release(lookup_ids, owner)
         self.queue.core.ledger.expire()
 
+    def transmitted(self, now: float) -> None:
+        """The resend timer of its sequence runs."""
+        if self._sequences is not None:
+            self._sequences.transmitted(self.queue.core, now)
+
+    def ended(self, owner: int, *, idle: bool) -> None:
+        """A session that was idle leaves it to the resend timer when to send again what it had sent: else a
+        receiver that says nothing would be asked over and over (AMB-17)."""
+        if idle:
+            return
+        session_ended(self.queue.core, owner)
+        if self._sequences is not None and self.sequence is not None and not self.sequence.sent:
+            self._sequences.stop(self.queue.core)
+
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         """Keep the state (ST-4) and the ConnectionHistory."""
-        if progress is Progress.DISCONNECTED:
-            self.queue.set_state(OutgoingState.DISCONNECTED)
-            return
+        queue = self.queue
+        if progress is Progress.DISCONNECTING:
+            queue.set_state(OutgoingState.DISCONNECTING)
+        elif progress is Progress.DISCONNECTED or (
+            progress is Progress.GONE and queue.outgoing_state is OutgoingState.DISCONNECTING
+        ):
+            queue.set_state(OutgoingState.DISCONNECTED)
         if progress not in _STATUS:
             return
-        status, state = _STATUS[progress]
-        self.queue.set_state(state)
+        status, state, error = _STATUS[progress]
+        queue.set_state(state)
         if address:
-            self.queue.next_hops = (address,)
-        self.queue.note(status, self._unix_time(), 0, (address,) if address else ())
+            queue.next_hops = (address,)
+        queue.note(status, self._unix_time(), error, (address,) if address else (), detail)
+
+    def come_home(self) -> bool:
+        """Its host is this computer: whether its messages go to a local queue from now on."""
+        return self.queue.bring_home(self.queue)

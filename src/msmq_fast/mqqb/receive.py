@@ -8,25 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
-from msmq_fast._native.framing import ParsedMessage
+from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import (
     DUPLICATE,
     EXPIRED,
     MACHINE_QUOTA,
     NEW,
+    OUT_OF_ORDER,
     QUEUE_GONE,
     QUEUE_QUOTA,
     STORED,
     Receiver,
     Routes,
 )
+from msmq_fast.mqqb.hooks import Hooks
+from msmq_fast.mqqb.orderack import ordering_ack
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.protect import unclaimed
 from msmq_fast.security.descriptor import SecurityDescriptor
 
 NULL_ADDRESS = bytes(16)
@@ -34,6 +39,12 @@ SECURITY_ENCRYPTED = 0x20
 """SecurityHeader.Flags.EB"""
 SENDER_TYPE = 0x0F
 """SecurityHeader.Flags.ST"""
+AUTHENTICATION = 0x0F
+"""SecurityHeader.Flags.AS, in its second byte"""
+_HEADERS, _SECURITY = 62, 0x08
+"""The third byte of UserHeader.Flags, and SH in it"""
+TRACE = 0x0100
+"""BaseHeader.Flags.TR"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,7 @@ class Destination:
     transactional: bool = False
     authenticated: bool = False
     encrypted_only: bool = False
+    clear_only: bool = False
     everybody: bool = True
     """Whoever sends may; otherwise `security` and the sender decide."""
     security: SecurityDescriptor = field(default_factory=SecurityDescriptor)
@@ -52,8 +64,8 @@ class Destination:
 
     @property
     def plain(self) -> bool:
-        """No demand on the messages: the native path may deliver to it."""
-        return not (self.transactional or self.authenticated or self.encrypted_only)
+        """No demand on the protection of messages: the native path may deliver to it."""
+        return not (self.authenticated or self.encrypted_only)
 
 
 class Resolver(Protocol):
@@ -67,9 +79,11 @@ class Resolver(Protocol):
 class Gate(Protocol):
     """Decides whether a sender may put a message into a queue (3.1.5.8.3), and records refusals."""
 
-    def __call__(self, target: Destination, sender_type: int, sender_id: bytes, message: str) -> bool:
+    def __call__(
+        self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
+    ) -> bool:
         """`sender_type` and `sender_id` as in the SecurityHeader, 0 and nothing without; `message` is
-        the identifier."""
+        the identifier. `verified`: the message carries a signature of this sender."""
 
 
 Nack = Callable[[bytes, MessageClass], bool]
@@ -80,10 +94,14 @@ _REASONS = {
     Refusal.EXPIRED: MessageClass.NACK_REACH_QUEUE_TIMEOUT,
     Refusal.UNKNOWN_QUEUE: MessageClass.NACK_BAD_DST_Q,
     Refusal.NOT_TRANSACTIONAL: MessageClass.NACK_NOT_TRANSACTIONAL_MSG,
+    Refusal.TRANSACTIONAL: MessageClass.NACK_NOT_TRANSACTIONAL_Q,
     Refusal.ENCRYPTED: MessageClass.NACK_BAD_ENCRYPTION,
     Refusal.SIGNED: MessageClass.NACK_BAD_SIGNATURE,
+    Refusal.UNSUPPORTED_PROVIDER: MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     Refusal.ACCESS_DENIED: MessageClass.NACK_ACCESS_DENIED,
     Refusal.QUEUE_QUOTA: MessageClass.NACK_Q_EXCEED_QUOTA,
+    Refusal.HOP_COUNT: MessageClass.NACK_HOP_COUNT_EXCEEDED,
+    Refusal.LOOP: MessageClass.NACK_HOP_COUNT_EXCEEDED,
 }
 
 
@@ -93,6 +111,9 @@ class Counts:
 
     refused: Counter[Refusal] = field(default_factory=Counter)
     closed: Counter[CloseReason] = field(default_factory=Counter)
+    order_acks: int = 0
+    """OrderAcks that arrived."""
+    final_acks: int = 0
 
 
 class Pipeline:
@@ -109,6 +130,7 @@ class Pipeline:
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._local = (guid.bytes_le, NULL_ADDRESS)
         self._resolve = resolve
@@ -118,48 +140,140 @@ class Pipeline:
         self._gate = gate
         self._quarantine = quarantine
         self._nack = nack
+        self.hooks = hooks or Hooks()
 
-    def handle(self, receiver: Receiver) -> CloseReason | None:
-        """The steps of 3.1.5.8 for the message that `receiver` stands at."""
+    def handle(self, receiver: Receiver, now: float) -> CloseReason | None:
+        """The steps of 3.1.5.8 for the message that `receiver` stands at; `now` in monotonic seconds."""
         message = receiver.message()
         if message.destination_manager not in self._local:
-            return CloseReason.NOT_LOCAL
+            return self._pass_on(receiver, message)
+        if message.message_class and self._consume(receiver, message, now):
+            return None
         if message.transaction_offset:
-            return CloseReason.TRANSACTIONAL
-        if receiver.sight() != NEW:
-            self._refuse(receiver, Refusal.DUPLICATE)
+            order = receiver.order()
+            if order != STORED:
+                return self.refused(receiver, order)
+        elif receiver.sight() != NEW:
+            self.refuse(receiver, Refusal.DUPLICATE)
             return None
         if receiver.expired():
-            self._refuse(receiver, Refusal.EXPIRED)
+            self.refuse(receiver, Refusal.EXPIRED)
             return None
         name = bytes(message.destination)
         target = self._resolve(message.dest_type, name)
         if target is None:
-            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            self.refuse(receiver, Refusal.UNKNOWN_QUEUE)
             return None
-        if target.transactional:
-            self._refuse(receiver, Refusal.NOT_TRANSACTIONAL)
+        if target.transactional != bool(message.transaction_offset):
+            demanded = Refusal.NOT_TRANSACTIONAL if target.transactional else Refusal.TRANSACTIONAL
+            self.refuse(receiver, demanded)
             return None
-        refusal = _security(message, target)
-        if refusal is None and not self._admits(target, message, name, receiver):
+        packet, refusal = self._opened(message, target)
+        if refusal is None and not self._admits(target, message, name, receiver, packet):
             refusal = Refusal.ACCESS_DENIED
         if refusal is not None:
             if refusal is not Refusal.ACCESS_DENIED or not self._set_aside(receiver):
-                self._refuse(receiver, refusal)
+                self.refuse(receiver, refusal)
             return None
-        result = receiver.deliver(target.core)
-        return None if result == STORED else self.refused(receiver, result)
+        result = receiver.deliver(target.core, packet=packet)
+        if result != STORED:
+            return self.refused(receiver, result)
+        if message.base_flags & TRACE and self.hooks.trace is not None:
+            self.hooks.trace(message, target)
+        return None
 
-    def _admits(self, target: Destination, message: ParsedMessage, name: bytes, receiver: Receiver) -> bool:
-        """Whether the sender may send there. What is decided is a route for the plain path from then on."""
+    def overhear(self, receiver: Receiver, now: float) -> None:
+        """A message on a session that takes nothing in any more: what it says of our own messages counts."""
+        message = receiver.message()
+        if message.destination_manager in self._local:
+            self._consume(receiver, message, now)
+
+    def _consume(self, receiver: Receiver, message: ParsedMessage, now: float) -> bool:
+        """Whether a message was an OrderAck or a FinalAck: nobody but the queue manager sees it (QB-220)."""
+        try:
+            ack = ordering_ack(message)
+        except ValueError:
+            self.refuse(receiver, Refusal.MALFORMED_ACK)
+            return True
+        if ack is None:
+            return False
+        if isinstance(ack, OrderAck):
+            self._counts.order_acks += 1
+        else:
+            self._counts.final_acks += 1
+        receiver.consume(lambda: self._hand_over(ack, now))
+        return True
+
+    def _hand_over(self, ack: OrderAck | FinalAck, now: float) -> None:
+        sequences = self.hooks.sequences
+        if sequences is None:
+            return
+        if isinstance(ack, OrderAck):
+            sequences.order_ack(ack, now)
+        else:
+            sequences.final_ack(ack, now)
+
+    def _pass_on(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
+        """A message for another queue manager; what was passed on before is not passed on again (QB-224)."""
+        if self.hooks.forward is None:
+            return CloseReason.NOT_LOCAL
+        if not message.transaction_offset and receiver.sight() != NEW:
+            self.refuse(receiver, Refusal.DUPLICATE)
+            return None
+        return self.hooks.forward(receiver, message)
+
+    def _opened(self, message: ParsedMessage, target: Destination) -> tuple[bytes | None, Refusal | None]:
+        """The packet that takes the place of a protected one, or why it is refused (AMB-24, AMB-25)."""
+        encrypted = message.security_offset and (message.packet[message.security_offset] & SECURITY_ENCRYPTED)
+        protected = encrypted or message.signature_length or message.mqf_offset
+        if not protected and not target.authenticated and not target.encrypted_only:
+            return None, None
+        if self.hooks.protection is None:
+            return None, _unprotected(bool(encrypted), target)
+        opened = self.hooks.protection.open(message, target)
+        return (None, opened) if isinstance(opened, Refusal) else (opened, None)
+
+    def judge(self, packet: bytes, target: Destination) -> bytes | MessageClass:
+        """What is kept of a message that comes to a queue of this computer without a session, from an
+        outgoing queue, or the class of its refusal; nothing is told of it. What this computer sends is
+        encrypted when it leaves: until then the wish counts.
+        """
+        message = parse(packet)
+        if message.source == self._local[0] and any(packet[_privacy_of(message)]):
+            if target.clear_only:
+                return MessageClass.NACK_BAD_ENCRYPTION
+            target = replace(target, encrypted_only=False)
+        opened, refusal = self._opened(message, target)
+        if refusal is not None:
+            return _REASONS[refusal]
+        if not target.everybody:
+            kind, sender = _sender(message)
+            verified = opened is not None and _is_verified(message, opened)
+            name = f"{{{UUID(bytes_le=message.source)}}}\\{message.message_id}"
+            if self._gate is None or not self._gate(target, kind, sender, name, verified=verified):
+                return MessageClass.NACK_ACCESS_DENIED
+        return unclaimed(message) if opened is None else opened
+
+    def _admits(
+        self,
+        target: Destination,
+        message: ParsedMessage,
+        name: bytes,
+        receiver: Receiver,
+        opened: bytes | None,
+    ) -> bool:
+        """Whether the sender may send there. What is decided is a route for the plain path from then on,
+        unless it was decided by a signature, which messages of the plain path have not."""
         if target.everybody:
             if target.plain:
-                self._routes.add(message.dest_type, name, target.core)
+                add = self._routes.add_streams if target.transactional else self._routes.add
+                add(message.dest_type, name, target.core)
             return True
         kind, sender = _sender(message)
-        if self._gate is None or not self._gate(target, kind, sender, receiver.describe()):
+        verified = opened is not None and _is_verified(message, opened)
+        if self._gate is None or not self._gate(target, kind, sender, receiver.describe(), verified=verified):
             return False
-        if target.plain:
+        if target.plain and not target.transactional and not verified:
             self._routes.admit(message.dest_type, name, kind, sender, target.core)
         return True
 
@@ -181,12 +295,14 @@ class Pipeline:
             QUEUE_QUOTA: Refusal.QUEUE_QUOTA,
             EXPIRED: Refusal.EXPIRED,
             DUPLICATE: Refusal.DUPLICATE,
+            OUT_OF_ORDER: Refusal.OUT_OF_ORDER,
             QUEUE_GONE: Refusal.UNKNOWN_QUEUE,
         }[result]
-        self._refuse(receiver, refusal)
+        self.refuse(receiver, refusal)
         return None
 
-    def _refuse(self, receiver: Receiver, refusal: Refusal) -> None:
+    def refuse(self, receiver: Receiver, refusal: Refusal) -> None:
+        """Drop the current message: what follows from that, the counter and the log line."""
         reason = _REASONS.get(refusal)
         if reason is None or self._nack is None:
             receiver.drop()
@@ -209,10 +325,21 @@ def _sender(message: ParsedMessage) -> tuple[int, bytes]:
     return kind, message.packet[start : start + message.sender_id_length]
 
 
-def _security(message: ParsedMessage, target: Destination) -> Refusal | None:
-    """Demands that need keys are refused as long as there are none; an unsigned sender id is
-    carried (AMB-23)."""
-    if message.security_offset and message.packet[message.security_offset] & SECURITY_ENCRYPTED:
+def _privacy_of(message: ParsedMessage) -> slice:
+    """MessagePropertiesHeader.PrivacyLevel."""
+    return slice(message.properties_offset + 40, message.properties_offset + 44)
+
+
+def _is_verified(message: ParsedMessage, opened: bytes) -> bool:
+    """SecurityHeader.Flags.AS, as `Protection` has set it; the header stands where it stood, unless nothing
+    of it was left."""
+    start = message.security_offset
+    return bool(start and opened[_HEADERS] & _SECURITY and opened[start + 1] & AUTHENTICATION)
+
+
+def _unprotected(encrypted: bool, target: Destination) -> Refusal | None:
+    """Demands that need keys are refused where there are none; an unsigned sender id is carried (AMB-23)."""
+    if encrypted:
         return Refusal.ENCRYPTED
     if target.authenticated:
         return Refusal.ACCESS_DENIED

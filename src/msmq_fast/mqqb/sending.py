@@ -6,6 +6,7 @@ from __future__ import annotations
 from array import array
 from typing import Protocol
 
+from msmq_fast._native.outsequence import OutSequence
 from msmq_fast._native.queue import Ledger, Received
 from msmq_fast._native.window import SendWindow
 
@@ -24,6 +25,10 @@ class Source(Protocol):
     def base_priority(self) -> int:
         """Added to the priority of each message."""
 
+    @property
+    def sequence(self) -> OutSequence | None:
+        """The transactional sequence of what was sent here; None: it has none."""
+
     def head(self) -> tuple[int, int]:
         """(priority, number) of the messages that go first; (-1, 0) when there is nothing to send."""
 
@@ -39,6 +44,13 @@ class Source(Protocol):
     def expired(self, owner: int, lookup_ids: array[int]) -> None:
         """TimeToReachQueue of these messages passed before they could be sent: they are removed."""
 
+    def transmitted(self, now: float) -> None:
+        """Messages of its sequence are under way."""
+
+    def ended(self, owner: int, *, idle: bool) -> None:
+        """Session `owner` is over. What no OrderAck covers is to be sent again: now, or, if the session was
+        idle, when its time comes."""
+
 
 class Outbox:
     """The sending half of one session; `owner` is the number by which the queues know it."""
@@ -48,6 +60,7 @@ class Outbox:
         self._window = window
         self._ledger = ledger
         self._sources: list[Source] = []
+        self._served: list[Source] = []  # those that were taken away too
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -63,13 +76,15 @@ class Outbox:
         """Add a queue; adding it twice changes nothing."""
         if source not in self._sources:
             self._sources.append(source)
+        if source not in self._served:
+            self._served.append(source)
 
     def detach(self, source: Source) -> None:
         """Take nothing more from a queue."""
         if source in self._sources:
             self._sources.remove(source)
 
-    def fill(self) -> list[bytes]:
+    def fill(self, now: float) -> list[bytes]:
         """The packets that the window and the queues allow now, in the order of sending."""
         packets: list[bytes] = []
         room = self._window.room
@@ -81,9 +96,12 @@ class Outbox:
             taken = source.take(self._owner, limit)
             if not taken:
                 break
-            expired = self._window.transmit(source, taken, self._ledger.now_s, packets)
+            sequence = source.sequence
+            expired = self._window.transmit(source, taken, self._ledger.now_s, packets, sequence)
             if expired:
                 source.expired(self._owner, expired)
+            if sequence is not None and sequence.sent:
+                source.transmitted(now)
             room = self._window.room
         return packets
 
@@ -115,10 +133,13 @@ class Outbox:
         for source, lookup_ids in self._window.take_removed():
             source.acknowledged(self._owner, lookup_ids)
 
-    def abandon(self) -> None:
+    def abandon(self, *, idle: bool = False) -> None:
         """The session has ended: acknowledged messages go, the others wait for another session."""
         released = self._window.abandon()
         self.settle_removed()
         for source, lookup_ids in released:
             source.released(self._owner, lookup_ids)
+        for source in self._served:
+            source.ended(self._owner, idle=idle)
         self._sources.clear()
+        self._served.clear()

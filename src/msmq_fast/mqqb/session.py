@@ -8,6 +8,7 @@ from enum import Enum
 from uuid import UUID
 
 from msmq_fast._native import receive
+from msmq_fast._native.framing import parse
 from msmq_fast._native.window import COUNT_MISMATCH, OK, ReceiveWindow, SendWindow, session_header
 from msmq_fast.mqqb.handshake import (
     NULL_GUID,
@@ -35,6 +36,8 @@ class State(Enum):
     WAITING_CP_MSG = "waiting for ConnectionParameters"
     WAITING_CPR_MSG = "waiting for the ConnectionParameters response"
     OPEN = "open"
+    LINGERING = "lingering"
+    """Not in the specification: refused for lack of room, kept until the peer has what we sent."""
     CLOSED = "closed"
 
 
@@ -44,7 +47,8 @@ class Session:
     Times are monotonic seconds; 0 is the start of the operating system, as
     EstablishConnection.TimeStamp wants it. `on_wake` is called when something happened outside a
     call (a commit, new work) after which `pump` should run; `on_answer` (the peer accepted our
-    EstablishConnection), `on_open` and `on_close` tell the owner of the changes of state.
+    EstablishConnection), `on_open` and `on_close` tell the owner of the changes of state, `on_gone` that the
+    transport of a session that ended is gone too.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class Session:
         refusal: CloseReason | None = None,
     ) -> None:
         self.node = node
-        self.number = node.ledger.new_owner()
+        self.number = node.ledger.new_owner(transfer=True)
         self.peer_address = peer_address
         self.peer_guid = NULL_GUID
         self.initiator = initiator
@@ -72,12 +76,22 @@ class Session:
         self.on_answer: Callable[[Session], None] | None = None
         self.on_open: Callable[[Session, float], None] | None = None
         self.on_close: Callable[[Session, float], None] | None = None
-        self.window = ReceiveWindow(node.window)
+        self.on_gone: Callable[[Session], None] | None = None
+        self.window = ReceiveWindow(node.windows.size)
         self.window.on_settled = self.wake
         self.sent = SendWindow(node.window)
+        if node.hooks.trace_sent is not None:
+            self.sent.traced = []
         self.outbox = Outbox(self.number, self.sent, node.ledger)
         self.receiver = receive.Receiver(
-            node.guid.bytes_le, self.window, self.sent, node.history, node.ledger, node.routes
+            node.guid.bytes_le,
+            self.window,
+            self.sent,
+            node.history,
+            node.ledger,
+            node.routes,
+            node.streams,
+            peer_address,
         )
         self._server_guid = server_guid
         self._refusal = refusal
@@ -85,6 +99,7 @@ class Session:
         self._ack_wait = node.timers.proposed_ack_wait
         self._recoverable_ack = float("inf")
         self._active = False
+        self._paused = False
         self._heard = False
         self._init_deadline: float | None = now + node.timers.initialization
         self._cleanup_deadline: float | None = now + node.timers.session_cleanup
@@ -92,6 +107,8 @@ class Session:
         self._ack_send_started = 0.0
         self._partial_deadline: float | None = None
         self._blocked_deadline: float | None = None
+        self._linger_deadline: float | None = None
+        self._lingers_to_send = 0.0
         self._ack_send_deadline: float | None = None
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
@@ -138,10 +155,10 @@ class Session:
             if self.receiver.header_result != OK:
                 self._header_fault(now)
             if not self.alive:
-                break
+                return
         self._heard = True
         self._watch_writer(packets, now)
-        if self.state is not State.OPEN:
+        if self.state not in (State.OPEN, State.LINGERING):
             return
         if self.window.received != received:
             self._active = True
@@ -157,14 +174,14 @@ class Session:
             self._partial_deadline = now + self.node.limits.slow_writer
 
     def _handle(self, event: int, now: float) -> None:
+        pipeline = self.node.pipeline
         if event == receive.MESSAGE:
-            outcome = self.node.pipeline.handle(self.receiver)
-            if outcome is not None:
-                self.close(outcome, now, self.receiver.describe())
+            if self.state is State.LINGERING:
+                pipeline.overhear(self.receiver, now)
+            else:
+                self._end_over(pipeline.handle(self.receiver, now), now)
         elif event == receive.REFUSED:
-            outcome = self.node.pipeline.refused(self.receiver, self.receiver.result)
-            if outcome is not None:
-                self.close(outcome, now, self.receiver.describe())
+            self._end_over(pipeline.refused(self.receiver, self.receiver.result), now)
         elif event == receive.MALFORMED:
             self.close(CloseReason.MALFORMED, now, PacketFaultCode(self.receiver.fault).text)
         elif event == receive.ESTABLISH:
@@ -173,6 +190,23 @@ class Session:
             self._parameters(ConnectionParameters.decode(self.receiver.packet()), now)
         elif event == receive.OUT_OF_STATE:
             self.close(CloseReason.OUT_OF_STATE, now)
+
+    def _end_over(self, reason: CloseReason | None, now: float) -> None:
+        """A message ends the session, unless `reason` is None. Over the quota that waits until the peer has
+        what was sent to it: the very messages that are under way may fill the quota, and on the next session
+        those of the peer would be the first to come again.
+        """
+        if reason is None:
+            return
+        if reason is not CloseReason.QUOTA or not self.sent.held:
+            self.close(reason, now, self.receiver.describe())
+            return
+        self.state = State.LINGERING
+        self.detail = self.receiver.describe()
+        self.receiver.lingering = True
+        self._ack_send_deadline = None
+        self._lingers_to_send = now + self.node.timers.retry
+        self._linger_deadline = self._lingers_to_send + self._ack_wait_time
 
     def _header_fault(self, now: float) -> None:
         mismatch = self.receiver.header_result == COUNT_MISMATCH
@@ -205,8 +239,12 @@ class Session:
         if refusal is not None:
             self.close(refusal, now, str(packet.client))
             return
-        self.peer_guid = packet.client
+        self._meet(packet.client)
         self.state = State.WAITING_CP_MSG
+
+    def _meet(self, peer: UUID) -> None:
+        self.peer_guid = peer
+        self.receiver.peer = peer.bytes_le
 
     def _accepted(self, packet: EstablishConnection, now: float) -> None:
         if packet.refused:
@@ -224,10 +262,10 @@ class Session:
         if refusal is not None:
             self.close(refusal, now, str(packet.server))
             return
-        self.peer_guid = packet.server
+        self._meet(packet.server)
         timeout = recoverable_ack_timeout(int(now * 1000), packet.timestamp)
         self._recoverable_ack = timeout / 1000
-        parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.node.window)
+        parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.window.size)
         self._output.append(parameters.encode())
         self.state = State.WAITING_CPR_MSG
         if self.on_answer is not None:
@@ -243,7 +281,7 @@ class Session:
             self._ack_wait = packet.ack_timeout / 1000
             self._recoverable_ack = packet.recoverable_ack_timeout / 1000
             answer = ConnectionParameters(
-                packet.recoverable_ack_timeout, packet.ack_timeout, self.node.window
+                packet.recoverable_ack_timeout, packet.ack_timeout, self.window.size
             )
             self._output.append(answer.encode())
         elif self.state is not State.WAITING_CPR_MSG:
@@ -310,13 +348,37 @@ class Session:
     def attach(self, source: Source) -> None:
         """Let an outgoing queue send on this session."""
         self.outbox.attach(source)
+        self._paused = False
+        self.resize()
 
     def detach(self, source: Source) -> None:
         """Take nothing more from an outgoing queue; what is in flight stays so."""
         self.outbox.detach(source)
 
+    def pause(self) -> None:
+        """The only queue that sends here was paused: a last acknowledgment tells the peer a window of 1, and
+        the session ends when it stays idle (3.1.7.13)."""
+        if self.state is State.OPEN:
+            self._paused = True
+            self.resize()
+            self._send_acks()
+            self._active = False
+
+    def resume(self) -> None:
+        """That queue was resumed: the next header restores the window (3.1.7.14)."""
+        if self._paused:
+            self._paused = False
+            self.resize()
+            self._active = True
+
+    def resize(self) -> None:
+        """Advertise the window that resources allow now, from the next header on."""
+        self.window.size = 1 if self._paused else self.node.windows.size
+
     def pump(self, now: float) -> None:
         """Send what is due: acknowledgments of what became durable, then messages inside the window."""
+        if self.state is State.LINGERING:
+            self._pump_lingering(now)
         if self.state is not State.OPEN:
             return
         if self.window.failure:
@@ -331,21 +393,44 @@ class Session:
             or (switches.amb19_count_ack and window.unacknowledged >= half)
         ):
             self._send_acks()
-        packets = self.outbox.fill() if self._blocked_deadline is None else None
+        self._send_messages(now)
+        self._arm_acks(now)
+
+    def _pump_lingering(self, now: float) -> None:
+        """What waits leaves for one more retry interval, and makes room; nothing that came is acknowledged
+        any more.
+        """
+        self.outbox.settle_removed()
+        if now < self._lingers_to_send:
+            self._send_messages(now)
+        if not self.sent.held:
+            self.close(CloseReason.QUOTA, now, self.detail)
+
+    def _send_messages(self, now: float) -> None:
+        window = self.window
+        packets = self.outbox.fill(now) if self._blocked_deadline is None else None
         if packets:
             self._active = True
+            if self.sent.traced:
+                self._trace_sent()
             if self._piggyback_due and self._ack_timer_share(now) > 0.75:
                 packets[-1] = receive.with_session_header(packets[-1], session_header(window, self.sent))
                 self._ack_send_deadline = None
             self._output += packets
             if self._ack_wait_deadline is None:
                 self._ack_wait_deadline = now + self._ack_wait_time
-        self._arm_acks(now)
 
     def _ack_timer_share(self, now: float) -> float:
         if self._ack_send_deadline is None or self._ack_send_deadline <= self._ack_send_started:
             return 1.0
         return (now - self._ack_send_started) / (self._ack_send_deadline - self._ack_send_started)
+
+    def _trace_sent(self) -> None:
+        traced, self.sent.traced = self.sent.traced or [], []
+        report = self.node.hooks.trace_sent
+        if report is not None:
+            for packet in traced:
+                report(parse(packet), self.peer_address)
 
     def pause_sending(self, now: float) -> None:
         """The transport holds enough unsent bytes: no messages until `resume_sending`."""
@@ -374,6 +459,7 @@ class Session:
             self._ack_send_deadline,
             self._partial_deadline,
             self._blocked_deadline,
+            self._linger_deadline,
         )
 
     def handle_deadline(self, now: float) -> None:
@@ -386,6 +472,9 @@ class Session:
             return
         if self._blocked_deadline is not None and now >= self._blocked_deadline:
             self.close(CloseReason.SLOW_READER, now)
+            return
+        if self._linger_deadline is not None and now >= self._linger_deadline:
+            self.close(CloseReason.QUOTA, now, self.detail)
             return
         if self._cleanup_deadline is not None and now >= self._cleanup_deadline:
             if not self._active:
@@ -418,8 +507,8 @@ class Session:
         self.window.on_settled = None
         self._init_deadline = self._cleanup_deadline = None
         self._ack_wait_deadline = self._ack_send_deadline = None
-        self._partial_deadline = self._blocked_deadline = None
+        self._partial_deadline = self._blocked_deadline = self._linger_deadline = None
         self.node.peers.remove(self)
-        self.outbox.abandon()
+        self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self.on_close is not None:
             self.on_close(self, now)

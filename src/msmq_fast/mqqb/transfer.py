@@ -4,141 +4,74 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 from ipaddress import ip_address
 from itertools import count
-from typing import Protocol
-from uuid import UUID
 
+from msmq_fast.mqqb.agenda import Agenda
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.link import (
+    Connect,
+    Effect,
+    Link,
+    LinkState,
+    Outgoing,
+    Ping,
+    Progress,
+    Resolve,
+    Target,
+)
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.sending import Source
 from msmq_fast.mqqb.session import Session, State
-from msmq_fast.mqqb.timers import earliest
 
+__all__ = [
+    "Connect",
+    "Effect",
+    "Link",
+    "LinkState",
+    "Outgoing",
+    "Ping",
+    "Progress",
+    "Resolve",
+    "Target",
+    "Transfer",
+]
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The queue manager that an outgoing queue leads to.
-
-    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
-    direct names.
-    """
-
-    host: str
-    guid: UUID = NULL_GUID
-
-
-class Progress(Enum):
-    """What a queue hears of its connection: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
-
-    RESOLVING = "resolving"
-    IN_PROCESS = "in process"
-    ANSWERED = "answered"
-    ESTABLISHED = "established"
-    DNS_FAILURE = "name not resolved"
-    ROUTE_FAILURE = "no route"
-    PING_FAILURE = "ping failed"
-    CONNECT_FAILURE = "connection failed"
-    REFUSED = "connection refused by the peer"
-    DISCONNECTED = "disconnected"
-
-
-class Outgoing(Source, Protocol):
-    """An outgoing queue as the transfer sees it."""
-
-    @property
-    def target(self) -> Target:
-        """Where its messages go."""
-
-    def relocate(self) -> bool:
-        """Look anew for a host that was not known; whether `target` changed."""
-
-    def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Something happened to its connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resolve:
-    """Find the addresses of `host`; `Transfer.resolved` or `Transfer.failed` ends it."""
-
-    link: int
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ping:
-    """Ask `address` by UDP whether it would accept a session; `Transfer.pinged` ends it."""
-
-    link: int
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Connect:
-    """Open a TCP connection to `address`; `Transfer.connected` or `Transfer.failed` ends it."""
-
-    link: int
-    address: str
-
-
-Effect = Resolve | Ping | Connect
-
-
-class LinkState(Enum):
-    """Where a link stands; WAITING is WAITING_RECONNECT of the session table."""
-
-    IDLE = "idle"
-    RESOLVING = "resolving"
-    PINGING = "pinging"
-    CONNECTING = "connecting"
-    HANDSHAKE = "handshake"
-    OPEN = "open"
-    WAITING = "waiting to reconnect"
-
-
-@dataclass(slots=True, eq=False)
-class Link:
-    """One target and the queues that lead to it."""
-
-    number: int
-    target: Target
-    state: LinkState = LinkState.IDLE
-    queues: list[Outgoing] = field(default_factory=list)
-    addresses: list[str] = field(default_factory=list)
-    attempt: int = 0
-    pinged: bool = False
-    retry: bool = False
-    session: Session | None = None
-    deadline: float | None = None
-
-    @property
-    def address(self) -> str:
-        """The address that is tried now."""
-        return self.addresses[self.attempt] if self.attempt < len(self.addresses) else ""
-
-    @property
-    def backlog(self) -> bool:
-        """Whether a queue has something to send."""
-        return any(queue.head()[1] for queue in self.queues)
+_ENDINGS = {
+    CloseReason.REFUSED: Progress.REFUSED,
+    CloseReason.HANDSHAKE_TIMEOUT: Progress.NOT_READY,
+    CloseReason.STORE_FAILED: Progress.LOW_RESOURCE,
+    CloseReason.SLOW_READER: Progress.SEND_FAILURE,
+}
+"""What the end of a session says, whether it was open or not."""
+_ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 
 
 class Transfer:
     """Brings outgoing queues and sessions together.
 
     `on_effect` is told what has to be done by somebody with sockets. A session is shared by all
-    queues that lead to its peer, also one that the peer opened. Times are monotonic seconds.
+    queues that lead to its peer, also one that the peer opened. `is_own` tells the addresses of this
+    computer, which never dials itself. Times are monotonic seconds.
     """
 
-    def __init__(self, node: Node, on_effect: Callable[[Effect, float], None], *, ping: bool = False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        on_effect: Callable[[Effect, float], None],
+        *,
+        ping: bool = False,
+        is_own: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._node = node
+        self._is_own = is_own
+        self._closing: dict[Session, list[Outgoing]] = {}
         self._on_effect = on_effect
         self._ping = ping
         self._numbers = count(1)
-        self._links: dict[Target, Link] = {}
+        self._links: dict[tuple[Target, ...], Link] = {}
         self._by_number: dict[int, Link] = {}
+        self._retries: Agenda[Link] = Agenda()
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -149,30 +82,48 @@ class Transfer:
 
     def submit(self, queue: Outgoing, now: float) -> None:
         """A queue has something to send; may be said any number of times."""
-        link = self._links.get(queue.target)
+        link = self._links.get(queue.hops)
         if link is None:
-            link = Link(next(self._numbers), queue.target)
-            self._links[queue.target] = link
+            link = Link(next(self._numbers), queue.hops)
+            self._links[queue.hops] = link
             self._by_number[link.number] = link
         if queue not in link.queues:
             link.queues.append(queue)
             if link.session is not None and link.state is LinkState.OPEN:
                 link.session.attach(queue)
                 queue.progress(Progress.ESTABLISHED, link.session.peer_address, "")
-        if link.state is LinkState.OPEN and link.session is not None:
-            link.session.pump(now)
-            link.session.wake()
+        session = link.session
+        if link.state is LinkState.OPEN and session is not None:
+            session.pump(now)  # may end it, when the store failed
+            session.wake()
         elif link.state is LinkState.IDLE:
             self._begin(link, now)
 
     def withdraw(self, queue: Outgoing) -> None:
         """A queue is paused or gone: nothing more of it is sent."""
-        link = self._links.get(queue.target)
+        link = self._links.get(queue.hops)
         if link is None or queue not in link.queues:
             return
         link.queues.remove(queue)
         if link.session is not None:
             link.session.detach(queue)
+
+    def hold(self, queue: Outgoing) -> None:
+        """Pause Queue (3.1.7.13): the peer is told if its session served no other queue (AMB-68)."""
+        link = self._links.get(queue.hops)
+        served = link is not None and queue in link.queues
+        self.withdraw(queue)
+        if link is not None and served and link.session is not None and not link.session.outbox.sources:
+            link.session.pause()
+            link.session.wake()
+
+    def release(self, queue: Outgoing, now: float) -> None:
+        """Resume Queue (3.1.7.14): what waits is sent, on a new session if need be (AMB-69)."""
+        link = self._links.get(queue.hops)
+        if link is not None and link.session is not None:
+            link.session.resume()
+        if queue.head()[1]:
+            self.submit(queue, now)
 
     # ------------------------------------------------------------------------------------------ sessions
 
@@ -181,6 +132,7 @@ class Transfer:
         session.on_answer = self._answered
         session.on_open = self._opened
         session.on_close = self._closed
+        session.on_gone = self._gone
 
     def _answered(self, session: Session) -> None:
         for link in self.links:
@@ -190,25 +142,30 @@ class Transfer:
     def _opened(self, session: Session, now: float) -> None:
         for link in self.links:
             if link.session is session or (link.session is None and self._serves(session, link)):
-                self._attach(link, session, now)
+                self._attach(link, session)
+        session.pump(now)  # with all of them: what goes first may be in the last one
+        session.wake()
 
-    def _attach(self, link: Link, session: Session, now: float) -> None:
-        link.session, link.state, link.deadline = session, LinkState.OPEN, None
+    def _attach(self, link: Link, session: Session) -> None:
+        link.session, link.state = session, LinkState.OPEN
+        self._retries.set(link, None)
         for queue in link.queues:
             session.attach(queue)
             queue.progress(Progress.ESTABLISHED, session.peer_address, "")
-        session.pump(now)
-        session.wake()
 
     def _serves(self, session: Session, link: Link) -> bool:
-        """Whether a session that this link did not dial leads to its target (AMB-18)."""
+        """Whether a session that this link did not dial leads to one of its hops (AMB-18)."""
         if session.state is not State.OPEN or not (
             session.initiator or self._node.switches.amb18_reuse_accepted
         ):
             return False
-        if link.target.guid != NULL_GUID:
-            return session.peer_guid == link.target.guid
-        return session.peer_address in (link.target.host, *link.addresses)
+        for hop in link.hops:
+            if hop.guid != NULL_GUID:
+                if session.peer_guid == hop.guid:
+                    return True
+            elif session.peer_address == hop.host:
+                return True
+        return link.target.guid == NULL_GUID and session.peer_address in link.addresses
 
     def _closed(self, session: Session, now: float) -> None:
         for link in self.links:
@@ -216,39 +173,96 @@ class Transfer:
                 continue
             was_open = link.state is LinkState.OPEN
             link.session = None
-            refused = session.reason is CloseReason.REFUSED
-            progress = Progress.REFUSED if refused else Progress.DISCONNECTED
-            self._tell(link, progress, session.peer_address, session.reason.value if session.reason else "")
+            self._told_end(link, session, was_open)
             if not link.backlog:
                 self._rest(link)
-            elif session.initiator or not was_open:
+            elif session.initiator or not self._lasted(session, now):
                 self._wait(link, now)
             else:
                 self._begin(link, now)
 
+    def _lasted(self, session: Session, now: float) -> bool:
+        """Whether a session that the peer opened was a good one. After a refusal, or where it ended as soon
+        as it was open, both sides would dial in turn, without a pause.
+        """
+        if session.opened_at is None or (session.reason is not None and session.reason.is_refusal):
+            return False
+        return now - session.opened_at >= self._node.timers.retry
+
+    def _told_end(self, link: Link, session: Session, was_open: bool) -> None:
+        """3.1.5.9: Disconnecting until the transport is gone, then Disconnected; and what was wrong."""
+        reason = session.reason
+        assert reason is not None  # noqa: S101 - of every session that was closed
+        lost = reason is CloseReason.DISCONNECTED
+        progress = _ENDINGS.get(reason)
+        if lost and not was_open:
+            progress = Progress.NOT_READY
+        elif lost and session.detail:
+            progress = Progress.SEND_FAILURE
+        elif progress is None and not lost and reason not in _ORDERLY:
+            progress = Progress.FAILURE
+        if progress is not None:
+            self._tell(link, progress, session.peer_address, reason.value)
+        self._tell(link, Progress.DISCONNECTED if lost else Progress.DISCONNECTING, session.peer_address, "")
+        if not lost:
+            self._closing.setdefault(session, []).extend(link.queues)
+
+    def _gone(self, session: Session) -> None:
+        for queue in self._closing.pop(session, ()):
+            queue.progress(Progress.GONE, session.peer_address, "")
+
     # ----------------------------------------------------------------------------------------- connecting
 
     def _begin(self, link: Link, now: float, *, retry: bool = False) -> None:
-        """From the start: a session that serves already, a literal address, or the resolver."""
-        link.attempt, link.addresses, link.deadline, link.retry = 0, [], None, retry
+        """From the start: where does it go, does a session serve already, else the first hop."""
+        link.hop, link.attempt, link.addresses, link.retry = 0, 0, [], retry
+        self._retries.set(link, None)
+        if self._join(link, now):
+            return
+        link.state = LinkState.WAITING
+        for queue in [queue for queue in link.queues if queue.relocate()]:
+            link.queues.remove(queue)
+            self.submit(queue, now)
+        if not link.queues:
+            self._rest(link)
+            return
+        self._try_hop(link, now)
+
+    def _join(self, link: Link, now: float) -> bool:
         for session in self._node.peers:
             if self._serves(session, link):
-                self._attach(link, session, now)
-                return
+                self._attach(link, session)
+                session.pump(now)
+                session.wake()
+                return True
+        return False
+
+    def _try_hop(self, link: Link, now: float) -> None:
+        """The addresses of the hop whose turn it is, or of the next one whose host is known."""
+        link.addresses, link.attempt = [], 0
+        while not link.target.host and link.hop + 1 < len(link.hops):
+            link.hop += 1
         host = link.target.host
-        if not host:
-            for queue in [queue for queue in link.queues if queue.relocate()]:
-                link.queues.remove(queue)
-                self.submit(queue, now)
+        if link.target.guid == self._node.guid:
+            self._come_home(link, now)
+        elif not host:
             self._tell(link, Progress.ROUTE_FAILURE, "", "the address of this queue manager is not known")
             self._wait(link, now)
-            return
-        if _is_literal(host):
+        elif _is_literal(host):
             self._go_on(link, [host], now)
-            return
-        link.state = LinkState.RESOLVING
-        self._tell(link, Progress.RESOLVING, "", "")
-        self._on_effect(Resolve(link.number, host), now)
+        else:
+            link.state = LinkState.RESOLVING
+            self._tell(link, Progress.RESOLVING, "", "")
+            self._on_effect(Resolve(link.number, host), now)
+
+    def _unresolved(self, link: Link, detail: str, now: float) -> None:
+        """Without an address there is nothing to wait for: the next hop has its turn."""
+        self._tell(link, Progress.DNS_FAILURE, "", detail)
+        if link.hop + 1 < len(link.hops):
+            link.hop += 1
+            self._try_hop(link, now)
+        else:
+            self._wait(link, now)
 
     def resolved(self, number: int, addresses: list[str], now: float) -> None:
         """The addresses of a host, in the order in which they are to be tried."""
@@ -260,17 +274,25 @@ class Transfer:
         """Go on with the first address, unless a session to one of them exists."""
         link.addresses, link.attempt = list(dict.fromkeys(addresses)), 0
         if not link.addresses:
-            self._tell(link, Progress.DNS_FAILURE, "", "no address")
+            self._unresolved(link, "no address", now)
+        elif any(self._is_own(address) for address in link.addresses):
+            self._come_home(link, now)
+        elif not self._join(link, now):
+            self._dial(link, now)
+
+    def _come_home(self, link: Link, now: float) -> None:
+        """A name of this computer that it did not know to be one, or a foreign system for which it is the
+        connector.
+        """
+        self._tell(link, Progress.OWN_HOST, link.address, "")
+        taken = [queue.come_home() for queue in link.queues]
+        if all(taken):
+            self._rest(link)
+        else:
             self._wait(link, now)
-            return
-        for session in self._node.peers:
-            if self._serves(session, link):
-                self._attach(link, session, now)
-                return
-        self._dial(link, now)
 
     def _dial(self, link: Link, now: float) -> None:
-        link.deadline = None
+        self._retries.set(link, None)
         self._tell(link, Progress.IN_PROCESS, link.address, "")
         link.pinged = self._ping and not link.retry  # an attempt of the retry timer does not ping (AMB-71)
         if link.pinged:
@@ -304,16 +326,16 @@ class Transfer:
         self.adopt(session)
         return session
 
-    def failed(self, number: int, detail: str, now: float) -> None:
-        """A name was not resolved, or a connection not opened."""
+    def failed(
+        self, number: int, detail: str, now: float, cause: Progress = Progress.CONNECT_FAILURE
+    ) -> None:
+        """A name was not resolved, or a connection not opened; `cause` says why not."""
         link = self._by_number[number]
         if link.state is LinkState.RESOLVING:
-            self._tell(link, Progress.DNS_FAILURE, "", detail)
+            self._unresolved(link, detail, now)
         elif link.state is LinkState.CONNECTING:
-            self._tell(link, Progress.CONNECT_FAILURE, link.address, detail)
-        else:
-            return
-        self._wait(link, now)
+            self._tell(link, cause, link.address, detail)
+            self._wait(link, now)
 
     # -------------------------------------------------------------------------------------------- retrying
 
@@ -322,11 +344,12 @@ class Transfer:
             self._rest(link)
             return
         link.state = LinkState.WAITING
-        link.deadline = now + self._node.timers.retry
+        self._retries.set(link, now + self._node.timers.retry)
 
     def _rest(self, link: Link) -> None:
         """Nothing to send: the queues come back by `submit`, which dials at once."""
-        link.state, link.deadline = LinkState.IDLE, None
+        link.state = LinkState.IDLE
+        self._retries.set(link, None)
         link.queues.clear()
 
     def _tell(self, link: Link, progress: Progress, address: str, detail: str) -> None:
@@ -336,20 +359,20 @@ class Transfer:
     @property
     def next_deadline(self) -> float | None:
         """When `handle_deadline` is to be called."""
-        return earliest(*(link.deadline for link in self._links.values()))
+        return self._retries.next_deadline
 
     def handle_deadline(self, now: float) -> None:
-        """Session Retry Connect Timer: the next address, or the resolver again behind the last one
+        """Session Retry Connect Timer: the next address, the next hop, and behind the last one all anew
         (3.1.6.1)."""
-        for link in self.links:
-            if link.deadline is None or now < link.deadline:
-                continue
-            link.deadline = None
+        for link in self._retries.take(now):
             if not link.backlog:
                 self._rest(link)
             elif link.attempt + 1 < len(link.addresses):
                 link.attempt, link.retry = link.attempt + 1, True
                 self._dial(link, now)
+            elif link.addresses and link.hop + 1 < len(link.hops):
+                link.hop, link.retry = link.hop + 1, True
+                self._try_hop(link, now)
             else:
                 self._begin(link, now, retry=True)
 

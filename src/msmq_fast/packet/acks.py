@@ -10,7 +10,7 @@ from uuid import UUID
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Delivery, Message
-from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 
 ORDERING_LABEL = "QM Ordering Ack"
 ORDER_QUEUE = 4  # identifier of the private queue order_queue$ at every computer
@@ -20,7 +20,7 @@ BODY_SIZE = 36
 def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
     """Where acknowledgments for a queue manager go: its private queue, or `TCP:address` if given."""
     if address:
-        return FormatName(NameKind.DIRECT, text=rf"TCP:{address}\PRIVATE$\order_queue$")
+        return parse_format_name(rf"DIRECT=TCP:{address}\PRIVATE$\order_queue$")
     return FormatName(NameKind.PRIVATE, manager, ORDER_QUEUE)
 
 

@@ -32,6 +32,7 @@ class MessagePropertiesHeader:
     extension: bytes = b""
     body: bytes = b""
     reserved_flags: int = 0
+    message_size: int | None = None  # None: the size of the body; an encrypted one may be longer (AMB-29)
 
     def encode(self) -> bytes:
         """The header with its padding; LabelTooLong: more than 249 WCHARs."""
@@ -46,7 +47,7 @@ class MessagePropertiesHeader:
             self.correlation_id,
             self.body_type,
             self.app_specific,
-            len(self.body),
+            len(self.body) if self.message_size is None else self.message_size,
             len(self.body) if self.allocation_size is None else self.allocation_size,
             self.privacy_level,
             self.hash_algorithm,
@@ -56,8 +57,13 @@ class MessagePropertiesHeader:
         return padded(b"".join((fixed, label, self.extension, self.body)))
 
     @classmethod
-    def decode(cls, data: bytes, offset: int) -> tuple[MessagePropertiesHeader, int]:
-        """The header and the offset behind its padding; PacketFault if a size does not fit."""
+    def decode(
+        cls, data: bytes, offset: int, *, encrypted: bool = False
+    ) -> tuple[MessagePropertiesHeader, int]:
+        """The header and the offset behind its padding; PacketFault if a size does not fit.
+
+        The body of an encrypted message may be longer than MessageSize says (AMB-29).
+        """
         need(data, offset, cls.FIXED, PacketFaultCode.PROPERTIES_SIZE)
         (
             flags,
@@ -80,7 +86,10 @@ class MessagePropertiesHeader:
         text, at = text_of(bytes(data[at : at + 2 * label])), at + 2 * label
         need(data, at, extension, PacketFaultCode.EXTENSION_SIZE)
         extra, at = bytes(data[at : at + extension]), at + extension
-        need(data, 0, align4(at + size), PacketFaultCode.BODY_SIZE)
+        length = (
+            allocation if encrypted and size < allocation and align4(at + allocation) <= len(data) else size
+        )
+        need(data, 0, align4(at + length), PacketFaultCode.BODY_SIZE)
         header = cls(
             flags & 0x0F,
             number,
@@ -93,10 +102,11 @@ class MessagePropertiesHeader:
             encryption,
             text,
             extra,
-            bytes(data[at : at + size]),
+            bytes(data[at : at + length]),
             flags & 0xF0,
+            None if length == size else size,
         )
-        return header, align4(at + size)
+        return header, align4(at + length)
 
 
 @dataclass(slots=True)

@@ -77,7 +77,9 @@ class UserMessagePacket:
             packet.transaction, at = TransactionHeader.decode(data, at)
         if user.security:
             packet.security, at = SecurityHeader.decode(data, at)
-        packet.properties, at = MessagePropertiesHeader.decode(data, at)
+        packet.properties, at = MessagePropertiesHeader.decode(
+            data, at, encrypted=packet.security is not None and packet.security.encrypted
+        )
         if base.debug:
             packet.debug, at = DebugHeader.decode(data, at)
         if user.http:

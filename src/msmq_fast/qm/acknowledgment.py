@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.classes import MessageClass, about_receiving, is_negative
 from msmq_fast.packet.message import Acknowledge, Delivery, Message
+from msmq_fast.packet.names import FormatName, NameKind
 
 INSECURE: Final = frozenset(
     (
@@ -30,14 +31,26 @@ def asked_for(message_class: int) -> Acknowledge:
     return Acknowledge.POSITIVE_RECEIVE if receiving else Acknowledge.POSITIVE_ARRIVAL
 
 
+def answer_queue(original: Message, manager: UUID) -> FormatName | None:
+    """Where acknowledgments of a message go; None for nowhere.
+
+    A private queue "of the destination" (AQ 3) is one of `manager`, which got the message, where the
+    destination is a direct name and so names no computer.
+    """
+    name = original.admin_queue
+    if name is not None and name.kind is NameKind.PRIVATE and name.guid == NULL_GUID:
+        return FormatName(NameKind.PRIVATE, manager, name.number)
+    return name
+
+
 def acknowledgment(original: Message, message_class: int, manager: UUID) -> Message:
-    """The acknowledgment of a message; its destination is `original.admin_queue`, which must be there.
+    """The acknowledgment of a message that names a queue for it.
 
     `manager` is the queue manager that sends it. MessageID and SentTime are for whoever sends it to set.
     """
     return Message(
         body=original.body if _returns_body(original, message_class) else b"",
-        destination=original.admin_queue,
+        destination=answer_queue(original, manager),
         delivery=Delivery(original.delivery),
         correlation_id=identifier(original),
         message_class=message_class,

@@ -6,7 +6,9 @@ Everything here runs inside the unit of work of its cause, so that both are kept
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.queue import QueueCore, dead_letter
@@ -14,7 +16,7 @@ from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError, PacketFault
 from msmq_fast.packet.message import Journal, Message
-from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, asked_for
+from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
 from msmq_fast.store.schema import Wish
@@ -22,22 +24,34 @@ from msmq_fast.store.schema import Wish
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
 
+_log = logging.getLogger(__name__)
+MAX_ANSWERED = 10_000
+"""Outgoing queues beyond which OrderAcks and FinalAcks open none: the GUIDs that they go to are what senders
+claim."""
+
 _SENT = 0  # the next queue manager keeps it
 _TAKEN = (0, 4)  # EnqueueResult
-_KEPT_WHERE_REFUSED = (MessageClass.NACK_Q_EXCEED_QUOTA, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+_KEPT_WHERE_REFUSED = (
+    MessageClass.NACK_Q_EXCEED_QUOTA,
+    MessageClass.NACK_REACH_QUEUE_TIMEOUT,
+    MessageClass.NACK_HOP_COUNT_EXCEEDED,
+)
 
 
 class Disposition:
     """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
-    acknowledgments that could not be delivered (X-68).
+    acknowledgments that could not be delivered (X-68). `final_ack(packet, reason)` tells the sender of a
+    transactional message from another queue manager what became of it, and says whether it could.
     """
 
     def __init__(self, manager: QueueManager, *, insecure_nacks: bool) -> None:
         self._manager = manager
         self._insecure = insecure_nacks
+        self.final_ack: Callable[[bytes, int], bool] | None = None
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
         self.discarded = 0
+        manager.ledger.on_discard = self._no_room
 
     def __call__(
         self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
@@ -51,6 +65,10 @@ class Disposition:
             return reason, False, None
         if role == Role.DESTINATION and message.message_class == MessageClass.NACK_ACCESS_DENIED:
             return reason, False, None  # it was refused before, and is kept for an operator
+        if role == Role.DESTINATION and wishes & Wish.FINAL:
+            self._finish(packet, reason)
+        if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
+            return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
         told = reason != _SENT and bool(wishes & asked_for(reason)) and self._acknowledge(message, reason)
@@ -63,6 +81,7 @@ class Disposition:
         """
         message = Message.from_packet(packet)
         told = bool(message.acknowledge & asked_for(reason)) and self._acknowledge(message, reason)
+        told = (message.transactional and self._finish(packet, reason)) or told
         kept = (
             reason in _KEPT_WHERE_REFUSED
             and bool(message.journal & Journal.DEADLETTER)
@@ -77,17 +96,18 @@ class Disposition:
         self, role: int, message: Message, reason: int, wishes: int, chosen: int
     ) -> QueueCore | None:
         if is_negative(reason):
-            return self._dead_letters(role, message, chosen) if wishes & Wish.JOURNAL_NEGATIVE else None
+            return self._dead_letters(message, chosen) if wishes & Wish.JOURNAL_NEGATIVE else None
         if not wishes & Wish.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
             return None
-        if reason == _SENT and message.transactional:
-            return None  # it has not arrived before its receiver says so
+        if reason == _SENT and (message.transactional or message.source_machine != self._manager.guid):
+            return None  # not arrived before its receiver says so; and a router keeps no journal for others
         return self._system(JOURNAL).core
 
-    def _dead_letters(self, role: int, message: Message, chosen: int) -> QueueCore | None:
-        """X-62, X-64: a transactional message that fails at its destination is its sender's to keep."""
-        foreign = message.source_machine != self._manager.guid
-        if role == Role.DESTINATION and message.transactional and foreign:
+    def _dead_letters(self, message: Message, chosen: int) -> QueueCore | None:
+        """X-62, X-64: a transactional message that fails at its destination, or on its way, is its sender's
+        to keep.
+        """
+        if message.transactional and message.source_machine != self._manager.guid:
             return None
         queue = self._chosen_queue(chosen) if chosen else None
         if queue is not None and queue.transactional == message.transactional:
@@ -115,17 +135,60 @@ class Disposition:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
+    def _no_room(self, ordinal: int) -> None:
+        """X-35, X-36: copies of messages are discarded, as those who run the computer have to know."""
+        queue = next((queue for queue in self._manager.queues() if queue.ordinal == ordinal), None)
+        _log.warning(
+            "%s has no room for copies of messages: %d were discarded since the start, for all queues",
+            "a journal" if queue is None else queue.name,
+            self._manager.ledger.discarded,
+        )
+
     # ---- acknowledgments
+
+    def _finish(self, packet: bytes, reason: int) -> bool:
+        """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17); its sender decides what follows there."""
+        if self.final_ack is None or reason == MessageClass.ACK_REACH_QUEUE:
+            return False
+        return self.final_ack(packet, reason)
+
+    def send_away(self, message: Message) -> tuple[QueueCore, int] | None:
+        """Put a message of this queue manager into the outgoing queue of its destination, in the current unit
+        if there is one; a name that means this computer too leads to another one. The queue and the lookup id
+        there; None: it was not taken.
+        """
+        if message.destination is None:
+            return None
+        manager = self._manager
+        if (
+            manager.outgoing_of(message.destination) is None
+            and len(tuple(manager.outgoing())) >= MAX_ANSWERED
+        ):
+            self.discarded += 1
+            return None
+        try:
+            queue = manager.outgoing_to(message.destination)
+            message.message_id = manager.message_ordinals.take()
+            message.sent_time = manager.ledger.now_s
+            (result,), (lookup_id,) = queue.core.enqueue_packets([message.to_packet()])
+        except MSMQError:
+            self.discarded += 1
+            return None
+        if result not in _TAKEN:
+            self.discarded += 1
+            return None
+        return queue.core, lookup_id
 
     def _acknowledge(self, message: Message, reason: int) -> bool:
         """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); False: none was due, or none could be
         sent.
         """
         manager = self._manager
-        if message.admin_queue is None or (reason in INSECURE and not self._insecure):
+        name = answer_queue(message, manager.guid)
+        if name is None or (reason in INSECURE and not self._insecure):
             return False
         try:
-            queue = manager.queue_for(message.admin_queue)
+            queue = manager.queue_for(name)
             if queue.transactional and queue.kind is not QueueKind.OUTGOING:
                 return self._discard()
             answer = acknowledgment(message, reason, manager.guid)

@@ -7,15 +7,15 @@ from typing import Final
 
 from msmq_fast.packet.errors import IllegalPropertyValue
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.queue import NOBODY, Queue, QueueKind
 from msmq_fast.qm.system import JOURNAL
-from msmq_fast.security.authorizer import MACHINE, QUEUE, Authorizer
+from msmq_fast.security.authorizer import CONNECTED_NETWORK, MACHINE, QUEUE, Authorizer
 from msmq_fast.security.check import Decision
 from msmq_fast.security.defaults import DefaultPolicy, machine_descriptor, queue_descriptor
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.edit import merge, needed_to_change
 from msmq_fast.security.errors import SecurityDataError
-from msmq_fast.security.masks import MachineRight, QueueRight, Standard
+from msmq_fast.security.masks import ConnectedNetworkRight, MachineRight, QueueRight, Standard
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.token import Token
 
@@ -38,6 +38,7 @@ _DEADLETTER: Final = {
 }
 _OWNER_RULE: Final = "the owner can only be the caller or one of the caller's groups"
 _OF_THE_MACHINE: Final = (QueueKind.OUTGOING, QueueKind.SYSTEM, QueueKind.CONNECTOR)
+_CONNECTOR: Final = int(ConnectedNetworkRight.CN_OPEN_CONNECTOR)
 _ADMINISTER: Final = int(MachineRight.SET_MACHINE_PROPERTIES)
 
 
@@ -65,6 +66,14 @@ class Guard:
         right, operation = _OPEN[access]
         if queue.kind is QueueKind.OUTGOING:
             return  # whoever may talk to this queue manager may send to others; they check for themselves
+        if queue.kind is QueueKind.CONNECTOR and queue.security is not NOBODY:
+            self.authorizer.check(
+                token, queue.security, _CONNECTOR, CONNECTED_NETWORK, queue.name, f"{operation} from"
+            )
+            return
+        if queue.kind is QueueKind.CONNECTOR:
+            self._on_machine(token, _ADMINISTER, f"{operation} from {queue.name}")
+            return
         if queue.kind in _OF_THE_MACHINE:
             journal = queue.part is not None and queue.part.key == JOURNAL.part.key
             rights = _MACHINE_JOURNAL if journal else _DEADLETTER

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from msmq_fast._native.queue import Received, hand_out, readable, seek
+from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,
     InsufficientResources,
@@ -22,11 +24,13 @@ from msmq_fast.packet.errors import (
     QueueNotAvailable,
     TransactionUsage,
 )
+from msmq_fast.packet.fields import manager_of
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.cursor import Cursor
 from msmq_fast.qm.moving import move
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.reading import Gate, Hold, ReadRequest, Sink, Subscription
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.twophase import TwoPhaseReads
@@ -119,6 +123,21 @@ class OpenQueue:
 
     # ---- sending
 
+    def _target(self) -> Queue:
+        """The queue to which is sent. QUEUE_DELETED: there is none any more (DM-174)."""
+        if self._queue is None and not self.closed:
+            raise QueueDeleted("the queue was deleted")
+        return self.queue
+
+    @property
+    def destination_manager(self) -> UUID:
+        """UserHeader.QueueManagerAddress of what is sent here: NULL_GUID for direct names, and where nobody
+        knows whose queue it is. Routers go by it.
+        """
+        queue = self.queue
+        known = queue.manager if isinstance(queue, OutgoingQueue) else None
+        return known or manager_of(self.format_name)
+
     def stamp(self, message: Message) -> Message:
         """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime,
         destination.
@@ -129,6 +148,8 @@ class OpenQueue:
         message.sent_time = manager.ledger.now_s
         if message.destination is None:
             message.destination = self.format_name
+        if message.destination_manager == NULL_GUID:
+            message.destination_manager = self.destination_manager
         return message
 
     def send(self, message: Message) -> Completion[SentMessage]:
@@ -216,7 +237,7 @@ class OpenQueue:
             else:
                 completion.resolve(value)
 
-        results, keys = self.queue.core.enqueue_packets(packets, kept, False, dead_letters)
+        results, keys = self._target().core.enqueue_packets(packets, kept, False, dead_letters)
         fill(results, keys)
         filled = True
         if early:
@@ -224,7 +245,7 @@ class OpenQueue:
 
     def _packet(self, message: Message) -> bytes:
         self._may(self.access is Access.SEND)
-        queue = self.queue
+        queue = self._target()
         if queue.core.outgoing is False and queue.transactional != message.transactional:
             raise TransactionUsage(
                 "a transactional queue takes transactional messages, and only it does (DM-107)"
@@ -286,9 +307,12 @@ class OpenQueue:
         gate: Gate | None = None,
         tag: int | None = None,
         cursor: Cursor | None = None,
+        transaction: Hold | None = None,
     ) -> ReadRequest:
-        """Dequeue Message Begin: hand the message out, locked until `end` (DM-120)."""
-        hold = self.two_phase.begin()
+        """Dequeue Message Begin: hand the message out, locked until `end` (DM-120), or until the end of
+        `transaction`, which decides alone (DM-118).
+        """
+        hold = transaction or self.two_phase.begin()
         if cursor is not None:
             return cursor.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
         return self.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
@@ -320,13 +344,13 @@ class OpenQueue:
         completion: Completion[Received] = Completion()
 
         def received(messages: list[Received], status: int) -> None:
-            if not messages:
-                completion.fail(storage_error(status) if status else MessageNotFound())
-            elif status:
+            if status:
                 completion.fail(storage_error(status))
             elif self.closed:
                 core.give_back(messages)
                 completion.fail(OperationCancelled())
+            elif not messages:
+                completion.fail(MessageNotFound())
             else:
                 completion.resolve(messages[0])
 
@@ -344,7 +368,7 @@ class OpenQueue:
         if peek:
             found = core.peek(key, peeked)
         elif hold is None:
-            found = core.receive_key(key, received)
+            found = core.receive_key(key, received, lambda: not self.closed)
         else:
             found = core.claim(key, hold.owner)
             if found:

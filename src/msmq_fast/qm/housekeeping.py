@@ -25,6 +25,7 @@ class Housekeeping:
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
         self._unwritten: dict[int, Queue] = {}
+        self._writing: dict[int, Queue] = {}  # records on their way
         self._due = AT_ONCE
         self._barrier = False  # a commit is under way behind which everything removed before is gone
         self._failed = 0  # failed removals seen
@@ -89,16 +90,27 @@ class Housekeeping:
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue, now and, if the store does not keep it, again."""
         records = self._manager.records
+        try:
+            done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
+        except Exception:
+            self._unwritten[queue.ordinal] = queue
+            raise
         self._unwritten.pop(queue.ordinal, None)
-        done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
+        self._writing[queue.ordinal] = queue
 
         def written(done: Completion[None]) -> None:
+            self._writing.pop(queue.ordinal, None)
             if done.exception() is not None:
                 self._unwritten[queue.ordinal] = queue
                 self._ended(1)
 
         done.add_done_callback(written)
         return done
+
+    def undone(self) -> None:
+        """A unit was taken back which may have had queue records in it: those under way are written again."""
+        self._unwritten.update(self._writing)
+        self._writing.clear()
 
     def before_submit(self) -> None:
         """A batch is about to leave: records that could not be written go along.
@@ -109,6 +121,5 @@ class Housekeeping:
             self._write_again()
 
     def _write_again(self) -> None:
-        unwritten, self._unwritten = self._unwritten, {}
-        for queue in unwritten.values():
+        for queue in list(self._unwritten.values()):
             self.write(queue)

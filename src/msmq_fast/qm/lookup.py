@@ -97,6 +97,10 @@ class Directory:
         """Whether a computer name or address means this computer."""
         return host.casefold() in self._hosts
 
+    def learn_host(self, host: str) -> None:
+        """A name or address that turned out to mean this computer."""
+        self._hosts |= {host.casefold()}
+
     def part_of_path(self, path: str) -> QueuePart:
         """The local part of a path name.
 
@@ -120,7 +124,7 @@ class Directory:
             return Target(direct_format_name(path))
         names = parse_format_names(text)
         if len(names) > 1:
-            raise UnsupportedFormatNameOperation("multiple-element format names are not supported")
+            raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
         return self._resolve(names[0])
 
     def _resolve(self, name: FormatName) -> Target:
@@ -134,11 +138,15 @@ class Directory:
                 return Target(name, public=name.guid, journal=journal)
             case NameKind.MACHINE if name.guid == self.guid:
                 return Target(name, key=QueuePart(Scope.SYSTEM, name.suffix.name.lower()).key)
-            case NameKind.PRIVATE | NameKind.PUBLIC | NameKind.MACHINE:
+            case NameKind.CONNECTOR:
+                return Target(name, key=QueuePart(Scope.SYSTEM, str(name)).key)
+            case NameKind.PRIVATE | NameKind.PUBLIC | NameKind.MACHINE | NameKind.MULTICAST:
                 return Target(name)
         raise UnsupportedFormatNameOperation(f"{name} cannot be reached: there is no such transport")
 
     def _direct(self, name: FormatName, direct: DirectName) -> Target:
+        if direct.protocol in ("HTTP", "HTTPS"):
+            return Target(name)
         if direct.protocol not in ("OS", "TCP"):
             raise UnsupportedFormatNameOperation(f"no transport for {name}")
         return Target(name, key=direct.part.key if self.is_local(direct.address) else "")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from random import Random
 from uuid import UUID
@@ -13,51 +12,53 @@ from uuid import UUID
 from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import (
-    IllegalQueuePathName,
+    InsufficientResources,
     MSMQError,
-    PropertyError,
-    QueueExists,
     QueueNotFound,
     ServiceNotAvailable,
-    SharingViolation,
-    UnsupportedAccessMode,
-    UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope
-from msmq_fast.packet.text import printable, quoted
-from msmq_fast.qm.access import Access, Share, excludes
+from msmq_fast.packet.names import FormatName
+from msmq_fast.packet.text import printable
 from msmq_fast.qm.clock import Clock
+from msmq_fast.qm.connector import Connectors
+from msmq_fast.qm.definitions import Definitions
 from msmq_fast.qm.disposition import Disposition
 from msmq_fast.qm.expiry import Expiry
+from msmq_fast.qm.flow import FlowControl
 from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.housekeeping import Housekeeping
 from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
+from msmq_fast.qm.incoming import Arrival, IncomingTransfer
 from msmq_fast.qm.jobs import Jobs
-from msmq_fast.qm.journal import JournalQueue, without_journal
-from msmq_fast.qm.lookup import Directory, Target
+from msmq_fast.qm.journal import without_journal
+from msmq_fast.qm.lookup import Directory
+from msmq_fast.qm.opener import Opener
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.poison import PoisonHandling
 from msmq_fast.qm.publication import Publication
-from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
+from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.reading import Readers
-from msmq_fast.qm.records import Records, Store
+from msmq_fast.qm.records import Records, Store, followed_by
 from msmq_fast.qm.recovery import recover
+from msmq_fast.qm.retirement import Retirement
+from msmq_fast.qm.sequences import OutgoingStreams
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
+from msmq_fast.qm.signing import Signing
 from msmq_fast.qm.subqueue import Subqueues
-from msmq_fast.qm.system import FIRST_FREE_NUMBER, INTERNAL_KEYS, RESERVED_ORDINALS
+from msmq_fast.qm.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
 from msmq_fast.qm.transaction import Transactions
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultPolicy
 from msmq_fast.security.descriptor import SecurityDescriptor
-from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
 _log = logging.getLogger(__name__)
 
-_MOVABLE = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE)
+MOST_OUTGOING = 65_536
+"""Outgoing queues beyond which messages from elsewhere open no more."""
 
 
 class State(IntEnum):
@@ -103,25 +104,48 @@ class QueueManager:
         self.ledger.feed = settings.feed
         self.ledger.reserve = self._reserve_sequence
         self.ledger.on_read_error = self._read_error
+        self.flow = FlowControl(self.ledger)
+        self.flow.limit_memory(settings.express_memory)
         self.directory = Directory(self.guid, settings)
         self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
         self._outgoing: dict[str, OutgoingQueue] = {}
+        self.most_outgoing = MOST_OUTGOING
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
+        self.connection_active = True  # ConnectionActive
         self.on_changed: Callable[[], None] | None = None  # properties of a queue were changed
+        self.on_hold: Callable[[OutgoingQueue, bool], None] | None = None  # was paused (True) or resumed
         self._handles = 0
         self._cursors = 0
         self.waited: set[Readers] = set()  # with takers that wait
         self.purging: set[Queue] = set()
         self.reaping: set[int] = set()  # ordinals of deleted queues whose messages are still in the store
         self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
+        self.incoming: Callable[[], Iterable[IncomingTransfer]] = tuple  # streams that protocols take in
+        self.arrival: Arrival | None = None  # how protocols look at what arrives
         self.disposition = Disposition(self, insecure_nacks=settings.insecure_nacks)
         self.ledger.dispose = self.disposition
         self._housekeeping = Housekeeping(self)
+        self.ledger.on_undone = self._housekeeping.undone
         self.transactions = Transactions(self, settings.transaction_idle)
         self.subqueues = Subqueues(self)
         self.poison = PoisonHandling(self)
+        self.retirement = Retirement(self, settings.outgoing_idle)
         self.publication = Publication(self, directory)
+        self.connectors = Connectors(self)
         self.jobs = Jobs(self)
+        self.definitions = Definitions(self)
+        self.create_queue = self.definitions.create
+        self.set_properties = self.definitions.set_properties
+        self.apply_properties = self.definitions.apply_properties
+        self.set_security = self.definitions.set_security
+        self.delete_queue = self.definitions.delete
+        self.drop = self.definitions.drop
+        self.undo = self.definitions.undo
+        self._opener = Opener(self)
+        self.open = self._opener.open
+        self.queue_for = self._opener.queue_for
+        self.dead_letter_queue = self._opener.dead_letter_queue
+        self.signing: Signing | None = None  # signs for local programs
         self.importing: set[bytes] = set()  # jobs of imports that connections work on
 
     def _identity(self) -> UUID:
@@ -153,6 +177,7 @@ class QueueManager:
         self._numbers = Ordinals(
             self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=QUEUE_BLOCK
         )
+        self.streams = OutgoingStreams(self)
 
         def fill() -> None:
             if self.records.meta(MetaName.GUID) is None:
@@ -161,7 +186,7 @@ class QueueManager:
             if descriptor is not None:
                 self.guard.machine = SecurityDescriptor.from_bytes(descriptor)
             recover(self)
-            for counter in (self.message_ordinals, self._ordinals, self._numbers):
+            for counter in (self.message_ordinals, self._ordinals, self._numbers, self.streams.ordinals):
                 counter.reserve()
             self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
 
@@ -169,13 +194,14 @@ class QueueManager:
         self.publication.start()
         self.store.commit()
         self.records.unit(self._complete_journals)
+        self.records.unit(self.streams.settle)
         self.state = State.READY
         return done
 
     def _complete_journals(self) -> None:
         """Queues of a store that was made before queues had journals get theirs."""
         for queue in without_journal(self.directory.queues()):
-            self._make_journal(queue)
+            self.definitions.make_journal(queue)
             self.add_journal(queue)
 
     def stop(self) -> None:
@@ -198,6 +224,7 @@ class QueueManager:
             MetaName.MESSAGE_ID_HW: self.message_ordinals.last,
             MetaName.QUEUE_ORDINAL_HW: self._ordinals.last,
             MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
+            MetaName.TX_SEQUENCE_HW: self.streams.ordinals.last,
         }
 
     def monotonic(self) -> float:
@@ -225,6 +252,7 @@ class QueueManager:
         self._housekeeping.run()
         self.transactions.expire()
         self.subqueues.run()
+        self.retirement.run()
         self.publication.expire()
 
     def next_deadline(self) -> float | None:
@@ -233,6 +261,7 @@ class QueueManager:
             self._housekeeping.next_deadline(),
             self.transactions.next_deadline(),
             self.subqueues.next_deadline(),
+            self.retirement.next_deadline(),
             self.expiry.next_deadline(),
             self.publication.next_deadline(),
         )
@@ -249,76 +278,6 @@ class QueueManager:
         """Outgoing queues."""
         return self._outgoing.values()
 
-    def create_queue(
-        self,
-        path: str,
-        *,
-        guid: UUID | None = None,
-        token: Token | None = None,
-        security: SecurityDescriptor | None = None,
-        **properties: object,
-    ) -> Completion[Queue]:
-        """Create a queue of this computer; resolved when it is durable (DM-055 … DM-063, DU-10).
-
-        `token` is who asks, None for the queue manager itself; without `security` the queue gets the default
-        descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
-        ACCESS_DENIED. A public queue ends with what the directory says against it.
-        """
-        self._serving()
-        self.guard.create(token)
-        part = self.directory.part_of_path(path)
-        if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
-            raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
-        if part.key in self.directory:
-            raise QueueExists(f"a queue {part} exists")
-        values = QueueProperties.build(dict(properties))
-        descriptor = self.guard.new_descriptor(token, security, self.publication.machine_sid)
-        if values.transactional and values.multicast_address:
-            raise PropertyError("a transactional queue cannot have a multicast address")
-        if kind_of(part) is QueueKind.PUBLIC:
-            return self.publication.create_queue(
-                part, values, descriptor, guid, lambda guid: self._make(part, values, guid, descriptor)
-            )
-        made: list[Queue] = []
-        guid = guid or UUID(bytes=self.random_bytes(16), version=4)
-        done = self.records.unit(lambda: made.append(self._make(part, values, guid, descriptor)))
-        (queue,) = made
-        done.add_done_callback(lambda done: None if done.exception() is None else self.undo(queue))
-        return _with(done, queue)
-
-    def _make(
-        self, part: QueuePart, values: QueueProperties, guid: UUID, security: SecurityDescriptor
-    ) -> Queue:
-        """A queue and, in the current unit, its record."""
-        kind = kind_of(part)
-        queue = Queue(
-            self.ledger,
-            self._ordinals.take(),
-            guid,
-            part,
-            self.settings.computer_name,
-            kind,
-            values,
-            private_number=self._numbers.take() if kind is QueueKind.PRIVATE else 0,
-            created=self.ledger.now_s,
-        )
-        queue.security = security
-        self.records.set_queue(queue.ordinal, queue.record())
-        self._make_journal(queue)
-        self.add(queue)
-        return queue
-
-    def _make_journal(self, queue: Queue) -> None:
-        """The journal of a queue and, in the current unit, its record (DU-10)."""
-        guid = UUID(bytes=self.random_bytes(16), version=4)
-        journal = JournalQueue(self.ledger, self._ordinals.take(), guid, queue)
-        self.records.set_queue(journal.ordinal, journal.record())
-
-    def undo(self, queue: Queue) -> None:
-        """A queue whose record was not kept does not exist."""
-        if queue.state is QueueState.EXISTING:
-            self._remove(queue)
-
     def add(self, queue: Queue) -> None:
         """A queue of this computer exists."""
         self.directory.add(queue)
@@ -331,111 +290,13 @@ class QueueManager:
             self.directory.add(queue.journal)
             queue.journal.readers.join(self.waited)
 
-    def set_properties(
-        self,
-        queue: Queue,
-        *,
-        token: Token | None = None,
-        security: SecurityDescriptor | None = None,
-        **properties: object,
-    ) -> Completion[None]:
-        """Change properties, and the parts of the descriptor that `security` has; resolved when durable
-        (DU-17).
-
-        PROPERTY: `transactional` never changes. ACCESS_DENIED: `token` may not change all of it.
-        """
-        self._serving()
-        if queue.kind in (QueueKind.SUBQUEUE, QueueKind.JOURNAL):
-            raise UnsupportedFormatNameOperation("a subqueue or journal has the properties of its queue")
-        if properties or security is None:
-            self.guard.write_properties(token, queue)
-        if security is not None:
-            security = self.guard.change_permissions(token, queue, security)
-        if "transactional" in properties:
-            raise PropertyError("whether a queue is transactional is decided when it is created")
-        changed = replace(queue.properties)
-        changed.update(dict(properties))
-        if queue.kind is not QueueKind.PUBLIC:
-            return self.apply_properties(queue, properties, security)
-        return self.publication.write_queue(
-            queue,
-            changed,
-            security or queue.security,
-            lambda: self.apply_properties(queue, properties, security),
-        )
-
-    def apply_properties(
-        self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
-    ) -> Completion[None]:
-        """Take over properties that were checked; resolved when durable."""
-        queue.properties.update(dict(properties))
-        if security is not None:
-            queue.security = security
-        queue.modified = self.ledger.now_s
-        queue.set_quota()
-        if self.on_changed is not None:
-            self.on_changed()
-        return self.write(queue)
-
-    def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
-        """Replace the descriptor of a queue, of the queue manager for None; resolved when durable.
-
-        `guard.change_permissions` has seen it before.
-        """
-        self._serving()
-        if queue is not None:
-            return self.set_properties(queue, security=descriptor)
-        self.guard.machine = descriptor
-        return self.records.unit(lambda: self.records.set_meta(MetaName.SECURITY, descriptor.encoded))
-
-    def delete_queue(self, path: str, *, token: Token | None = None) -> Completion[None]:
-        """Delete a queue and its messages.
-
-        Resolved when nothing can bring it back (DM-064 … DM-068, DU-09).
-        """
-        self._serving()
-        queue = self.find(path)
-        if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
-            raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
-        self.guard.delete(token, queue)
-        if queue.kind is QueueKind.PUBLIC:
-            return self.publication.delete_queue(queue, lambda: self.drop(queue))
-        return self.drop(queue)
-
-    def drop(self, queue: Queue) -> Completion[None]:
-        """Delete a queue, its subqueues with it; resolved when that is durable."""
-        queue.state = QueueState.DELETING
-        try:
-            done = self.write(queue)
-        except Exception:
-            queue.state = QueueState.EXISTING
-            raise
-        self._remove(queue)
-        return done
-
-    def _remove(self, queue: Queue) -> None:
-        queue.state = QueueState.DELETING
-        if queue.journal is not None:
-            self._remove(queue.journal)
-        for subqueue in list(queue.subqueues.values()):
-            self._remove(subqueue)
-        if queue.part is not None:
-            queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
-        self.directory.remove(queue)
-        for handle in list(queue.descriptors):
-            handle.orphan()
-        queue.descriptors.clear()
-        queue.core.abandon()
-        self.purging.discard(queue)
-        self.reaping.add(queue.ordinal)
-
     def find(self, name: str) -> Queue:
         """The queue of a path or format name, local or outgoing.
 
         QUEUE_NOT_FOUND, or what Directory.resolve raises.
         """
         target = self.directory.resolve(name)
-        queue = self.directory.find(target) if target.local else self._outgoing_of(target.name)
+        queue = self.directory.find(target) if target.local else self.outgoing_of(target.name)
         if queue is None:
             raise QueueNotFound(f"there is no queue {printable(name)}")
         return queue
@@ -444,108 +305,30 @@ class QueueManager:
         """The local queue that a packet's destination field means (see Directory.find_field)."""
         return self.directory.find_field(kind, wire)
 
-    def open(
-        self,
-        name: str,
-        access: Access,
-        share: Share = Share.DENY_NONE,
-        *,
-        internal: bool = False,
-        token: Token | None = None,
-    ) -> OpenQueue:
-        """Open a queue (DM-069 … DM-086).
-
-        A queue of another computer can be opened for sending: an outgoing queue takes the messages.
-        `internal` opens queues that applications cannot; `token` is who asks, None for the queue manager
-        itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
-        UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
-        """
-        self._serving()
-        if access is Access.SEND and share is not Share.DENY_NONE:
-            raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
-        if name[:3].upper() == "DL=":
-            name = self.publication.expand(name)
-        target = self.directory.resolve(name)
-        queue = self._queue_to_open(target, name, access, token)
-        if queue.key in INTERNAL_KEYS and not internal:
-            raise UnsupportedAccessMode("the queue is internal")
-        if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
-            raise UnsupportedAccessMode("nothing is sent to a subqueue")
-        if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
-            raise UnsupportedAccessMode("nothing is sent to a system queue")
-        if access is Access.SEND and queue.kind is QueueKind.JOURNAL:
-            raise UnsupportedAccessMode("nothing is sent to a journal")
-        if access is Access.MOVE and queue.kind not in _MOVABLE:
-            raise UnsupportedAccessMode("messages are moved between a queue and its subqueues only")
-        self.guard.open(token, queue, access)
-        for existing in queue.descriptors:
-            if excludes(existing.access, existing.share, access, share):
-                raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
+    def new_handle(self) -> int:
+        """A number for a descriptor, given to no other descriptor."""
         self._handles += 1
-        format_name = target.name if target.name is not None else queue.format_name(self.guid)
-        handle = OpenQueue(self, queue, access, share, format_name, self._handles)
-        queue.descriptors.append(handle)
-        return handle
+        return self._handles
 
-    def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
-        """DM-087: opening a subqueue creates it, for those who may open its queue."""
-        found = self.directory.parent(target)
-        if found is None:
-            return None
-        if access is Access.SEND:
-            raise UnsupportedAccessMode("nothing is sent to a subqueue")
-        parent, subqueue = found
-        self.guard.open(token, parent, access)
-        return self.subqueues.make(parent, subqueue)
+    def outgoing_to(self, name: FormatName) -> OutgoingQueue:
+        """The outgoing queue of a destination, whatever the directory says of it."""
+        return self.outgoing_of(name) or self._create_outgoing(name)
 
-    def _queue_to_open(self, target: Target, name: str, access: Access, token: Token | None) -> Queue:
-        if access.admin:
-            outgoing = self._outgoing_of(target.name)
-            if outgoing is None:
-                raise QueueNotFound(f"there is no outgoing queue to {name}")
-            return outgoing
-        if target.local:
-            queue = self.directory.find(target) or self._new_subqueue(target, access, token)
-            if queue is None:
-                raise QueueNotFound(f"there is no queue {printable(name)}")
-            return queue
-        if access is not Access.SEND:
-            raise QueueNotFound(f"{name} is not on this computer")
-        if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
-            raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
-        outgoing = self._outgoing_of(target.name)
-        if outgoing is None and target.name.kind is NameKind.PUBLIC:
-            self.publication.check_remote(target.name)
-        return outgoing or self._create_outgoing(target.name)
-
-    def queue_for(self, name: FormatName) -> Queue:
-        """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
-        queue.
-
-        Raises QUEUE_NOT_FOUND, and what Directory.resolve raises.
-        """
-        queue = self._queue_to_open(self.directory.resolve(str(name)), str(name), Access.SEND, None)
-        if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
-            raise QueueNotFound(f"nothing is sent to {name}")
-        return queue
-
-    def dead_letter_queue(self, name: str, token: Token | None) -> int:
-        """For the queue that `token` chose for messages that fail (M-04): what send_packets takes, 0 if there
-        is no such queue of programs here.
-
-        ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is no name.
-        """
-        target = self.directory.resolve(name)
-        queue = self.directory.find(target) if target.local else None
-        if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-            return 0
-        self.guard.open(token, queue, Access.SEND)
-        return queue.ordinal
-
-    def _outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
+    def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
+        """The outgoing queue of a destination, if there is one."""
         return None if name is None else self._outgoing.get(name.key)
 
-    def _create_outgoing(self, name: FormatName) -> OutgoingQueue:
+    def outgoing_for(self, name: FormatName, manager: UUID) -> OutgoingQueue:
+        """Where messages that pass through wait for a queue of another queue manager.
+
+        INSUFFICIENT_RESOURCES: there are `most_outgoing`, and names are what senders claim.
+        """
+        found = self.outgoing_of(name)
+        if found is None and len(self._outgoing) >= self.most_outgoing:
+            raise InsufficientResources(f"{self.most_outgoing} outgoing queues")
+        return found or self._create_outgoing(name, manager)
+
+    def _create_outgoing(self, name: FormatName, manager: UUID | None = None) -> OutgoingQueue:
         """DM-080; the record is in the batch of the first message or in an earlier one (DU-02)."""
         queue = OutgoingQueue(
             self.ledger,
@@ -554,17 +337,26 @@ class QueueManager:
             name,
             history_length=self.settings.history_length,
             created=self.ledger.now_s,
+            manager=manager,
         )
-        self.write(queue)
         self.add_outgoing(queue)
+        self.write(queue)
         return queue
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists."""
         self.publication.attach(queue)
+        queue.harden(self.settings.hardened)
         self._outgoing[queue.key] = queue
         queue.readers.join(self.waited)
-        queue.watch(self._on_outgoing)
+        queue.watch(self._on_outgoing if self.connection_active else None)
+
+    def remove_outgoing(self, queue: OutgoingQueue) -> None:
+        """An empty outgoing queue, whose record says so already, exists no more."""
+        queue.watch(None)
+        del self._outgoing[queue.key]
+        queue.core.abandon()
+        self.reaping.add(queue.ordinal)
 
     @property
     def on_outgoing(self) -> Callable[[OutgoingQueue], None] | None:
@@ -574,17 +366,35 @@ class QueueManager:
     @on_outgoing.setter
     def on_outgoing(self, transfer: Callable[[OutgoingQueue], None] | None) -> None:
         self._on_outgoing = transfer
+        self._watch_outgoing()
+
+    def _watch_outgoing(self) -> None:
         for queue in self._outgoing.values():
-            queue.watch(transfer)
+            queue.watch(self._on_outgoing if self.connection_active else None)
+
+    def take_offline(self) -> None:
+        """Take Offline: no outgoing queue is transferred until `bring_online` (DM-043). Sessions that are
+        open go on until they are idle.
+        """
+        self.connection_active = False
+        self._watch_outgoing()
+
+    def bring_online(self) -> None:
+        """Bring Online: what waits is transferred."""
+        self.connection_active = True
+        self._watch_outgoing()
 
     def pause(self, queue: OutgoingQueue) -> Completion[None]:
         """Pause Queue: nothing is sent until `resume`; resolved when durable (DA-051)."""
-        queue.hold(True)
-        return self.write(queue)
+        return self._hold(queue, True)
 
     def resume(self, queue: OutgoingQueue) -> Completion[None]:
         """Resume Queue; resolved when durable."""
-        queue.hold(False)
+        return self._hold(queue, False)
+
+    def _hold(self, queue: OutgoingQueue, on_hold: bool) -> Completion[None]:
+        if queue.hold(on_hold) and self.on_hold is not None:
+            self.on_hold(queue, on_hold)
         return self.write(queue)
 
     def forget(self, handle: OpenQueue, queue: Queue | None) -> None:
@@ -609,6 +419,10 @@ class QueueManager:
         """A number for a queue, never given to another."""
         return self._ordinals.take()
 
+    def new_number(self) -> int:
+        """A private queue number, never given to another queue (DM-059)."""
+        return self._numbers.take()
+
     # ---- removal in the background
 
     def purge(self, queue: Queue) -> Completion[int]:
@@ -616,12 +430,12 @@ class QueueManager:
 
         The store gives the space back in small batches.
         """
-        self._serving()
+        self.serving()
         removed = queue.core.purge()
         queue.purged_to = queue.core.purged_to
         done = self.write(queue)
         self.purging.add(queue)
-        return _with(done, removed)
+        return followed_by(done, removed)
 
     def set_aside(self, kind: str, text: str, count: int = 1) -> None:
         """Something in the store cannot be used: it stays where it is, is counted and told."""
@@ -643,20 +457,7 @@ class QueueManager:
         """Write the record of a queue; resolved when durable, and tried again until it is."""
         return self._housekeeping.write(queue)
 
-    def _serving(self) -> None:
+    def serving(self) -> None:
+        """SERVICE_NOT_AVAILABLE: it is not ready, or not any more."""
         if self.state is not State.READY:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
-
-
-def _with(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]
-    completion: Completion = Completion()  # type: ignore[type-arg]
-
-    def resolve(done: Completion[None]) -> None:
-        error = done.exception()
-        if error is None:
-            completion.resolve(value)
-        else:
-            completion.fail(error)
-
-    done.add_done_callback(resolve)
-    return completion

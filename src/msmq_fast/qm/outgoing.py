@@ -11,10 +11,9 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+from msmq_fast.qm.opening import is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.system import is_internal
-
-STALLED = "a transactional message is next: it is not sent before there are sequence numbers"
 
 
 class OutgoingState(IntEnum):
@@ -54,12 +53,14 @@ class ConnectionStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEvent:
-    """One entry of a ConnectionHistory: `time` in Unix seconds, `error` an HRESULT or 0."""
+    """One entry of a ConnectionHistory: `time` in Unix seconds, `error` an HRESULT or 0; `detail` is for
+    people."""
 
     status: ConnectionStatus
     time: int
     error: int
     addresses: tuple[str, ...]
+    detail: str = ""
 
 
 def unlocated(name: FormatName) -> tuple[str, UUID | None]:
@@ -68,7 +69,11 @@ def unlocated(name: FormatName) -> tuple[str, UUID | None]:
 
 
 class OutgoingQueue(Queue):
-    """`transfer` is called when messages are available and nothing forbids sending them."""
+    """`transfer` is called when messages are available and nothing forbids sending them.
+
+    `manager` is the queue manager that has the destination queue, as far as the name, the directory or the
+    messages say it; None for direct names.
+    """
 
     def __init__(
         self,
@@ -79,10 +84,12 @@ class OutgoingQueue(Queue):
         *,
         history_length: int,
         created: int = 0,
+        manager: UUID | None = None,
     ) -> None:
         properties = QueueProperties(label=str(destination)[:124])
         super().__init__(ledger, ordinal, guid, None, "", QueueKind.OUTGOING, properties, created=created)
         self.destination = destination
+        self.manager = destination.guid if destination.kind is NameKind.PRIVATE else manager
         if is_internal(destination):
             self.core.role = Role.NONE
         self.next_hops: tuple[str, ...] = ()
@@ -90,6 +97,7 @@ class OutgoingQueue(Queue):
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
         self._transfer: Callable[[OutgoingQueue], None] | None = None
         self.locate: Callable[[FormatName], tuple[str, UUID | None]] = unlocated
+        self.bring_home: Callable[[OutgoingQueue], bool] = lambda _: False  # its host is this computer
 
     @property
     def name(self) -> str:
@@ -110,10 +118,15 @@ class OutgoingQueue(Queue):
         return self.destination
 
     def note(
-        self, status: ConnectionStatus, time: int, error: int = 0, addresses: tuple[str, ...] = ()
+        self,
+        status: ConnectionStatus,
+        time: int,
+        error: int = 0,
+        addresses: tuple[str, ...] = (),
+        detail: str = "",
     ) -> None:
         """Add an entry to the ConnectionHistory; the oldest falls out."""
-        self.history.append(ConnectionEvent(status, time, error, addresses))
+        self.history.append(ConnectionEvent(status, time, error, addresses, detail))
 
     def set_state(self, state: OutgoingState) -> None:
         """A transition of ST-4 that a session causes; a queue on hold or locked stays what it is."""
@@ -125,15 +138,23 @@ class OutgoingQueue(Queue):
         self._transfer = transfer
         self._note_watch()
 
-    def hold(self, on_hold: bool) -> None:
-        """Pause Queue, Resume Queue: any state but Locked -> OnHold -> Inactive."""
-        if self.outgoing_state is OutgoingState.LOCKED:
-            return
-        if on_hold:
-            self.outgoing_state = OutgoingState.ON_HOLD
-        elif self.outgoing_state is OutgoingState.ON_HOLD:
-            self.outgoing_state = OutgoingState.INACTIVE
+    def hold(self, on_hold: bool) -> bool:
+        """Pause Queue, Resume Queue: any state but Locked -> OnHold -> Inactive; whether it changed."""
+        held = self.outgoing_state is OutgoingState.ON_HOLD
+        if self.outgoing_state is OutgoingState.LOCKED or held is on_hold:
+            return False
+        self.outgoing_state = OutgoingState.ON_HOLD if on_hold else OutgoingState.INACTIVE
         self._note_watch()
+        return True
+
+    def harden(self, hardened: bool) -> None:
+        """A queue manager in hardened mode sends nothing but by HTTP (DM-013): any state -> Locked; without
+        it, Locked -> Waiting.
+        """
+        if hardened and not is_http(self.destination):
+            self.outgoing_state = OutgoingState.LOCKED
+        elif self.outgoing_state is OutgoingState.LOCKED:
+            self.outgoing_state = OutgoingState.WAITING
 
     @property
     def may_send(self) -> bool:
@@ -143,17 +164,24 @@ class OutgoingQueue(Queue):
     @property
     def stalled(self) -> str:
         """Why nothing is sent although messages wait; empty if nothing is in the way."""
-        return STALLED if self.core.stalled else ""
+        if not self.may_send:
+            return "it is on hold" if self.outgoing_state is OutgoingState.ON_HOLD else "it is locked"
+        sequence = self.core.sequence
+        if sequence is None or self.core.positions.available:
+            return ""
+        if sequence.sent:
+            return "its receiver has not acknowledged what was sent"
+        return "its receiver has not said what became of messages" if sequence.finals else ""
 
     def _note_watch(self) -> None:
         transfer = self._transfer
         if transfer is None or not self.may_send:
             self.readers.watch(None)
         else:
-            self.readers.watch(lambda: None if self.core.stalled else transfer(self))
+            self.readers.watch(lambda: transfer(self))
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it: OnHold survives, the other states do not (DA-051)."""
+        """What is stored of it: OnHold and Locked survive, the other states do not (DA-051)."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,
@@ -162,6 +190,8 @@ class OutgoingQueue(Queue):
             "state": int(self.state),
             "purged_to": self.purged_to,
             "on_hold": self.outgoing_state is OutgoingState.ON_HOLD,
+            "locked": self.outgoing_state is OutgoingState.LOCKED,
+            "manager": None if self.manager is None else self.manager.bytes_le,
         }
 
     @classmethod
@@ -176,9 +206,12 @@ class OutgoingQueue(Queue):
             parse_format_name(record["destination"]),
             history_length=history_length,
             created=record["created"],
+            manager=UUID(bytes_le=record["manager"]) if record.get("manager") else None,
         )
         queue.state = QueueState(record["state"])
         queue.purged_to = record["purged_to"]
         if record["on_hold"]:
             queue.outgoing_state = OutgoingState.ON_HOLD
+        elif record.get("locked"):
+            queue.outgoing_state = OutgoingState.LOCKED
         return queue

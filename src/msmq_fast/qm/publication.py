@@ -10,7 +10,7 @@ from uuid import UUID
 from msmq_fast.directory.embedded import EmbeddedDirectory, Surroundings
 from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
-from msmq_fast.directory.filters import Filter, equals
+from msmq_fast.directory.filters import Condition, Filter, equals
 from msmq_fast.directory.names import expand_format_name
 from msmq_fast.directory.notices import NOTIFY_QUEUE, TIME_TO_REACH_S, Notice, encode_notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
@@ -28,6 +28,7 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.homecoming import Homecoming
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties
 from msmq_fast.qm.settings import DirectoryMode
@@ -83,15 +84,28 @@ class Publication:
                 set_aside=lambda line: manager.set_aside("directory", line),
             )
             chosen = EmbeddedDirectory(manager.store, around)
+        self._homecoming = Homecoming(manager)
         self._learned: Mapping[str, Any] = {}  # what the directory says of the own QueueManager object
         self.enterprise = default_enterprise()
+        self.on_topology: Callable[[], None] | None = None  # routes are to be looked up anew
+        self.on_users: Callable[[], None] | None = None  # what is known of users is out of date
         self._use(chosen)
 
     def _use(self, provider: DirectoryProvider) -> None:
         manager = self._manager
         intervals = Intervals(manager.settings.sites_interval, manager.settings.gates_interval)
         self.events = DirectoryEvents(provider, self, manager.monotonic, self._announce)
+        self.events.on_topology = self._rearranged
+        self.events.on_users = self._users_changed
         self.topology = Topology(self.events, manager.monotonic, intervals)
+
+    def _rearranged(self) -> None:
+        if self.on_topology is not None:
+            self.on_topology()
+
+    def _users_changed(self) -> None:
+        if self.on_users is not None:
+            self.on_users()
 
     # ---- lifecycle
 
@@ -161,6 +175,8 @@ class Publication:
             "QueueManagerQuota": settings.quota_kb,
             "JournalQuota": settings.journal_quota_kb,
         }
+        if settings.routing_server:
+            own["RoutingServer"] = True
         return DirectoryObject(ObjectType.QUEUE_MANAGER, defaults | dict(self._learned) | own)
 
     @property
@@ -179,6 +195,7 @@ class Publication:
 
     def refresh_queue_manager(self, item: DirectoryObject) -> None:
         self._learned = dict(item.values)
+        self._rearranged()
 
     def refresh_queue(self, item: DirectoryObject) -> None:
         queue = self._own_queue(item)
@@ -381,10 +398,12 @@ class Publication:
 
     def attach(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists: it asks here where it leads."""
-        queue.locate = self.locate
+        queue.locate = lambda name: self.locate(name, queue.manager)
+        queue.bring_home = self._homecoming
         if queue.destination.kind is NameKind.PUBLIC:
             found = self._read_public(queue.destination)
             queue.properties.base_priority = 0 if found is None else int(found.get("BasePriority") or 0)
+            _, queue.manager = self.locate(queue.destination, queue.manager)
 
     def check_remote(self, name: FormatName) -> None:
         """Whether a public queue is one of another computer (DM-078).
@@ -403,22 +422,28 @@ class Publication:
         found = self.events.read(ObjectType.QUEUE, (equals(IDENTIFIER, name.guid),))
         return found.result() if found.done and found.exception() is None else None
 
-    def locate(self, name: FormatName) -> tuple[str, UUID | None]:
-        """Host name ("" if unknown) and queue manager of a format name that is not direct."""
-        computer = ""
-        guid = name.guid
+    def locate(self, name: FormatName, manager: UUID | None = None) -> tuple[str, UUID | None]:
+        """Get Destination Info (MS-MQQB 3.1.7.4) of a name that is not direct: host ("" if unknown) and
+        queue manager, which is that of the computer in the queue's path (AMB-55), or `manager` where the
+        directory does not show the queue.
+        """
         if name.kind is NameKind.PUBLIC:
             found = self._read_public(name)
-            computer = "" if found is None else str(found["Pathname"]).partition("\\")[0]
-            condition = equals("ComputerName", computer)
-            guid = None
-        elif guid is not None:
-            condition = equals(IDENTIFIER, guid)
-        else:
-            return "", None
+            if found is not None:
+                computer = str(found["Pathname"]).partition("\\")[0]
+                return self._locate_machine(equals("ComputerName", computer), computer, None)
+        elif name.guid is not None:
+            manager = name.guid
+        return (
+            ("", None) if manager is None else self._locate_machine(equals(IDENTIFIER, manager), "", manager)
+        )
+
+    def _locate_machine(
+        self, condition: Condition, computer: str, manager: UUID | None
+    ) -> tuple[str, UUID | None]:
         answer = self.events.read(ObjectType.QUEUE_MANAGER, (condition,))
         if not answer.done or answer.exception() is not None:
-            return computer, guid
+            return computer, manager
         machine = answer.result()
         return str(machine.get("QualifiedComputerName") or machine["ComputerName"]), machine.identifier
 

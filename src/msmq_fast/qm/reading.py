@@ -102,6 +102,10 @@ class ReadRequest:
         self._readers.forget(self)
         return self.completion.fail(error or OperationCancelled())
 
+    def wanted(self) -> bool:
+        """Whether anybody still waits for the message."""
+        return not self.completion.done
+
     def admitted(self) -> bool:
         """Whether a message may be taken for it now."""
         return self.gate is None or self.gate.enter(self._readers)
@@ -123,7 +127,7 @@ class ReadRequest:
         """Take the message, which is there."""
         self._readers.forget(self)
         if self.cursor is None and self.hold is None:
-            taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending))
+            taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending, wanted=self.wanted))
         else:
             key = self.candidate(core)
             taken = key is not None and self.take(core, key)
@@ -137,7 +141,7 @@ class ReadRequest:
         if self.peek:
             return core.peek(key, self.peeked)
         if self.hold is None:
-            return core.receive_key(key, self._received)
+            return core.receive_key(key, self._received, self.wanted)
         hold = self.hold
 
         def locked(message: Received | None, status: int) -> None:
@@ -219,11 +223,15 @@ class Subscription:
         ordered = self._under_way > 0
         self._under_way += 1
         self.credit -= count
-        taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered)
+        taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted)
         self.credit += count - taken
         if not taken:
             self._under_way -= 1
         return bool(taken)
+
+    def wanted(self) -> bool:
+        """Whether anybody still takes messages."""
+        return not self.closed
 
     def _delivered(self, messages: list[Received], status: int) -> None:
         self._under_way -= 1
@@ -240,7 +248,7 @@ class Subscription:
 
         Unknown ids are passed over.
         """
-        keys = self._release_held(lookup_ids)
+        keys = self._held_of(lookup_ids)
         completion: Completion[int] = Completion()
         count = len(keys)
 
@@ -251,11 +259,14 @@ class Subscription:
                 completion.resolve(count)
 
         self._readers.core.acked(keys, self.owner, removed)
+        self._let_go(keys)
         return completion
 
     def release(self, lookup_ids: list[int]) -> int:
         """Make delivered messages available again, at their old places; returns their number."""
-        return self._readers.core.release(self._release_held(lookup_ids), self.owner)
+        keys = self._held_of(lookup_ids)
+        self._let_go(keys)
+        return self._readers.core.release(keys, self.owner)
 
     def close(self) -> None:
         """Nothing more is delivered; what is not acknowledged is available again."""
@@ -273,13 +284,12 @@ class Subscription:
         if self.on_end is not None:
             self.on_end(error)
 
-    def _release_held(self, lookup_ids: list[int]) -> array[int]:
-        keys = array("Q")
-        for lookup_id in lookup_ids:
-            if lookup_id in self.held:
-                del self.held[lookup_id]
-                keys.append(lookup_id)
-        return keys
+    def _held_of(self, lookup_ids: list[int]) -> array[int]:
+        return array("Q", dict.fromkeys(lookup_id for lookup_id in lookup_ids if lookup_id in self.held))
+
+    def _let_go(self, keys: array[int]) -> None:
+        for key in keys:
+            del self.held[key]
 
 
 class Readers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from msmq_fast._native.batch import Reader, Tables, Writer
@@ -11,7 +11,7 @@ from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.meta import read_meta
 from msmq_fast.store.records import cold
-from msmq_fast.store.schema import ORDINAL_KEY, Table
+from msmq_fast.store.schema import ORDINAL_KEY, Table, outgoing_stream_key
 
 
 class Store(Protocol):
@@ -51,6 +51,14 @@ class Records:
         """Delete a value of META."""
         self._store.writer.delete_record(Table.META, name)
 
+    def metas(self, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
+        """(rest of the name, value) of every value of META with a prefix. StoreError: one is damaged."""
+        lower, upper = prefix, prefix[:-1] + bytes((prefix[-1] + 1,))
+        while rows := self._store.tables.scan(Table.META, lower, upper, 1000):
+            for name, _ in rows:
+                yield name[len(prefix) :], self.meta(name)
+            lower = rows[-1][0] + b"\0"
+
     def queues(self, set_aside: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
         """All queue records, by ordinal; `set_aside(kind, text)` is told of those that are damaged."""
         result: list[tuple[int, dict[str, Any]]] = []
@@ -71,8 +79,14 @@ class Records:
         self._store.writer.put_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal), cold(record))
 
     def delete_queue(self, ordinal: int) -> None:
-        """Delete a queue record."""
-        self._store.writer.delete_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal))
+        """Delete a queue record, and with it the state of the sequence of an outgoing queue."""
+        writer = self._store.writer
+        writer.begin_unit()
+        try:
+            writer.delete_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal))
+            writer.delete_record(Table.SEQUENCE, outgoing_stream_key(ordinal))
+        finally:
+            writer.end_unit()
 
     def unit(self, fill: Callable[[], None]) -> Completion[None]:
         """Run `fill` inside one unit of work; resolved when the unit is durable."""
@@ -98,3 +112,18 @@ def stored(completion: Completion[Any], status: int, value: Any) -> None:
 def storage_error(status: int) -> MessageStorageFailed:
     """The error of a commit that failed."""
     return MessageStorageFailed(f"the store did not keep it (status {status})")
+
+
+def followed_by(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]
+    """The same, resolved with `value`."""
+    completion: Completion = Completion()  # type: ignore[type-arg]
+
+    def resolve(done: Completion[None]) -> None:
+        error = done.exception()
+        if error is None:
+            completion.resolve(value)
+        else:
+            completion.fail(error)
+
+    done.add_done_callback(resolve)
+    return completion

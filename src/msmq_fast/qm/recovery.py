@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Loader
 from msmq_fast.packet.errors import MSMQError
+from msmq_fast.qm.connector import ConnectorQueue
 from msmq_fast.qm.journal import JournalQueue
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
@@ -25,6 +26,7 @@ def recover(manager: QueueManager) -> None:
     what is missing.
     """
     deleting, silent = _load_queues(manager)
+    manager.streams.load()
     transactions = manager.transactions.load()
     _load_positions(manager, deleting, silent, transactions.held)
     manager.transactions.recover(transactions)
@@ -52,6 +54,8 @@ def _load_queues(manager: QueueManager) -> tuple[set[int], set[int]]:
                 _load_journal(manager, ordinal, record, loaded.get(record["parent"]), deleting)
             elif record["kind"] == QueueKind.OUTGOING:
                 manager.add_outgoing(_load_outgoing(manager, ordinal, record))
+            elif record["kind"] == QueueKind.CONNECTOR:
+                manager.add(ConnectorQueue.load_connector(manager.ledger, ordinal, record))
             elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
                 loaded[ordinal] = load_local(manager, ordinal, record)
                 manager.add(loaded[ordinal])

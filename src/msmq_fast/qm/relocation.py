@@ -17,6 +17,7 @@ from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsag
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.queue import QueueKind
 from msmq_fast.qm.records import stored
+from msmq_fast.qm.signing import check_kept
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
 
@@ -162,7 +163,8 @@ def relocate(
 
     Moved messages leave one queue and stand in the other in one unit, into which `also` may write. The batch
     ends at the first message that the target refuses; if that is the very first, its refusal is raised.
-    INVALID_PARAMETER as check_target; TRANSACTION_USAGE: the first message does not belong into the target.
+    INVALID_PARAMETER as check_target; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED, ILLEGAL_PROPERTY_VALUE:
+    the first message does not belong into the target.
     """
     check_target(source, target)
 
@@ -215,6 +217,10 @@ def _fitting(
             continue
         if is_transactional(message.packet) != target.transactional and takes_one_kind(target):
             return chosen, (message, wrong_kind(target))
+        try:
+            check_kept(target, message.packet)
+        except MSMQError as problem:
+            return chosen, (message, problem)
         chosen.append(message)
     return chosen, None
 

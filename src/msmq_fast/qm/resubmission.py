@@ -14,6 +14,7 @@ from msmq_fast.qm.handle import OpenQueue, refusal
 from msmq_fast.qm.queue import QueueKind
 from msmq_fast.qm.records import stored
 from msmq_fast.qm.relocation import Outcome, Page, Stretch, browse, wrong_kind
+from msmq_fast.qm.signing import check_kept
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
 
@@ -90,6 +91,7 @@ def _send(manager: QueueManager, target: Queue, message: Received) -> None:
     transactional = is_transactional(message.packet)
     if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
         raise wrong_kind(target)
+    check_kept(target, message.packet)
     ledger = manager.ledger
     packet = bytearray(message.packet)
     if transactional:

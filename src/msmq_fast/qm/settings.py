@@ -23,17 +23,24 @@ class QueueManagerSettings:
     computer_name: str
     domain: str = ""  # DNS suffix; the qualified name is computer_name.domain (DM-004)
     aliases: frozenset[str] = frozenset()  # more names that mean this computer
+    advertised: str = ""  # host name or address at which others reach it, if not by its own name
     addresses: frozenset[str] = frozenset()  # local IP addresses, as text
     quota_kb: int = UNLIMITED
     journal_quota_kb: int = UNLIMITED
     cache_bytes: int = 64 << 20
+    express_memory: int = 1 << 40  # bytes of express messages above which nothing is let in (X-38)
     feed: bool = True
+    long_lived: int = 345_600  # seconds of TimeToReachQueue for messages without one (X-77)
+    own_copy_ids: bool = True  # each copy of a message for several queues has its own identifier (DA-028)
+    hardened: bool = False  # nothing leaves but by HTTP (X-76)
     insecure_nacks: bool = False  # SendInsecureNacks (QB-083)
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000
     transaction_idle: float = 600.0  # seconds after which a transaction in which nothing happens is aborted
+    outgoing_idle: float = 0.0  # seconds after which an outgoing queue goes that nobody needs; 0: never
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
+    routing_server: bool = False  # passes on messages for other queue managers (QM-18)
     site: UUID | None = None  # Site of this computer, entered at the first start (DM-005)
     sites_interval: float = 43_200.0  # seconds between two readings of the sites (X-01)
     gates_interval: float = 3_600.0  # and of their gates (X-02)
@@ -42,6 +49,11 @@ class QueueManagerSettings:
     def qualified_name(self) -> str:
         """QualifiedComputerName: without a trailing dot in a workgroup."""
         return f"{self.computer_name}.{self.domain}" if self.domain else self.computer_name
+
+    @property
+    def known_as(self) -> str:
+        """By which host others reach its queues."""
+        return self.advertised or self.computer_name
 
     @property
     def local_hosts(self) -> frozenset[str]:

@@ -108,6 +108,18 @@ class TransactedQueue:
             raise InvalidParameter("nothing is peeked in a transaction")
         return self._opened.lookup(lookup_id, operation, hold=self._transaction)
 
+    def reject(self, lookup_id: int) -> None:
+        """The application does not want a message that it has received in this transaction: with the commit
+        it is gone, its sender hears NACK_RECEIVE_REJECTED and has it as a dead letter, if he asked for that.
+
+        MESSAGE_NOT_FOUND: this transaction has not received it, or it was purged meanwhile.
+        """
+        self._transaction.check()
+        self._opened.may_read(peek=False)
+        core = self._opened.queue.core
+        if not 0 <= lookup_id < 1 << 64 or not self._transaction.operations.reject(core, lookup_id):
+            raise MessageNotFound(f"this transaction has not received a message {lookup_id}")
+
     def subscribe(self, sink: Sink, credit: int) -> Subscription:
         """Have up to `credit` messages handed to `sink`, which are received with the commit."""
         self._transaction.check()

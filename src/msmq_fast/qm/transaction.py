@@ -5,7 +5,8 @@ common, all of it or nothing.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+import math
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+SLICE = 0.01  # seconds that a long commit keeps the loop
+STEP = 64  # operations between two looks at the clock
 NUMBERS = 1 << 20  # TransactionHeader.TransactionID has 20 bits
 
 
@@ -72,7 +75,7 @@ class Transaction:
         self.readers: set[Reader] = set()
         self.on_end: Callable[[Transaction], object] | None = None
         self._all = owner
-        self._done: Completion[None] | None = None
+        self.operations.on_slices = lambda: owner.slicing.append(self)
 
     # ---- a Hold
 
@@ -234,6 +237,7 @@ class Transactions:
         self._idle_limit = idle_limit
         self._all: dict[UUID, Transaction] = {}
         self._idle: OrderedDict[Transaction, float] = OrderedDict()  # since when nothing happens
+        self.slicing: deque[Transaction] = deque()  # commits of very many operations, under way
         self._number = 0
 
     def __len__(self) -> int:
@@ -315,12 +319,15 @@ class Transactions:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
+        if self.slicing:
+            return self._manager.monotonic()
         first = next(iter(self._idle.values()), None)
         return None if first is None else first + self._idle_limit
 
     def expire(self) -> None:
-        """Abort those in which nothing happened for too long."""
+        """Go on with long commits; abort those in which nothing happened for too long."""
         now = self._manager.monotonic()
+        self._slice(now + SLICE)
         while self._idle:
             transaction, since = next(iter(self._idle.items()))
             if since + self._idle_limit > now:
@@ -335,8 +342,16 @@ class Transactions:
                 )
                 transaction.abort()
 
+    def _slice(self, until: float = math.inf) -> None:
+        while self.slicing:
+            if not self.slicing[0].operations.step(STEP):
+                self.slicing.popleft()
+            elif self._manager.monotonic() >= until:
+                return
+
     def stop(self) -> None:
         """Abort what is active; prepared ones wait for the next start."""
+        self._slice()
         for transaction in list(self._all.values()):
             if transaction.state is State.ACTIVE:
                 transaction.abort()

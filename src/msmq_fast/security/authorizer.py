@@ -11,17 +11,20 @@ from msmq_fast.security.audit import Audit, AuditRecord
 from msmq_fast.security.check import Decision, access_check, grants_everybody
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.masks import (
+    CN_MAPPING,
     MACHINE_MAPPING,
     QUEUE_MAPPING,
+    ConnectedNetworkRight,
     GenericMapping,
     MachineRight,
     QueueRight,
+    Rights,
     right_names,
 )
 from msmq_fast.security.sddl import to_sddl
 from msmq_fast.security.token import Token
 
-__all__ = ["MACHINE", "QUEUE", "Authorizer", "ObjectKind", "entry_text"]
+__all__ = ["CONNECTED_NETWORK", "MACHINE", "QUEUE", "Authorizer", "ObjectKind", "entry_text"]
 
 MAX_CACHED: Final = 8192
 
@@ -31,11 +34,12 @@ class ObjectKind:
     """What differs between kinds of objects."""
 
     mapping: GenericMapping
-    rights: type[QueueRight] | type[MachineRight]
+    rights: Rights
 
 
 QUEUE: Final = ObjectKind(QUEUE_MAPPING, QueueRight)
 MACHINE: Final = ObjectKind(MACHINE_MAPPING, MachineRight)
+CONNECTED_NETWORK: Final = ObjectKind(CN_MAPPING, ConnectedNetworkRight)
 
 
 def entry_text(ace: Ace | None) -> str:

@@ -82,16 +82,18 @@ def _add(
 ) -> SecurityDescriptor:
     aces = _aces(descriptor, mapping)
     mask = mapping.map(mask)
-    for index, ace in enumerate(aces):
+    if type_ == _ALLOW:
+        at = next((i for i, ace in enumerate(aces) if ace.flags & AceFlag.INHERITED), len(aces))
+        reach = len(aces)
+    else:
+        at = 0
+        while at < len(aces) and aces[at].type == _DENY and not aces[at].flags & AceFlag.INHERITED:
+            at += 1
+        reach = at  # a denial behind a grant would deny nothing more
+    for index, ace in enumerate(aces[:reach]):
         if ace.type == type_ and _is_plain(ace, who):
             aces[index] = Ace.build(type_, mapping.map(ace.mask) | mask, who)
             return _with(descriptor, aces)
-    at = 0
-    if type_ == _ALLOW:
-        at = next((i for i, ace in enumerate(aces) if ace.flags & AceFlag.INHERITED), len(aces))
-    else:
-        while at < len(aces) and aces[at].type == _DENY and not aces[at].flags & AceFlag.INHERITED:
-            at += 1
     aces.insert(at, Ace.build(type_, mask, who))
     return _with(descriptor, aces)
 

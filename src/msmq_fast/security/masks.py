@@ -156,6 +156,8 @@ class GenericMapping:
 
 
 # MS-MQMQ names no generic execute; it grants nothing.
+Rights = type[QueueRight] | type[MachineRight] | type[ConnectedNetworkRight]
+
 QUEUE_MAPPING: Final = GenericMapping(0x0002_002B, 0x0002_0024, 0, 0x000F_003F)
 MACHINE_MAPPING: Final = GenericMapping(0x0002_00E3, 0x0002_0024, 0, 0x000F_00F7)
 SITE_MAPPING: Final = GenericMapping(0x0002_0020, 0x0002_0024, 0, 0x000F_0037)
@@ -178,7 +180,7 @@ _SHORT: Final = {
 }  # fmt: skip
 
 
-def parse_rights(text: str, rights: type[QueueRight] | type[MachineRight]) -> int:
+def parse_rights(text: str, rights: Rights) -> int:
     """The mask of a list such as `send,peek`, `MQSEC_WRITE_MESSAGE` or `0x2B`. Raises ValueError."""
     mask = 0
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -204,7 +206,7 @@ def parse_rights(text: str, rights: type[QueueRight] | type[MachineRight]) -> in
     return mask
 
 
-def right_names(mask: int, rights: type[QueueRight] | type[MachineRight]) -> tuple[str, ...]:
+def right_names(mask: int, rights: Rights) -> tuple[str, ...]:
     """The MQSEC_ names of the single bits of `mask`; what has no name is a number."""
     names: list[str] = []
     for right in rights:

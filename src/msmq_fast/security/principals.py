@@ -124,7 +124,9 @@ class Principals:
         return Token(account, frozenset((account, EVERYONE)) | groups, user.name if user is not None else "")
 
     def of_sender(self, kind: int, identifier: bytes, unsigned: UnsignedSid) -> Token | None:
-        """The sender of an unsigned message (AMB-22, AMB-23); None if its SID is malformed."""
+        """The sender of a message (AMB-22); None if its SID is malformed. `unsigned` says what it counts for
+        (AMB-23).
+        """
         if kind == SenderType.QUEUE_MANAGER:
             return EVERYONE_TOKEN
         if kind != SenderType.SID or unsigned is UnsignedSid.ANONYMOUS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from msmq_fast.security.errors import SecurityDataError
-from msmq_fast.security.md4 import nt_hash
+from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.passwords import SALT_SIZE, hash_password
 from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid, sid
 

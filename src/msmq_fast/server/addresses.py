@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
+from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
-__all__ = ["host_names", "local_addresses"]
+__all__ = ["host_names", "is_own_address", "local_addresses"]
 
 _SIOCGIFADDR = 0x8915
 _IF_INET6 = Path("/proc/net/if_inet6")
@@ -30,6 +31,24 @@ def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
         else:
             found |= _interfaces_v4()
     return frozenset(found)
+
+
+def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str], bool]:
+    """Tells the addresses at which this machine would reach itself; on a wildcard every loopback one."""
+    own = local_addresses(listening) | {advertised}
+    wildcard = any(_is_wildcard(host) for host in listening)
+
+    def is_own(address: str) -> bool:
+        return address in own or (wildcard and ip_address(address).is_loopback)
+
+    return is_own
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _resolved(host: str) -> set[str]:

@@ -25,8 +25,10 @@ from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.declarations import DeclarationError, declare
-from msmq_fast.server.disk import DiskGuard
+from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.memory import available_memory
+from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.release import release
 from msmq_fast.server.upkeep import FeedUpkeep
@@ -34,7 +36,7 @@ from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.store import Store, StoreOptions
-from msmq_fast.store.watermark import space_figures
+from msmq_fast.store.watermark import SpaceFigures, space_figures
 
 __all__ = ["Assembly"]
 
@@ -45,12 +47,20 @@ class Assembly:
     """One server. `start`, then either `stop` (drain, exit clean) or `abandon` (as a crash would)."""
 
     def __init__(
-        self, config: Config, loop: asyncio.AbstractEventLoop, on_store_failure: Callable[[], None]
+        self,
+        config: Config,
+        loop: asyncio.AbstractEventLoop,
+        on_store_failure: Callable[[], None],
+        *,
+        clock: SystemClock | None = None,
+        randomness: random.Random | None = None,
     ) -> None:
+        """Without `clock` and `randomness`, those of the system."""
         self._config = config
         self._loop = loop
         self._on_store_failure = on_store_failure
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
+        self._random = randomness or random.SystemRandom()
         self._addresses: dict[str, list[str]] = {}
         self._not_ready: str | None = "starting"
         self._store: Store | None = None
@@ -68,7 +78,7 @@ class Assembly:
         store = self._store = self._open_store()
         access = self._access = AccessControl(config, self._clock.monotonic)
         self._manager = manager = QueueManager(
-            store, self._settings(), self._clock, random.SystemRandom(), guard=access.guard
+            store, self._settings(), self._clock, self._random, guard=access.guard
         )
         store.writer.on_failure = self._store_failed
         store.writer.before_seal = manager.before_submit
@@ -76,6 +86,8 @@ class Assembly:
         manager.start()
         declare(manager, config.queues)
         self._quarantine = access.quarantine(manager)
+        self._security = MessageSecurity(config, manager, self._clock.monotonic)
+        manager.signing = self._security.signing
         store.commit()
         pacemaker = self._pacemaker = Pacemaker(
             self._loop, self._clock.monotonic, tick=self._tick, submit=store.writer.submit
@@ -84,11 +96,12 @@ class Assembly:
         pacemaker.watch(cast(LmdbReader, store.reader))
         pacemaker.add(manager)
         pacemaker.add(access)
+        pacemaker.add(self._security)
         self._disk = DiskGuard(
             config.store.disk_low,
             config.store.disk_check_interval,
             self._clock.monotonic,
-            lambda: space_figures(cast(LmdbTables, store.tables), config.data),
+            self._space,
             lambda: store.writer.statistics()["failed_batches"],
             self._throttle,
         )
@@ -96,15 +109,17 @@ class Assembly:
         pacemaker.add(self._disk)
         pacemaker.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
+        self._security.make_keys(pacemaker.touch)
         self._not_ready = None
 
     def _bind(self) -> dict[str, list[socket.socket]]:
         server = self._config.server
+        hardened = self._config.queue_manager.hardened
         bound: dict[str, list[socket.socket]] = {}
         try:
-            if server.port is not None:
+            if server.port is not None and not hardened:
                 bound["mqqb"] = sockets.tcp_sockets(server.host, server.port, "MS-MQQB")
-            if server.ping_port is not None:
+            if server.ping_port is not None and not hardened:
                 bound["ping"] = sockets.udp_sockets(server.host, server.ping_port, "ping")
             if server.app_port is not None:
                 bound["app-tcp"] = sockets.tcp_sockets(server.app_host, server.app_port, "programs")
@@ -130,7 +145,7 @@ class Assembly:
         store = Store.open(
             config.data,
             now_s=self._clock.wall_us() // 1_000_000,
-            random=random.SystemRandom(),
+            random=self._random,
             options=options,
             warn=_log.warning,
         )
@@ -147,15 +162,24 @@ class Assembly:
         return QueueManagerSettings(
             computer_name=config.name,
             domain=config.server.domain,
-            aliases=host_names() | frozenset(config.server.aliases),
+            aliases=host_names()
+            | frozenset(config.server.aliases)
+            | {config.server.advertised_address or "."},
+            advertised=config.server.advertised_address,
             addresses=local_addresses(config.server.host),
             quota_kb=config.queue_manager.quota_kb,
             journal_quota_kb=config.queue_manager.journal_quota_kb,
             insecure_nacks=config.mqqb.insecure_nacks,
             cache_bytes=config.queue_manager.cache,
+            express_memory=config.queue_manager.express_memory or available_memory() // 2,
+            long_lived=int(config.queue_manager.time_to_reach_queue),
+            own_copy_ids=config.queue_manager.da028_copy_ids == "own",
+            hardened=config.queue_manager.hardened,
             transaction_idle=config.queue_manager.transaction_idle,
+            outgoing_idle=config.queue_manager.outgoing_idle,
             feed=config.store.feed,
             directory=DirectoryMode(config.directory.mode),
+            routing_server=config.mqqb.router,
             site=UUID(config.directory.site) if config.directory.site else None,
             sites_interval=config.directory.sites_interval,
             gates_interval=config.directory.gates_interval,
@@ -177,6 +201,8 @@ class Assembly:
             self._quarantine,
         )
         self._access.watch(self._mqqb.node.forget_routes)
+        self._mqqb.node.hooks.protection = self._security.received
+        self._mqqb.sent_protection = self._security.sent
         limits = config.limits
         self._app = AppListener(
             limits.app_connections, limits.handshake_timeout, pacemaker.touch, self._refused.refuse
@@ -194,11 +220,24 @@ class Assembly:
                 space=lambda: self._disk.space,
                 not_ready=self._why_not_ready,
                 denied=lambda: self._access.audit.total,
+                streams=lambda: self._mqqb.streams,
+                order_acks=lambda: self._mqqb.order_acks,
+                final_acks=lambda: self._mqqb.final_acks,
+                resends=lambda: self._mqqb.resends,
             ),
         )
         software = f"msmq-fast {release()}"
         principals = self._access.principals
-        local = Service(manager, software, statistics=view.stats, counters=counters, principals=principals)
+        keyring, certificates = self._security.keyring, self._security.certificates
+        local = Service(
+            manager,
+            software,
+            statistics=view.stats,
+            counters=counters,
+            principals=principals,
+            certificates=certificates,
+            keyring=keyring,
+        )
         path = config.app_socket
         if path is not None:
             listener = sockets.unix_socket(path, config.server.app_socket_mode)
@@ -213,6 +252,8 @@ class Assembly:
                 statistics=view.stats,
                 counters=counters,
                 principals=principals,
+                certificates=certificates,
+                keyring=keyring,
             )
             for listener in bound["app-tcp"]:
                 await self._app.listen(listener, remote, _tls(config))
@@ -236,8 +277,14 @@ class Assembly:
     def _tick(self) -> None:
         self._manager.ledger.tick(self._clock.wall_us())
 
+    def _space(self) -> SpaceFigures:
+        return space_figures(cast(LmdbTables, self._store_of().tables), self._config.data)
+
     def _throttle(self, low: bool) -> None:
-        self._manager.ledger.throttled = low
+        if low:
+            self._manager.flow.begin(DISK_LOW)
+        else:
+            self._manager.flow.end(DISK_LOW)
 
     def _trim_feed(self, limit: int) -> int:
         store = self._config.store
@@ -245,7 +292,7 @@ class Assembly:
         return Feed(self._store_of()).trim(self._clock.wall_us(), age, store.feed_max_size, limit)
 
     def _why_not_ready(self) -> str | None:
-        return self._not_ready or ("disk space is low" if self._disk.low else None)
+        return self._not_ready or self._manager.flow.why
 
     def _store_failed(self, status: int) -> None:
         _log.critical("the disk failed: %s; nothing more is acknowledged", status_text(status))
@@ -261,6 +308,7 @@ class Assembly:
         self._app.stop_accepting()
         self._mqqb.stop()
         self._manager.stop()
+        await self._security.stop()
         # What completed is answered in the next iterations of the loop, before the connections close.
         await self._settle()
         self._app.close()

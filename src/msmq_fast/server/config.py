@@ -19,8 +19,10 @@ __all__ = [
     "LimitsConfig",
     "LogConfig",
     "MqqbConfig",
+    "ProtectionConfig",
     "QueueDeclaration",
     "QueueManagerConfig",
+    "RouteDeclaration",
     "SecurityConfig",
     "ServerConfig",
     "StoreConfig",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _KIB, _MIB, _GIB, _TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+_HASHES = ("md2", "md4", "md5", "sha1", "sha256", "sha512")
 
 
 def _key(kind: Kind, default: Any, about: str) -> Any:
@@ -57,6 +60,11 @@ class ServerConfig:
     name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
     domain: str = _key(kinds.TEXT, "", "DNS domain, for the qualified name that the directory shows")
     aliases: tuple[str, ...] = _key(kinds.TEXTS, (), "more names that mean this computer")
+    advertised_address: str = _key(
+        kinds.TEXT,
+        "",
+        "address or host name at which others reach this server, if a NAT hides its own",
+    )
     guid: str = _key(
         kinds.GUID, "", "queue-manager GUID to take over when the store is created; empty: a new one"
     )
@@ -112,11 +120,27 @@ class QueueManagerConfig:
         kinds.integer(0, 2**32 - 1), 2**32 - 1, "bytes of the computer journal, in KB"
     )
     cache: int = _key(kinds.size(0, _TIB), 64 * _MIB, "bodies of recoverable messages kept in memory")
+    express_memory: int = _key(
+        kinds.size(0, _TIB),
+        0,
+        "express messages in memory beyond which nothing is taken in; 0: half of this machine's memory",
+    )
     time_to_reach_queue: float = _key(
         kinds.duration(0, 2**32 - 1), 345_600.0, "for messages sent without one"
     )
+    hardened: bool = _key(
+        kinds.FLAG, False, "hardened mode: MS-MQQB neither sends nor listens; messages leave by HTTP only"
+    )
+    da028_copy_ids: str = _key(
+        kinds.choice("own", "same"), "own", "identifiers of the copies of a message for several queues"
+    )
     transaction_idle: float = _key(
         kinds.duration(1, 2_592_000), 600.0, "after which a transaction in which nothing happens is aborted"
+    )
+    outgoing_idle: float = _key(
+        kinds.duration(0, 31_536_000),
+        86_400.0,
+        "after which an outgoing queue goes that is empty and not open; 0: never",
     )
 
 
@@ -141,6 +165,65 @@ class SecurityConfig:
 
 
 @dataclass(slots=True)
+class ProtectionConfig:
+    """Section [protection]: signatures and encryption of messages."""
+
+    key: str = _key(
+        kinds.TEXT, "", "key that seals private keys in the store, 32 bytes in hexadecimal or base64"
+    )
+    key_file: Path | None = _key(  # noqa: RUF009
+        kinds.PATH,
+        None,
+        "file that holds that key, made if missing; empty: secrets.key in the data directory",
+    )
+    discard_keys: bool = _key(
+        kinds.FLAG, False, "start with new key pairs where the stored ones cannot be opened"
+    )
+    providers: tuple[str, ...] = _key(
+        kinds.TEXTS,
+        ("enhanced", "advanced"),
+        "providers with a key pair: base (old peers), enhanced, advanced",
+    )
+    rsa_bits: str = _key(
+        kinds.choice("1024", "2048", "3072", "4096"), "2048", "bits of new key pairs; those of base have 512"
+    )
+    hash: str = _key(kinds.choice(*_HASHES), "sha512", "hash algorithm of signatures made here")
+    accept_hashes: tuple[str, ...] = _key(
+        kinds.TEXTS, ("sha512",), "hash algorithms of signatures that are believed"
+    )
+    accept_msmq1: bool = _key(
+        kinds.FLAG, True, "believe signatures of MSMQ 1.0, which do not cover the destination"
+    )
+    base_algorithm: str = _key(kinds.choice("rc4", "rc2"), "rc4", "for destinations with a base key only")
+    enhanced_algorithm: str = _key(kinds.choice("rc4", "rc2"), "rc4", "for destinations without AES")
+    advanced_algorithm: str = _key(kinds.choice("aes256", "aes192", "aes128"), "aes256", "for all others")
+    send_enhanced_rc2_40: bool = _key(kinds.FLAG, False, "RC2 for destinations without AES with 40 bits only")
+    reject_enhanced_rc2_40: bool = _key(kinds.FLAG, False, "refuse such messages")
+    send_cache: int = _key(kinds.integer(2, 1_000_000), 53, "session keys kept for sending")
+    receive_cache: int = _key(kinds.integer(2, 1_000_000), 127, "session keys kept for receiving")
+    key_lifetime: float = _key(kinds.duration(1, 10**7), 600.0, "of session keys")
+    certificate_cache: int = _key(kinds.integer(2, 1_000_000), 53, "certificates of senders kept")
+    certificate_lifetime: float = _key(kinds.duration(1, 10**7), 1200.0, "of what is known of them")
+    amb82_names: str = _key(
+        kinds.choice("field", "content", "text", "text-nul"),
+        "field",
+        "queue names in the hash of a signature",
+    )
+    amb82_label_nul: bool = _key(kinds.FLAG, True, "the label is hashed with its NUL")
+    amb82_absent_connector: bool = _key(kinds.FLAG, False, "no connector type is hashed as 16 zero bytes")
+    amb82_all_lists: bool = _key(kinds.FLAG, False, "an MSMQ 3.0 signature covers all lists of queues")
+    amb82_reversed: bool = _key(kinds.FLAG, True, "signatures are stored byte-reversed")
+    amb83_salt: bool = _key(kinds.FLAG, True, "40-bit keys are followed by 11 zero bytes")
+    amb29_plain_size: bool = _key(
+        kinds.FLAG, True, "MessageSize of a message encrypted here is the length before encryption"
+    )
+    amb27_strict_level: bool = _key(
+        kinds.FLAG, False, "the provider is chosen by the privacy level only, not the best there is"
+    )
+    qb402_sign_direct: bool = _key(kinds.FLAG, True, "messages to direct format names are signed too")
+
+
+@dataclass(slots=True)
 class MqqbConfig:
     """Section [mqqb]: sessions with other queue managers."""
 
@@ -154,9 +237,38 @@ class MqqbConfig:
     ping: bool = _key(kinds.FLAG, False, "ask by UDP before each connect")
     connect_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")
     retry_interval: float = _key(kinds.duration(0.1, 3600), 5.0, "between two attempts to connect")
-    idle_timeout: float = _key(kinds.duration(1, 86_400), 300.0, "a session without messages is closed")
+    idle_timeout: float = _key(
+        kinds.duration(0, 86_400),
+        0.0,
+        "a session without messages is closed; 0: after 5 minutes, at a router after 2",
+    )
     several_addresses: bool = _key(
         kinds.FLAG, False, "a queue manager may have sessions from several addresses of one family"
+    )
+    router: bool = _key(kinds.FLAG, False, "pass on messages for other queue managers")
+    resend_short: float = _key(
+        kinds.duration(0.1, 86_400), 30.0, "transactional messages are sent again after so long, three times,"
+    )
+    resend_medium: float = _key(kinds.duration(0.1, 86_400), 300.0, "then three times after so long,")
+    resend_long: float = _key(kinds.duration(0.1, 86_400), 1_800.0, "then three times after so long,")
+    resend_final: float = _key(kinds.duration(0.1, 864_000), 21_600.0, "and from then on after so long")
+    final_ack_grace: float = _key(
+        kinds.duration(0, 10**8),
+        21_600.0,
+        "so long after its time to be received, nobody waits any more to hear what became of a message",
+    )
+    order_ack_delay: float = _key(
+        kinds.duration(0.05, 60), 0.5, "a transactional stream that pauses for so long is acknowledged"
+    )
+    order_ack_max: float = _key(kinds.duration(0.1, 600), 10.0, "one that does not pause, after so long")
+    stream_lifetime: float = _key(
+        kinds.duration(1, 10**8), 7_776_000.0, "a stream without messages for so long is forgotten"
+    )
+    hop_limit: int = _key(
+        kinds.integer(1, 29), 29, "queue managers that a message may pass through before it is refused"
+    )
+    report_messages: bool = _key(
+        kinds.FLAG, False, "send report messages on traced messages (EnableReportMessages)"
     )
     insecure_nacks: bool = _key(
         kinds.FLAG, False, "tell senders of unknown queues, refused access, bad signatures and encryption"
@@ -173,6 +285,11 @@ class LimitsConfig:
     connections: int = _key(kinds.integer(1, 1_000_000), 4096, "open MS-MQQB connections")
     sessions_per_address: int = _key(kinds.integer(1, 1_000_000), 256, "open connections from one address")
     handshake_timeout: float = _key(kinds.duration(0.1, 600), 60.0, "from accept to an open session")
+    streams: int = _key(
+        kinds.integer(1, 10_000_000),
+        100_000,
+        "transactional streams that arrive: one for each sender and name",
+    )
     app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
     slow_reader_timeout: float = _key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"
@@ -235,6 +352,16 @@ class UserDeclaration:
 
 
 @dataclass(slots=True)
+class RouteDeclaration:
+    """One [[routes]] table: where messages for a queue manager go next."""
+
+    destination: str = _key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
+    via: tuple[str, ...] = _key(
+        kinds.TEXTS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
+    )
+
+
+@dataclass(slots=True)
 class Config:
     """All of it. `source` names the file that was read, for messages to people."""
 
@@ -242,12 +369,14 @@ class Config:
     store: StoreConfig = field(default_factory=StoreConfig)
     queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
+    protection: ProtectionConfig = field(default_factory=ProtectionConfig)
     mqqb: MqqbConfig = field(default_factory=MqqbConfig)
     directory: DirectoryConfig = field(default_factory=DirectoryConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
     users: list[UserDeclaration] = field(default_factory=list)
+    routes: list[RouteDeclaration] = field(default_factory=list)
     source: str = "defaults"
 
     @property
@@ -266,6 +395,11 @@ class Config:
         return self.security.users_file or self.data / "users.toml"
 
     @property
+    def key_file(self) -> Path:
+        """Where the key is that seals private keys."""
+        return self.protection.key_file or self.data / "secrets.key"
+
+    @property
     def app_socket(self) -> Path | None:
         """The Unix socket for programs, None if there is none."""
         if self.server.app_socket == "off":
@@ -278,6 +412,7 @@ SECTIONS: dict[str, type] = {
     "store": StoreConfig,
     "queue_manager": QueueManagerConfig,
     "security": SecurityConfig,
+    "protection": ProtectionConfig,
     "mqqb": MqqbConfig,
     "directory": DirectoryConfig,
     "limits": LimitsConfig,

@@ -9,13 +9,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.server.config import SECTIONS, Config, QueueDeclaration, UserDeclaration, keys_of
+from msmq_fast.server.config import (
+    SECTIONS,
+    Config,
+    QueueDeclaration,
+    RouteDeclaration,
+    UserDeclaration,
+    keys_of,
+)
 from msmq_fast.server.tomllines import LineIndex
 
 __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
-_LISTS: dict[str, type] = {"queues": QueueDeclaration, "users": UserDeclaration}
+_LISTS: dict[str, type] = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
+_NEEDED = {"queues": ("name",), "users": ("name",), "routes": ("destination", "via")}
 _NOT_YET = {
     "http_port": "SRMP over HTTP",
     "rpc_port": "remote read over RPC",
@@ -107,8 +115,11 @@ def _fill_list(
     for index, item in enumerate(content):
         entry = _LISTS[name]()
         _fill(entry, item, name, index, where, lines, mistakes)
-        if not entry.name:
-            mistakes.append(Mistake(where, lines.line(name, index=index), f'[[{name}]] needs a "name"'))
+        mistakes.extend(
+            Mistake(where, lines.line(name, index=index), f'[[{name}]] needs a "{key}"')
+            for key in _NEEDED[name]
+            if not getattr(entry, key)
+        )
         declared.append(entry)
 
 
@@ -187,6 +198,8 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
     )
     _check_unique("[[queues]]", [queue.name.lower() for queue in config.queues], config, mistakes)
     _check_unique("[[users]]", [user.name for user in config.users], config, mistakes)
+    destinations = [route.destination.casefold() for route in config.routes]
+    _check_unique("[[routes]]", destinations, config, mistakes)
 
 
 def _check_unique(what: str, names: list[str], config: Config, mistakes: list[Mistake]) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from msmq_fast.store.watermark import SpaceFigures, Watermark
 
-__all__ = ["DiskGuard"]
+__all__ = ["DISK_LOW", "DiskGuard"]
+
+DISK_LOW = "disk space is low"
 
 _log = logging.getLogger("msmq_fast.disk")
 

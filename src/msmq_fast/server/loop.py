@@ -8,7 +8,7 @@ from typing import Protocol
 
 __all__ = ["Pacemaker", "Timed"]
 
-_ARM_INTERVAL = 0.001  # seconds between two looks at the deadlines while the loop is busy
+_ARM_INTERVAL = 0.001  # seconds from a turn of the loop to the look at the deadlines that it may have changed
 
 
 class Timed(Protocol):
@@ -53,7 +53,6 @@ class Pacemaker:
         self._flush: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
-        self._armed = -_ARM_INTERVAL
         self._again: asyncio.TimerHandle | None = None
         self._stopped = False
         self.iterations = 0
@@ -84,17 +83,12 @@ class Pacemaker:
         self.iterations += 1
         self._tick()
         self._submit()
-        # Asking everyone for deadlines costs more than a small turn of the loop: it can wait a little.
+        # Asking everyone for deadlines costs more than a small turn of the loop: no message waits for it.
         if self._again is None:
-            wait = self._armed + _ARM_INTERVAL - self._monotonic()
-            if wait <= 0:
-                self._arm()
-            else:
-                self._again = self._loop.call_later(wait, self._arm)
+            self._again = self._loop.call_later(_ARM_INTERVAL, self._arm)
 
     def _arm(self) -> None:
         self._again = None
-        self._armed = self._monotonic()
         due = None
         for timed in self._timed:
             deadline = timed.next_deadline()

@@ -9,23 +9,32 @@ from collections.abc import Callable
 from ipaddress import ip_address
 
 from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.outgoing import Heard, OutgoingSequences
+from msmq_fast.mqqb.protection import OutgoingProtection, SentProtection
 from msmq_fast.mqqb.protocol import SessionProtocol
-from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import Gate
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
+from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import Queue
+from msmq_fast.security.encryption import Failure
+from msmq_fast.server.addresses import is_own_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.server.routing import Routing
 from msmq_fast.server.sockets import BACKLOG
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
@@ -34,6 +43,7 @@ __all__ = ["MqqbListener"]
 
 _log = logging.getLogger("msmq_fast.mqqb")
 _PORT, _PING_PORT = 1801, 3527
+_IDLE, _ROUTER_IDLE = 300.0, 120.0  # seconds (3.1.2.2)
 _FLOOD_MARGIN = 256  # connections above limits.connections that still get an answer
 _PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bring much wait
 
@@ -63,6 +73,9 @@ class MqqbListener:
         self._servers: list[asyncio.Server] = []
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
+        self._left = 0  # messages that left queues which are no more
+        self.sent_protection: SentProtection | None = None  # encrypts what leaves
+        self._order_acks = _order_acks(config, manager, store, clock)
         self.node = Node(
             manager.guid,
             manager.ledger,
@@ -76,7 +89,14 @@ class MqqbListener:
             gate=gate,
             quarantine=quarantine,
             nack=manager.disposition.reject,
+            order_acks=self._order_acks,
         )
+        manager.arrival = self._arrives
+        self._sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
+        self.node.hooks.sequences = self._sequences
+        manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
+        self._routing = Routing(config, manager, clock.monotonic, clock.wall_s, self._source_of)
+        self._routing.serve(self.node)
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
             config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
@@ -88,13 +108,18 @@ class MqqbListener:
             self._network.effect,
             clock.monotonic(),
             ping_first=config.mqqb.ping,
+            is_own=_own_addresses(config),
             on_close=self._session_closed,
             trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
         )
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
+        pacemaker.add(self._routing)
         manager.on_outgoing = self._has_work
         manager.on_changed = self.node.forget_routes
+        manager.on_hold = self._held
+        manager.retirement.on_retired = self._retired
+        manager.flow.watch(self._short)
 
     # -------------------------------------------------------------------------------- figures
 
@@ -111,7 +136,28 @@ class MqqbListener:
     @property
     def messages_out(self) -> int:
         """Messages that left outgoing queues since the start: acknowledged, expired or purged."""
-        return sum(queue.core.removed_total for queue in self._manager.outgoing())
+        return self._left + sum(queue.core.removed_total for queue in self._manager.outgoing())
+
+    @property
+    def streams(self) -> int:
+        """Transactional streams that arrive."""
+        return len(self.node.streams)
+
+    @property
+    def order_acks(self) -> tuple[int, int]:
+        """OrderAcks that came and that were sent since the start."""
+        return self.node.counts.order_acks, self._order_acks.order_acks
+
+    @property
+    def final_acks(self) -> tuple[int, int]:
+        """FinalAcks that came and that were sent since the start."""
+        return self.node.counts.final_acks, self._order_acks.final_acks
+
+    @property
+    def resends(self) -> tuple[int, int]:
+        """Time-outs of sequences that are sent, and acknowledgments that fit to none, since the start."""
+        heard = self._sequences.heard
+        return heard[Heard.RESEND], heard[Heard.STRAY_ORDER_ACK] + heard[Heard.STRAY_FINAL_ACK]
 
     # -------------------------------------------------------------------------------- connections
 
@@ -161,16 +207,54 @@ class MqqbListener:
         else:
             _log.debug("session with %s ended: %s", session.peer_address, reason.value)
 
+    def _arrives(self, queue: Queue, packet: bytes) -> bytes | MessageClass:
+        everybody = self._manager.guard.open_to_everybody(queue)
+        return self.node.pipeline.judge(packet, destination_of(queue, everybody=everybody))
+
     def _message_refused(self, refusal: Refusal, description: str) -> None:
         self._refused.refuse("message", refusal.value, description)
 
     # -------------------------------------------------------------------------------- outgoing queues
 
     def _has_work(self, queue: OutgoingQueue) -> None:
+        self.endpoint.transfer.submit(self._source_of(queue), self._clock.monotonic())
+        self._touch()
+
+    def _source_of(self, queue: OutgoingQueue) -> OutgoingSource:
         source = self._sources.get(queue)
         if source is None:
-            source = self._sources[queue] = OutgoingSource(queue, self._clock.wall_s)
-        self.endpoint.transfer.submit(source, self._clock.monotonic())
+            source = self._sources[queue] = OutgoingSource(
+                queue, self._clock.wall_s, self._routing.router.hops, sequences=self._sequences
+            )
+            source.protect = OutgoingProtection(
+                queue, self.sent_protection, self._clock.wall_s, self._not_encrypted
+            )
+        return source
+
+    def _not_encrypted(self, failure: Failure, description: str) -> None:
+        self._refused.refuse("message", failure.value, description)
+
+    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        source = self._sources.get(queue)
+        if source is None:
+            return
+        if on_hold:
+            self.endpoint.transfer.hold(source)
+        else:
+            self.endpoint.transfer.release(source, self._clock.monotonic())
+        self._touch()
+
+    def _retired(self, queue: OutgoingQueue) -> None:
+        """No session knows it any more; what passes through finds the next one by its name."""
+        source = self._sources.pop(queue, None)
+        if source is not None:
+            self.endpoint.transfer.withdraw(source)
+        self._sequences.stop(queue.core)
+        self._left += queue.core.removed_total
+        self.node.forget_routes()
+
+    def _short(self, short: bool) -> None:
+        self.endpoint.shortage(short, self._clock.monotonic())
         self._touch()
 
     # -------------------------------------------------------------------------------- timers
@@ -216,14 +300,36 @@ def _history(store: Store) -> DuplicateHistory:
     return history
 
 
+def _order_acks(config: Config, manager: QueueManager, store: Store, clock: SystemClock) -> OrderAcks:
+    """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
+    streams = InStreams(manager.ledger, config.limits.streams)
+    load_streams(streams, store.tables.scan, manager.set_aside)
+    send = manager.disposition.send_away
+    acks = OrderAcks(manager.guid, manager.ledger, streams, send, clock.monotonic, _timers(config))
+    manager.disposition.final_ack = acks.final
+    manager.incoming = acks.transfers
+    return acks
+
+
 def _timers(config: Config) -> Timers:
     return Timers(
         session_init=config.limits.handshake_timeout,
-        session_cleanup=config.mqqb.idle_timeout,
+        session_cleanup=config.mqqb.idle_timeout or (_ROUTER_IDLE if config.mqqb.router else _IDLE),
         retry_connect=config.mqqb.retry_interval,
         ack_wait=config.mqqb.ack_timeout,
         connect=config.mqqb.connect_timeout,
+        resend=_ladder(config),
+        order_ack=config.mqqb.order_ack_delay,
+        order_ack_max=config.mqqb.order_ack_max,
+        stream_lifetime=config.mqqb.stream_lifetime,
     )
+
+
+def _ladder(config: Config) -> tuple[float, ...]:
+    """ResendTimerTable (QB-128)."""
+    mqqb = config.mqqb
+    steps = (mqqb.resend_short, mqqb.resend_medium, mqqb.resend_long)
+    return (*(step for step in steps for _ in range(3)), mqqb.resend_final)
 
 
 def _limits(config: Config) -> Limits:
@@ -233,6 +339,13 @@ def _limits(config: Config) -> Limits:
         slow_reader=config.limits.slow_reader_timeout,
         slow_writer=config.limits.slow_writer_timeout,
     )
+
+
+def _own_addresses(config: Config) -> Callable[[str], bool]:
+    """Which addresses this server would reach itself at; none if it dials another port than its own."""
+    if config.mqqb.peer_port not in (0, config.server.port):
+        return lambda _: False
+    return is_own_address(config.server.host, config.server.advertised_address)
 
 
 def _source(config: Config) -> str | None:

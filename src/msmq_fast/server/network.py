@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable, Coroutine
@@ -10,12 +11,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
-from msmq_fast.mqqb.transfer import Connect, Resolve
+from msmq_fast.mqqb.transfer import Connect, Progress, Resolve
 from msmq_fast.packet.session import Ping
 
 __all__ = ["Network", "PeerPorts", "Unreachable", "ask"]
 
 _COOKIE = 1
+_V6_FIELDS = 4  # address, port, flow, scope
 
 _log = logging.getLogger("msmq_fast.network")
 
@@ -81,22 +83,44 @@ class Network:
         except (OSError, TimeoutError, UnicodeError) as error:
             self._engine.transfer.failed(link, _reason(error), self._monotonic())
         else:
-            addresses = [str(entry[4][0]) for entry in found]
+            addresses = [_address(entry[4]) for entry in found]
             self._engine.transfer.resolved(link, addresses, self._monotonic())
         self._touch()
 
     async def _connect(self, link: int, address: str) -> None:
-        source = (self._source, 0) if self._source and _same_family(self._source, address) else None
         try:
-            await asyncio.wait_for(
-                self._loop.create_connection(
-                    lambda: self._dialled(link), address, self._ports.mqqb, local_addr=source
-                ),
-                self._ports.connect_timeout,
-            )
+            await asyncio.wait_for(self._open(link, address), self._ports.connect_timeout)
+        except _Unopened as error:
+            self._engine.transfer.failed(link, str(error), self._monotonic(), error.cause)
         except (OSError, TimeoutError) as error:
-            self._engine.transfer.failed(link, _reason(error), self._monotonic())
+            cause = _cause(error, Progress.CONNECT_FAILURE)
+            self._engine.transfer.failed(link, _reason(error), self._monotonic(), cause)
         self._touch()
+
+    async def _open(self, link: int, address: str) -> None:
+        opened = self._socket(address)
+        try:
+            await self._loop.sock_connect(opened, _endpoint(address, self._ports.mqqb))
+            await self._loop.create_connection(lambda: self._dialled(link), sock=opened)
+        except BaseException:
+            opened.close()
+            raise
+
+    def _socket(self, address: str) -> socket.socket:
+        """A socket for one connection, bound to the source address. Raises _Unopened."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        try:
+            made = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            raise _Unopened(error, Progress.CREATE_FAILURE) from None
+        made.setblocking(False)
+        if self._source and _same_family(self._source, address):
+            try:
+                made.bind((self._source, 0))
+            except OSError as error:
+                made.close()
+                raise _Unopened(error, Progress.BIND_FAILURE) from None
+        return made
 
     # ------------------------------------------------------------------------------------------------- ping
 
@@ -139,6 +163,33 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return getattr(error, "strerror", None) or str(error)
+
+
+class _Unopened(Exception):
+    """There was no socket to connect with; `cause` is what its queues hear."""
+
+    def __init__(self, error: OSError, cause: Progress) -> None:
+        super().__init__(_reason(error))
+        self.cause = _cause(error, cause)
+
+
+def _cause(error: Exception, usual: Progress) -> Progress:
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.ENOBUFS, errno.ENOMEM):
+        return Progress.LOW_RESOURCE
+    return Progress.NOT_ENABLED if code == errno.EAFNOSUPPORT else usual
+
+
+def _address(found: tuple[object, ...]) -> str:
+    """The text of a resolved address; a link-local one keeps its interface."""
+    scope = found[3] if len(found) == _V6_FIELDS else 0
+    return f"{found[0]}%{scope}" if scope and "%" not in str(found[0]) else str(found[0])
+
+
+def _endpoint(address: str, port: int) -> tuple[object, ...]:
+    """What a socket connects to for a literal address."""
+    found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    return found[0][4]
 
 
 def _same_family(first: str, second: str) -> bool:

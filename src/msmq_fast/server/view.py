@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast.admin.view import Histogram, OutgoingView, QueueView
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.sequences import transfer_info
 
 if TYPE_CHECKING:
     from msmq_fast.app.service import Counters
@@ -31,6 +33,12 @@ class Figures:
     space: Callable[[], SpaceFigures]
     not_ready: Callable[[], str | None]
     denied: Callable[[], int]
+    streams: Callable[[], int]
+    order_acks: Callable[[], tuple[int, int]]
+    """OrderAcks that came and that were sent."""
+    final_acks: Callable[[], tuple[int, int]]
+    resends: Callable[[], tuple[int, int]]
+    """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
 
 
 class ServerView:
@@ -56,6 +64,9 @@ class ServerView:
 
     def queues(self) -> Iterable[QueueView]:
         """User and system queues."""
+        incoming: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+        for transfer in self._manager.incoming():
+            incoming[transfer.queue].append(transfer.as_map())
         for queue in self._manager.queues():
             if queue.kind in (QueueKind.OUTGOING, QueueKind.JOURNAL):
                 continue
@@ -69,6 +80,8 @@ class ServerView:
                 "removed": queue.core.removed_total,
                 "expired": queue.core.expired_total,
             }
+            if queue.transactional:
+                properties["incoming"] = incoming.get(queue.ordinal, [])
             yield QueueView(
                 name=queue.name,
                 kind="system" if queue.kind is QueueKind.SYSTEM else "user",
@@ -88,7 +101,7 @@ class ServerView:
                     state=queue.outgoing_state.name.lower(),
                     messages=queue.messages,
                     bytes=queue.bytes,
-                    properties={"next_hops": list(queue.next_hops)},
+                    properties={"next_hops": list(queue.next_hops)} | transfer_info(queue).shown(),
                 )
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
@@ -98,9 +111,11 @@ class ServerView:
         found: dict[str, tuple[str, float]] = {
             "sessions": ("Open MS-MQQB connections", self._figures.sessions()),
             "app_connections": ("Open connections of programs", self._figures.app_connections()),
+            "streams": ("Transactional streams from other queue managers", self._figures.streams()),
             "bytes": ("Bytes of all messages", ledger.bytes),
             "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),
-            "throttled": ("1 while no message is taken in", int(ledger.throttled)),
+            "express_bytes": ("Express messages, which memory alone holds", ledger.express_bytes),
+            "throttled": ("1 while no message is taken in", int(self._manager.flow.why is not None)),
             "store_pending_bytes": ("Bytes waiting for the disk", writer.pending_bytes),
         }
         space = self._figures.space()
@@ -113,7 +128,16 @@ class ServerView:
     def totals(self) -> Mapping[str, tuple[str, float]]:
         """Values that only grow."""
         writer = self._store.writer.statistics()
+        order_in, order_out = self._figures.order_acks()
+        final_in, final_out = self._figures.final_acks()
+        resends, strays = self._figures.resends()
         return {
+            "order_acks_in": ("OrderAcks from other queue managers", order_in),
+            "order_acks_out": ("OrderAcks to other queue managers", order_out),
+            "final_acks_in": ("FinalAcks from other queue managers", final_in),
+            "final_acks_out": ("FinalAcks to other queue managers", final_out),
+            "resends": ("Times that transactional messages were sent again for lack of an OrderAck", resends),
+            "stray_acks": ("OrderAcks and FinalAcks for nothing that was sent", strays),
             "messages_in": ("Messages taken in over MS-MQQB", self._figures.messages_in()),
             "messages_out": ("Messages that left outgoing queues", self._figures.messages_out()),
             "set_aside": (
@@ -128,6 +152,11 @@ class ServerView:
                 "Administration acknowledgments that could not be delivered",
                 self._manager.disposition.discarded,
             ),
+            "discarded_copies": (
+                "Journal copies and dead letters for which there was no room",
+                self._manager.ledger.discarded,
+            ),
+            "flow_control": ("How often the intake was stopped", self._manager.flow.began),
             "failed_removals": (
                 "Removals to be repeated for lack of space",
                 self._manager.ledger.removals.failed,

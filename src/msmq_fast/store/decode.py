@@ -13,6 +13,7 @@ from enum import IntEnum, IntFlag
 from typing import Any, Final, NamedTuple
 
 RECORD_VERSION: Final = 1
+NUMBERED_VERSION: Final = 2  # of a position record that has a place in a transactional sequence
 
 POSITION_KEY: Final = struct.Struct(">IQ")
 CONTENT_KEY: Final = struct.Struct(">QH")
@@ -23,6 +24,14 @@ ORDINAL_KEY: Final = struct.Struct(">I")
 # reach queue, time to be received, source GUID, ordinal, abort count, arrival sequence, move count,
 # last_move_s, dead letter queue, prepared slot
 POSITION: Final = struct.Struct("<BBBBHHQIIQII16sIIQIIII")
+# behind it in version 2: sequence id (TimeStamp << 32 | Ordinal), sequence number
+PLACE: Final = struct.Struct("<QI")
+# version, index in the resend ladder, low bits of the time stamp of the incarnation, last
+# acknowledged number, sequence id, next number, how often the last number was acknowledged, last_ack_s
+OUTGOING_STREAM: Final = struct.Struct("<BBHIQQII")
+# version, destination type, size of the address, reserved, queue ordinal, sequence id and number, rejects,
+# accessed_s; the address and the DestinationQueue field follow
+INCOMING_STREAM: Final = struct.Struct("<BBBBIQIII")
 # kind, flags, class, queue ordinal, arrival sequence, lookup id, time_us, source GUID, ordinal, size
 FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
 # source GUID, ordinal, time_s
@@ -49,6 +58,7 @@ class PositionFlag(IntFlag):
     TRANSACTIONAL = 0x02
     PURGE_PENDING = 0x04
     PREPARED = 0x08
+    ORDERED = 0x10  # of an outgoing queue: its receiver has it, and will tell what becomes of it
 
 
 class Wish(IntFlag):
@@ -60,6 +70,8 @@ class Wish(IntFlag):
     ACK_NEGATIVE_RECEIVE = 0x08
     JOURNAL_POSITIVE = 0x10
     JOURNAL_NEGATIVE = 0x20
+    FINAL = 0x40
+    """TransactionHeader.Flags.FA: what becomes of a transactional message at its destination"""
 
 
 class EventKind(IntEnum):
@@ -114,6 +126,35 @@ class Position(NamedTuple):
     last_move_s: int
     dead_letter_queue: int
     prepared_slot: int
+    sequence_id: int = 0  # transactional messages of outgoing queues that were sent here
+    sequence_number: int = 0
+
+
+class OutgoingStream(NamedTuple):
+    """State of the transactional sequence of an outgoing queue (KV-08); its key is "O" and queue ordinal."""
+
+    resend_index: int
+    last_ack: int
+    sequence_id: int
+    next_number: int
+    ack_count: int
+    last_ack_s: int
+
+
+class IncomingStream(NamedTuple):
+    """A stream of transactional messages that arrives (KV-10); its key is "I", the GUID of the queue manager
+    that sends, and a hash of the destination.
+    """
+
+    source: bytes
+    dest_type: int
+    name: bytes  # DestinationQueue as on the wire
+    address: str  # of the peer that brought the latest message
+    queue: int  # ordinal, 0: no queue has taken anything
+    sequence_id: int
+    sequence_number: int
+    rejects: int
+    accessed_s: int
 
 
 class FeedEvent(NamedTuple):
@@ -159,10 +200,39 @@ def position_key(key: bytes) -> tuple[int, int]:
 
 def position(value: bytes) -> Position:
     """The fields of a position record; bytes that a later version added are ignored."""
+    numbered = value[:1] == bytes((NUMBERED_VERSION,))
+    if not numbered:
+        _versioned(value)
+    size = POSITION.size + PLACE.size * numbered
+    if len(value) < size:
+        raise DecodeError(f"a position record has {size} bytes, not {len(value)}")
+    place = PLACE.unpack_from(value, POSITION.size) if numbered else (0, 0)
+    return Position._make(POSITION.unpack_from(value)[1:] + place)
+
+
+def outgoing_stream(value: bytes) -> OutgoingStream:
+    """The state of an outgoing sequence."""
     _versioned(value)
-    if len(value) < POSITION.size:
-        raise DecodeError(f"a position record has {POSITION.size} bytes, not {len(value)}")
-    return Position._make(POSITION.unpack_from(value)[1:])
+    if len(value) < OUTGOING_STREAM.size:
+        raise DecodeError(f"the state of a sequence has {OUTGOING_STREAM.size} bytes, not {len(value)}")
+    _version, index, _reserved, *rest = OUTGOING_STREAM.unpack_from(value)
+    return OutgoingStream(index, *rest)
+
+
+def incoming_stream(key: bytes, value: bytes) -> IncomingStream:
+    """The state of a stream that arrives."""
+    if len(key) != 33 or key[:1] != b"I":
+        raise DecodeError("the key of a stream has an I, 16 bytes of a GUID and 16 of a hash")
+    _versioned(value)
+    if len(value) < INCOMING_STREAM.size or len(value) < INCOMING_STREAM.size + value[2]:
+        raise DecodeError("the record of a stream ends too early")
+    _version, kind, size, _reserved, queue, sequence, *rest = INCOMING_STREAM.unpack_from(value)
+    at = INCOMING_STREAM.size + size
+    try:
+        address = value[INCOMING_STREAM.size : at].decode("ascii")
+    except UnicodeDecodeError as error:
+        raise DecodeError("the address of a stream is not ASCII") from error
+    return IncomingStream(key[1:17], kind, value[at:], address, queue, sequence, *rest)
 
 
 def content_key(key: bytes) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 
 from msmq_fast.store import decode
-from msmq_fast.store.decode import FeedEvent, HistoryItem, Position
+from msmq_fast.store.decode import FeedEvent, HistoryItem, OutgoingStream, Position
 
 _VERSION = bytes((decode.RECORD_VERSION,))
 
@@ -21,7 +21,14 @@ def cold(value: Any) -> bytes:
 
 def position(value: Position) -> bytes:
     """A position record; raises struct.error for a field that is out of range."""
-    return decode.POSITION.pack(decode.RECORD_VERSION, *value)
+    if not value.sequence_number:
+        return decode.POSITION.pack(decode.RECORD_VERSION, *value[:-2])
+    return decode.POSITION.pack(decode.NUMBERED_VERSION, *value[:-2]) + decode.PLACE.pack(*value[-2:])
+
+
+def outgoing_stream(value: OutgoingStream) -> bytes:
+    """The state of an outgoing sequence."""
+    return decode.OUTGOING_STREAM.pack(decode.RECORD_VERSION, value[0], 0, *value[1:])
 
 
 def feed_entry(event: FeedEvent) -> bytes:

@@ -41,7 +41,14 @@ class Table(IntEnum):
     QUEUE = 5  # queue ordinal u32 -> version u8, msgpack map
     QUEUE_INDEX = 6  # kind u8 | folded name, GUID or private number -> version u8, msgpack queue ordinal
     DIRECTORY = 7  # type u8 | GUID 16 -> version u8, msgpack map
-    SEQUENCE = 8  # per-stream transactional sequence state
+    # "O" and queue ordinal u32 -> state of the transactional sequence of an outgoing queue;
+    # "I", source GUID 16 and hash 16 -> state of a stream that arrives
+    SEQUENCE = 8
+
+
+def outgoing_stream_key(queue: int) -> bytes:
+    """Key of SEQUENCE for an outgoing queue."""
+    return b"O" + ORDINAL_KEY.pack(queue)
 
 
 class MetaName:
@@ -61,3 +68,6 @@ class MetaName:
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
     JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/jobs.py
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
+    SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
+    PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand
+    USER_CERTIFICATES: Final = b"user_cert:"  # and a SID: the certificates of a user (KV-14)

@@ -51,7 +51,6 @@ class Host:
         self.at_commit: Callable[[int, str], None] | None = None
         self.commits = 0
         self.faults = 0
-        self.fragile = False
         self.held: OpenQueue | None = None  # by a program, while the host lives
         self._open(tables)
 
@@ -91,8 +90,8 @@ class Host:
         self.stop_if_failed()
 
     def stop_if_failed(self) -> None:
-        """The server ends at once when its writer has failed; a `fragile` one after any fault."""
-        if self.store.writer.failed or (self.fragile and self.faults):
+        """The server ends at once when its writer has failed."""
+        if self.store.writer.failed:
             raise Died
 
     def _turn(self, *, wait: bool) -> bool:
@@ -169,7 +168,6 @@ class Host:
             tables = self.die()
             self._open(tables)
         self.at_commit = self.held = None
-        self.fragile = False
         self.run()
 
     # ---- what programs do

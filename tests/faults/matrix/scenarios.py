@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
+from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MessageNotFound
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
@@ -19,8 +20,10 @@ from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import State as TransactionState
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.store.completion import Completion
+from tests.faults.matrix import receiver
 from tests.faults.matrix.account import State
 from tests.faults.matrix.host import Host
+from tests.faults.matrix.peer import arrive, node, numbers
 
 RECEIPT: dict[str, Any] = {
     "acknowledge": Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE,
@@ -369,7 +372,50 @@ MOVE = Scenario(
 )
 
 
-# ---- DU-13: what another queue manager sent
+# ---- DU-12, DU-13: what another queue manager sent
+
+
+def _read_by_peer_node(host: Host) -> Completion[Any]:
+    node(host)  # FinalAcks are MS-MQQB's
+    return _receive(host)
+
+
+STREAM = Scenario(
+    "DU-12",
+    lambda host: _basic(host, transactional=True),
+    {"orders": [], "admin": [], "more": []},
+    [
+        Step(arrive(1, "1"), [{"orders": ["1"], "admin": [], "more": ["1"]}]),
+        Step(arrive(2, "2", journal=True), [{"orders": ["1", "2"], "admin": [], "more": ["2"]}]),
+        Step(
+            arrive(3, "3", late=True),
+            [
+                {
+                    "orders": ["1", "2"],
+                    "order_queue$": ["NACK_REACH_QUEUE_TIMEOUT ?"],
+                    "admin": [],
+                    "more": ["3"],
+                }
+            ],
+        ),
+        Step(
+            _read_by_peer_node,
+            [{"orders": ["2"], "order_queue$": ["NACK_REACH_QUEUE_TIMEOUT ?"], "admin": [], "more": ["3"]}],
+        ),
+        Step(
+            _read_by_peer_node,
+            [
+                {
+                    "orders": [],
+                    "order_queue$": ["NACK_REACH_QUEUE_TIMEOUT ?", "ACK_RECEIVE ?"],
+                    "admin": [],
+                    "more": ["3"],
+                }
+            ],
+        ),
+    ],
+    more=numbers,
+)
 
 
 def _arrive(body: str, ordinal: int, **values: Any) -> Callable[[Host], Completion[Any]]:
@@ -523,6 +569,80 @@ COUNTERS = Scenario(
     ],
 )
 
+# ---- DU-14, DU-15, DU-19: what another queue manager gets
+
+
+def _gone(host: Host, *bodies: str, journal: Journal = Journal.NONE) -> None:
+    for body in bodies:
+        done = receiver.commit(body, journal=journal)(host)
+        host.run(done)
+        done.result()
+
+
+NUMBERS = Scenario(
+    "DU-19",
+    lambda host: _gone(host, "1"),
+    {"far": ["1"], "more": []},
+    [
+        Step(receiver.commit("2"), [{"far": ["1", "2"], "more": []}]),
+        Step(receiver.commit("3", "4"), [{"far": ["1", "2", "3", "4"], "more": []}]),
+    ],
+    more=receiver.places,
+)
+
+
+def _ordered(host: Host) -> None:
+    _gone(host, "1")
+    _gone(host, "2", journal=receiver.ASKED)
+    _gone(host, "3", "4")
+
+
+ORDERED = Scenario(
+    "DU-14",
+    _ordered,
+    {"far": ["1", "2", "3", "4"], "more": []},
+    [
+        Step(
+            receiver.order("3"),
+            [{"far": ["2", "4"], "more": ["2"]}, {"far": ["2", "4"], "more": []}],
+            repeats=True,
+        ),
+        Step(
+            receiver.order("4"),
+            [{"far": ["2"], "more": ["2"]}, {"far": ["2"], "more": []}],
+            repeats=True,
+        ),
+    ],
+    more=receiver.places,
+)
+
+
+def _waiting(host: Host) -> None:
+    _gone(host, "1", "2", journal=receiver.ASKED)
+    done = receiver.order("2")(host)
+    host.run(done)
+    done.result()
+
+
+FINAL = Scenario(
+    "DU-15",
+    _waiting,
+    {"far": ["1", "2"], "more": ["1", "2"]},
+    [
+        Step(
+            receiver.final("1", MessageClass.ACK_RECEIVE),
+            [{"far": ["2"], "system$;journal": ["1"], "more": ["2"]}],
+            repeats=True,
+        ),
+        Step(
+            receiver.final("2", MessageClass.NACK_Q_PURGED),
+            [{"system$;journal": ["1"], "system$;deadxact": ["2"], "more": []}],
+            repeats=True,
+        ),
+    ],
+    more=receiver.places,
+)
+
 SCENARIOS = [
     ENQUEUE,
     SEND_AWAY,
@@ -535,15 +655,12 @@ SCENARIOS = [
     DELETE,
     CREATE,
     MOVE,
+    STREAM,
     INBOUND,
+    ORDERED,
+    FINAL,
     EXPIRY,
     PROPERTIES,
     COUNTERS,
+    NUMBERS,
 ]
-
-NOT_BUILT = {
-    "DU-12": "the sequence of an inbound transactional stream (inseq) is not kept by MS-MQQB yet",
-    "DU-14": "order acknowledgments of MS-MQQB are not processed yet",
-    "DU-15": "final acknowledgments of MS-MQQB are not processed yet",
-    "DU-19": "outgoing messages are not numbered for transactional streams yet",
-}

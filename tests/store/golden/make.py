@@ -17,7 +17,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store import decode, records
-from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table
+from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table, outgoing_stream_key
 from msmq_fast.store.store import Store, StoreOptions
 
 HERE = Path(__file__).parent
@@ -26,6 +26,10 @@ POSITION = decode.Position(
     3, 6, 0x35, 0x8002, 0xC001, 0x0102030405060708, 4321, 1_700_000_000, 1_700_000_001_234_567, 345_600,
     0xFFFFFFFF, GUID, 77, 2, 0x1112131415161718, 3, 1_700_000_002, 9, 5,
 )  # fmt: skip
+NUMBERED = POSITION._replace(
+    flags=0x13, wishes=0x70, sequence_id=1_700_000_000 << 32 | 7, sequence_number=4_000_000_001
+)
+STREAM = decode.OutgoingStream(3, 4_000_000_000, 1_700_000_000 << 32 | 7, 4_000_000_002, 2, 1_700_000_003)
 EVENT = decode.FeedEvent(
     100, EventKind.RECEIVED, 1, 0x4000, 7, 55, 0x0100000000000037, 1_700_000_000_000_001, GUID, 8, 1024
 )
@@ -47,6 +51,8 @@ def golden_records() -> dict[str, list[str]]:
     history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(ITEM)
     pairs = {
         "position": (decode.POSITION_KEY.pack(7, 0x0100000000000037), records.position(POSITION)),
+        "position_numbered": (decode.POSITION_KEY.pack(7, 0x0700000000000038), records.position(NUMBERED)),
+        "outgoing_stream": (outgoing_stream_key(7), records.outgoing_stream(STREAM)),
         "content": (decode.CONTENT_KEY.pack(2, 0), records.content(b"packet")[0]),
         "feed": (decode.NUMBER_KEY.pack(100), head + events),
         "history": (decode.NUMBER_KEY.pack(500), history),

@@ -1,0 +1,19 @@
+# Ciphers of message bodies, and what OpenSSL keeps only in its legacy module, or not at all: RC2, RC4; MD2, MD4.
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+
+
+cdef class RC2:
+    """One expanded key."""
+    cdef uint16_t _words[64]
+
+
+cdef class AES:
+    """One expanded key."""
+    cdef void* _memory
+    cdef void* _key         # within it, aligned
+
+
+cdef class RC4:
+    """One scheduled key."""
+    cdef uint32_t _cells[256]

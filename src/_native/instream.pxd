@@ -1,0 +1,72 @@
+# Transactional streams that arrive: what was taken of each, and what of that is durable (MS-MQQB 3.1.1.3.1, 3.1.5.8.6; AMB-10).
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.framing cimport UserMessage
+from msmq_fast._native.queue cimport Ledger, QueueCore
+
+
+cdef enum Order:
+    ORDER_NEXT = 0              # to be taken
+    ORDER_REPEATED = 1          # it was taken before
+    ORDER_AHEAD = 2             # something before it is missing
+
+
+cdef struct Touch:
+    # What one batch makes of one stream.
+    void* stream                # owned
+    uint64_t batch
+    uint64_t identifier
+    uint32_t number
+
+
+@cython.final
+cdef class InStream:
+    """One stream: the messages of one queue manager to one destination, by its name on the wire."""
+    cdef readonly bytes source              # GUID of the queue manager that sends, as on the wire
+    cdef readonly int dest_type             # UserHeader.Flags.DQ
+    cdef readonly bytes name                # DestinationQueue as it came first
+    cdef readonly str address               # of the peer that brought the latest message
+    cdef readonly uint64_t identifier       # IncomingTxSequenceID: TimeStamp << 32 | Ordinal
+    cdef readonly uint32_t number           # IncomingTxSequenceNumber
+    cdef readonly uint64_t durable_identifier
+    cdef readonly uint32_t durable_number
+    cdef readonly uint32_t rejects          # TxMessageRejectCount
+    cdef readonly uint32_t accessed         # LastAccessTime, Unix seconds
+    cdef readonly uint32_t queue            # ordinal of the queue that took the latest message, 0: none did
+    cdef readonly uint64_t heard_us         # Unix microseconds of the latest thing to be acknowledged
+    cdef public double acknowledged_at      # monotonic seconds of the last OrderAck
+    cdef public bint armed                  # somebody looks at heard_us later
+    cdef bytes _key                         # of its record
+    cdef uint64_t _batch, _place, _touch    # the latest batch that has its record, where in it, and in the ring of touches
+    cdef uint32_t _stored_rejects
+    cdef bint _unsettled                    # that batch has not ended
+    cdef QueueCore _core                    # the plain route, valid for one generation of the routes
+    cdef uint64_t _generation
+
+
+@cython.final
+cdef class InStreams(CommitListener):
+    cdef Ledger _ledger
+    cdef Writer _writer
+    cdef dict _streams          # source, type and folded name -> InStream
+    cdef dict _names            # source, type and name as it came -> InStream
+    cdef size_t _limit
+    cdef readonly uint64_t generation       # grows when streams were forgotten: what was found before is found anew
+    cdef Touch* _touches        # ring of `_capacity` (a power of two)
+    cdef uint64_t _capacity, _head, _tail
+    cdef uint64_t _told         # number of the last batch that tells of its end
+    cdef list _heard
+    cdef readonly uint64_t rejected         # messages out of order since the start
+    # None: it is not known yet, see `stream`.
+    cdef InStream find(self, const uint8_t* packet, const UserMessage* m)
+    # An Order. Whatever it is, the sender is to hear how far the stream is.
+    cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1
+    # The message with this TransactionHeader is taken, or rejected for good: to be called last in the unit that stores what follows.
+    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1
+    cdef int _put(self, InStream stream) except -1
+    cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0
+    cdef int _hear(self, InStream stream) except -1
+    cdef Touch* _new_touch(self) except NULL

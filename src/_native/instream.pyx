@@ -1,0 +1,327 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""InStreams: the gate of transactional messages that arrive (MS-MQQB 3.1.5.8.6), and its persistent state (DU-12).
+
+A stream is advanced in the unit that stores its message. There is one record per stream and commit: the first message of a
+stream in a batch puts it, later ones change it in place. What is in a batch builds on the batches before that hold messages of
+the same streams: when one of those fails the batch fails too, so that a stream never has a gap.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+from msmq_fast._native.batch cimport TABLE_SEQUENCE
+from msmq_fast._native.framing cimport get_u32
+from msmq_fast._native.record cimport IN_STREAM_VERSION, IncomingStream
+
+from hashlib import blake2b
+
+NEXT = ORDER_NEXT
+REPEATED = ORDER_REPEATED
+AHEAD = ORDER_AHEAD
+
+cdef enum:
+    SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager
+    GUID_SIZE = 16
+    HASH_SIZE = 16
+    DIRECT = 7                  # UserHeader.Flags.DQ of a direct name
+    MAX_NAMES = 65536           # spellings of destinations are what senders choose: they must not fill the memory
+    MAX_ADDRESS = 255
+    MAX_NAME = 2048             # bytes of a DestinationQueue field: no queue has a longer name
+    EVICTED = 1000
+
+KEY_PREFIX = b"I"
+
+
+def folded(int dest_type, bytes name not None) -> bytes:
+    """The DestinationQueue field in the form by which streams are told apart: direct names without regard to case."""
+    if dest_type != DIRECT or len(name) < 4:
+        return name
+    cdef Py_ssize_t count = min(name[0] | name[1] << 8, len(name) - 2) & ~1
+    text = name[2:2 + count].decode("utf-16-le", "surrogatepass").partition("\0")[0]
+    return text.casefold().encode("utf-16-le", "surrogatepass")
+
+
+cdef bytes _record_key(bytes source, bytes distinct):
+    # `distinct` is the key of the stream among all.
+    return KEY_PREFIX + source + blake2b(distinct, digest_size=HASH_SIZE).digest()
+
+
+cdef class InStream:
+    """Made by InStreams; two are never equal."""
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether something of it is not durable yet."""
+        return self._unsettled
+
+
+cdef class InStreams(CommitListener):
+    """``InStreams(ledger, limit)``: at most `limit` streams are known at a time.
+
+    Those of which no queue took anything make room for others.
+    """
+
+    def __init__(self, Ledger ledger not None, size_t limit=100_000):
+        self._ledger = ledger
+        self._writer = ledger.writer
+        self._streams = {}
+        self._names = {}
+        self._limit = limit
+        self._heard = []
+        self._capacity = 64
+        self._touches = <Touch*>malloc(self._capacity * sizeof(Touch))
+        if self._touches == NULL:
+            raise MemoryError("no memory for streams")
+
+    def __dealloc__(self):
+        while self._head < self._tail:
+            Py_DECREF(<object>self._touches[self._head & (self._capacity - 1)].stream)
+            self._head += 1
+        free(self._touches)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def __iter__(self):
+        return iter(list(self._streams.values()))
+
+    # ---- which stream
+
+    cdef InStream find(self, const uint8_t* packet, const UserMessage* m):
+        cdef bytes key = PyBytes_FromStringAndSize(NULL, GUID_SIZE + 1 + m.dest_length)
+        cdef PyObject* found
+        memcpy(PyBytes_AS_STRING(key), packet + SOURCE_OFFSET, GUID_SIZE)
+        PyBytes_AS_STRING(key)[GUID_SIZE] = <char>m.dest_type
+        memcpy(PyBytes_AS_STRING(key) + GUID_SIZE + 1, packet + m.dest_offset, m.dest_length)
+        found = PyDict_GetItem(self._names, key)
+        return None if found == NULL else <InStream?>(<object>found)
+
+    def get(self, bytes source not None, int dest_type, bytes name not None) -> InStream | None:
+        """The stream from a queue manager to a DestinationQueue, however that is spelled; None: nothing came of it."""
+        return self._streams.get(source + bytes((dest_type,)) + folded(dest_type, name))
+
+    def stream(self, bytes source not None, int dest_type, bytes name not None) -> InStream | None:
+        """The same; a new one if it is not known. None: there are as many as there may be, or no queue can have this name."""
+        if len(source) != GUID_SIZE:
+            raise ValueError("a GUID has 16 bytes")
+        if len(name) > MAX_NAME:
+            return None
+        cdef bytes key = source + bytes((dest_type,)) + folded(dest_type, name)
+        cdef InStream stream = self._streams.get(key)
+        if stream is None:
+            if <size_t>len(self._streams) >= self._limit and not self._forget(0xFFFFFFFF, EVICTED, True):
+                return None
+            stream = InStream.__new__(InStream)
+            stream.source, stream.dest_type, stream.name, stream.address = source, dest_type, name, ""
+            stream._key = _record_key(source, key)
+            stream.accessed = self._ledger.now_s
+            self._streams[key] = stream
+        if len(self._names) >= MAX_NAMES:
+            self._names.clear()
+        self._names[source + bytes((dest_type,)) + name] = stream
+        return stream
+
+    # ---- the gate
+
+    cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1:
+        cdef uint64_t identifier = <uint64_t>get_u32(header + 8) << 32 | get_u32(header + 4)
+        cdef uint32_t number = get_u32(header + 12), previous = get_u32(header + 16)
+        if stream.address is not address:
+            stream.address = address
+        stream.accessed = self._ledger.now_s
+        if identifier == stream.identifier:
+            if number > stream.number and previous <= stream.number:
+                return ORDER_NEXT
+        elif identifier > stream.identifier and previous == 0 and number != 0:
+            return ORDER_NEXT
+        stream.rejects += 1
+        self.rejected += 1
+        self._hear(stream)
+        if identifier < stream.identifier or (identifier == stream.identifier and number <= stream.number):
+            return ORDER_REPEATED
+        return ORDER_AHEAD
+
+    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1:
+        cdef uint64_t identifier = stream.identifier
+        cdef uint32_t number = stream.number, rejects = stream.rejects, before = stream.queue
+        stream.identifier = <uint64_t>get_u32(header + 8) << 32 | get_u32(header + 4)
+        stream.number = get_u32(header + 12)
+        stream.rejects = 0
+        stream.queue = queue
+        try:
+            self._put(stream)
+        except BaseException:
+            stream.identifier, stream.number, stream.rejects, stream.queue = identifier, number, rejects, before
+            raise
+        return 0
+
+    cdef int _put(self, InStream stream) except -1:
+        """The record of a stream, as it is now, in the current unit."""
+        cdef Writer writer = self._writer
+        cdef uint64_t batch = writer.batch_number()
+        cdef IncomingStream record
+        cdef Touch* touch = NULL
+        cdef bytes tail, value
+        cdef uint64_t place
+        if stream._unsettled and stream._batch == batch:
+            touch = &self._touches[stream._touch & (self._capacity - 1)]
+        memset(&record, 0, sizeof(record))
+        record.version = IN_STREAM_VERSION
+        record.dest_type = <uint8_t>stream.dest_type
+        record.queue = stream.queue
+        record.identifier = stream.identifier
+        record.number = stream.number
+        record.rejects = stream.rejects
+        record.accessed_s = stream.accessed
+        address = stream.address.encode()[:MAX_ADDRESS] if touch == NULL else b""
+        record.address_size = <uint8_t>len(address)
+        if touch != NULL:
+            record.address_size = (<IncomingStream*>writer.head_at(stream._place)).address_size
+            memcpy(writer.head_at(stream._place), &record, sizeof(record))
+        else:
+            if self._told != batch:
+                writer.notify(self, batch)
+                self._told = batch
+            if stream._unsettled:
+                writer.build_on(stream._batch)
+            tail = address + stream.name
+            value = PyBytes_FromStringAndSize(NULL, sizeof(record) + PyBytes_GET_SIZE(tail))
+            memcpy(PyBytes_AS_STRING(value), &record, sizeof(record))
+            memcpy(PyBytes_AS_STRING(value) + sizeof(record), PyBytes_AS_STRING(tail), PyBytes_GET_SIZE(tail))
+            place = writer.put_head(
+                TABLE_SEQUENCE, <const uint8_t*>PyBytes_AS_STRING(stream._key), PyBytes_GET_SIZE(stream._key),
+                <const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value),
+            )
+            touch = self._new_touch()
+            Py_INCREF(stream)
+            touch.stream = <void*>stream
+            touch.batch = batch
+            stream._touch = self._tail - 1
+            stream._batch, stream._place, stream._unsettled = batch, place, True
+        touch.identifier = stream.identifier
+        touch.number = stream.number
+        stream._stored_rejects = stream.rejects
+        return 0
+
+    cdef Touch* _new_touch(self) except NULL:
+        cdef uint64_t capacity, index
+        cdef Touch* grown
+        if self._tail - self._head == self._capacity:
+            capacity = self._capacity * 2
+            grown = <Touch*>malloc(capacity * sizeof(Touch))
+            if grown == NULL:
+                raise MemoryError("no memory for streams")
+            for index in range(self._head, self._tail):
+                grown[index & (capacity - 1)] = self._touches[index & (self._capacity - 1)]
+            free(self._touches)
+            self._touches = grown
+            self._capacity = capacity
+        self._tail += 1
+        return &self._touches[(self._tail - 1) & (self._capacity - 1)]
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef Touch* touch = NULL
+        cdef InStream stream
+        while self._head < self._tail:
+            touch = &self._touches[self._head & (self._capacity - 1)]
+            if touch.batch != token:
+                break
+            self._head += 1
+            stream = <InStream>touch.stream
+            if stream._batch == token:
+                stream._unsettled = False
+            if status == 0:
+                if stream.durable_number != touch.number or stream.durable_identifier != touch.identifier:
+                    self._hear(stream)
+                stream.durable_identifier = touch.identifier
+                stream.durable_number = touch.number
+            else:
+                # Later batches with messages of this stream build on this one: they fail as well.
+                stream.identifier = stream.durable_identifier
+                stream.number = stream.durable_number
+            Py_DECREF(stream)
+        return 0
+
+    # ---- acknowledgment
+
+    cdef int _hear(self, InStream stream) except -1:
+        stream.heard_us = self._ledger.now_us
+        if not stream.armed:
+            stream.armed = True
+            self._heard.append(stream)
+        return 0
+
+    def take_heard(self) -> list:
+        """Streams of which something is to be acknowledged and that nobody looks after yet; now the caller does (`armed`)."""
+        if not self._heard:
+            return []
+        heard, self._heard = self._heard, []
+        return heard
+
+    def note_rejects(self, InStream stream not None) -> None:
+        """Keep the number of messages of a stream that were out of order since the last one that was taken."""
+        if stream.rejects == stream._stored_rejects or stream.durable_number == 0:
+            return
+        self._writer.begin_unit()
+        try:
+            self._put(stream)
+        finally:
+            self._writer.end_unit()
+
+    # ---- ageing and recovery
+
+    def forget(self, uint32_t before, size_t limit=1000) -> int:
+        """Forget up to `limit` streams of which nothing came since `before` (Unix seconds). Returns how many."""
+        return self._forget(before, limit, False)
+
+    cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0:
+        """`homeless`: only those of which no queue took anything, which strangers can bring in any number."""
+        cdef InStream stream
+        old = []
+        for key, stream in self._streams.items():
+            if stream.accessed < before and not stream._unsettled and not stream.armed and not (homeless and stream.queue):
+                old.append(key)
+                if <size_t>len(old) == limit:
+                    break
+        if not old:
+            return 0
+        self._writer.begin_unit()
+        try:
+            for key in old:
+                stream = self._streams[key]
+                if stream.durable_number:
+                    self._writer.delete_record(TABLE_SEQUENCE, stream._key)
+                del self._streams[key]
+        finally:
+            self._writer.end_unit()
+        self._names.clear()
+        self.generation += 1
+        return len(old)
+
+    def load(self, bytes key not None, bytes value not None) -> None:
+        """A record of an earlier life (REC-09). ValueError: it cannot be the record of a stream."""
+        cdef IncomingStream record
+        cdef InStream stream
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(value), start
+        if PyBytes_GET_SIZE(key) != 1 + GUID_SIZE + HASH_SIZE or size < <Py_ssize_t>sizeof(record):
+            raise ValueError("its size is wrong")
+        memcpy(&record, PyBytes_AS_STRING(value), sizeof(record))
+        start = <Py_ssize_t>sizeof(record) + record.address_size
+        if record.version != IN_STREAM_VERSION or start > size or record.number == 0:
+            raise ValueError("it is no record of a stream")
+        address = value[sizeof(record):start].decode("ascii")
+        stream = InStream.__new__(InStream)
+        stream.source, stream.dest_type, stream.name = key[1:1 + GUID_SIZE], record.dest_type, value[start:]
+        distinct = stream.source + bytes((record.dest_type,)) + folded(record.dest_type, stream.name)
+        stream._key = _record_key(stream.source, distinct)
+        if stream._key != key:
+            raise ValueError("its name does not fit its key")
+        stream.address = address
+        stream.identifier = stream.durable_identifier = record.identifier
+        stream.number = stream.durable_number = record.number
+        stream.rejects = stream._stored_rejects = record.rejects
+        stream.accessed, stream.queue = record.accessed_s, record.queue
+        self._streams[distinct] = stream

@@ -1,0 +1,70 @@
+# The transactional sequence of one outgoing queue: which message has which number, and what is known of each.
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef enum EntryFlag:
+    ENTRY_SENT = 1              # transmitted on a session that has not ended
+    ENTRY_KEPT = 2              # acknowledged by that session
+    ENTRY_ORDERED = 4           # covered by an OrderAck
+    ENTRY_GONE = 8              # out of the queue: a tombstone until it comes to the front
+
+
+cdef enum Answer:
+    # What `acknowledged` and `returned` say of a message.
+    ANSWER_OTHER = 0            # it has no number here
+    ANSWER_WAITS = 1            # it stays, or is to be sent again
+    ANSWER_OVER = 2             # its receiver has it
+
+
+cdef enum:
+    LAST_NUMBER = 0xFFFFFFFF
+    APART = 1 << 24             # more messages than a sequence has before it drains
+
+
+cdef struct OutEntry:
+    uint64_t key                # LookupIdentifier
+    uint32_t number             # TxSequenceNumber
+    uint32_t ordinal            # of the message identifier
+    uint8_t flags
+
+
+@cython.final
+cdef class OutSequence:
+    cdef OutEntry* _ring        # sorted by key, and from `_first` on by number
+    cdef size_t _capacity       # a power of two
+    cdef uint64_t _head, _tail  # logical indexes
+    cdef uint64_t _first        # where the entries of the current sequence begin
+    cdef readonly uint64_t identifier       # TxSequenceID: TimeStamp << 32 | Ordinal; 0 before the first message
+    cdef readonly uint64_t next_number      # TxSequenceNumber of the next message
+    cdef readonly uint32_t last_ack         # LastAck.SeqNo
+    cdef readonly uint32_t ack_count        # LastAckCount
+    cdef readonly uint32_t highest          # the highest number that may have been transmitted
+    cdef readonly uint64_t unordered        # messages that no OrderAck covers
+    cdef readonly uint64_t sent             # of them, those that were transmitted and not returned
+    cdef public uint64_t finals             # messages that wait for a FinalAck
+    cdef readonly uint16_t stamp            # low bits of the time stamp of the incarnation that the numbers are of
+    cdef public uint32_t last_ack_s         # TimeOfLastAck, Unix seconds; 0: none yet
+    cdef public uint32_t resend_index       # ResendIntervalIndex
+    cdef public uint32_t resend_interval    # ResendInterval, seconds
+    cdef public uint32_t resend_s           # ResendTime, Unix seconds; 0: the timer does not run
+    # Messages that are here, tombstones between them included.
+    cdef uint64_t held(self) noexcept
+    cdef OutEntry* find(self, uint64_t key) noexcept
+    cdef OutEntry* numbered(self, uint64_t identifier, uint32_t number) noexcept
+    # Marks an entry as transmitted; NULL if the message has no number. PreviousTxSequenceNumber to `previous`.
+    cdef OutEntry* depart(self, uint64_t key, uint32_t* previous) noexcept
+    cdef uint32_t previous_of(self, const OutEntry* entry) noexcept
+    cpdef int begin(self, uint64_t identifier) except -1
+    cpdef bint set_apart(self, uint32_t stamp) noexcept
+    cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0
+    cpdef int acknowledged(self, uint64_t key) noexcept
+    cpdef int returned(self, uint64_t key) noexcept
+    cpdef bint remove(self, uint64_t key) noexcept
+    cdef OutEntry* _append(self, uint64_t key, uint32_t number, uint32_t ordinal) except NULL
+    cdef void _trim(self) noexcept
+    cdef uint64_t _index(self, uint64_t key) noexcept
+    cdef object _keys(self, uint8_t mask, uint8_t wanted)
+    cdef tuple _place(self, uint64_t index)

@@ -1,0 +1,325 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The transactional sequence of one outgoing queue (MS-MQQB 3.1.1.5, 3.1.5.6): a ring of numbers. Knows nothing of the store.
+
+A message gets its number once, when it becomes part of the queue (AMB-04); what it follows is computed whenever it is transmitted,
+so that gaps of messages that have left are bridged (AMB-40).
+"""
+
+from cpython.array cimport array, clone, resize_smart
+from libc.stdlib cimport free, malloc
+
+cdef array EMPTY = array("Q")
+
+OTHER = ANSWER_OTHER
+WAITS = ANSWER_WAITS
+OVER = ANSWER_OVER
+
+
+cdef class OutSequence:
+    """The numbered messages of one outgoing queue, in the order of their lookup identifiers.
+
+    A new sequence begins (`begin`) only when no message of the one before waits for an OrderAck (QB-112).
+    """
+
+    def __cinit__(self):
+        self.next_number = 1
+        self._capacity = 16
+        self._ring = <OutEntry*>malloc(self._capacity * sizeof(OutEntry))
+        if self._ring == NULL:
+            raise MemoryError("no memory for a sequence")
+
+    def __dealloc__(self):
+        free(self._ring)
+
+    # ---- finding
+
+    cdef uint64_t _index(self, uint64_t key) noexcept:
+        """Where `key` stands or would stand."""
+        cdef uint64_t low = self._head, high = self._tail, middle
+        while low < high:
+            middle = low + (high - low) // 2
+            if self._ring[middle & (self._capacity - 1)].key < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef uint64_t held(self) noexcept:
+        return self._tail - self._head
+
+    cdef OutEntry* find(self, uint64_t key) noexcept:
+        cdef uint64_t index = self._index(key)
+        cdef OutEntry* entry
+        if index == self._tail:
+            return NULL
+        entry = &self._ring[index & (self._capacity - 1)]
+        return entry if entry.key == key and not entry.flags & ENTRY_GONE else NULL
+
+    cdef OutEntry* numbered(self, uint64_t identifier, uint32_t number) noexcept:
+        """The entry of a number of the current sequence, or NULL."""
+        cdef uint64_t low = max(self._first, self._head), high = self._tail, middle
+        cdef OutEntry* entry
+        if identifier != self.identifier:
+            return NULL
+        while low < high:
+            middle = low + (high - low) // 2
+            if self._ring[middle & (self._capacity - 1)].number < number:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self._tail:
+            return NULL
+        entry = &self._ring[low & (self._capacity - 1)]
+        return entry if entry.number == number and not entry.flags & ENTRY_GONE else NULL
+
+    cdef uint32_t previous_of(self, const OutEntry* entry) noexcept:
+        """PreviousTxSequenceNumber: the one before that is still held, else the last that was acknowledged."""
+        cdef uint64_t index = self._index(entry.key), first = max(self._first, self._head)
+        cdef const OutEntry* before
+        while index > first:
+            index -= 1
+            before = &self._ring[index & (self._capacity - 1)]
+            if not before.flags & ENTRY_GONE:
+                return self.last_ack if before.flags & ENTRY_ORDERED else before.number
+        return self.last_ack
+
+    # ---- coming
+
+    cpdef int begin(self, uint64_t identifier) except -1:
+        """Start a new sequence. ValueError: messages of the current one wait for an OrderAck, or it is not a greater identifier."""
+        if self.unordered or identifier <= self.identifier:
+            raise ValueError("the sequence before is not over")
+        self.identifier = identifier
+        self.stamp = <uint16_t>(identifier >> 32)
+        self.next_number = 1
+        self._first = self._tail
+        self.last_ack = self.ack_count = self.highest = 0
+        self.last_ack_s = self.resend_s = self.resend_index = 0
+        return 0
+
+    cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0:
+        """The next number, for the message `key`, which stands behind all others. OverflowError: every number was used."""
+        if self.next_number > LAST_NUMBER:
+            raise OverflowError("the sequence has no more numbers before its messages are acknowledged")
+        self._append(key, <uint32_t>self.next_number, ordinal)
+        self.next_number += 1
+        return <uint32_t>(self.next_number - 1)
+
+    cpdef bint set_apart(self, uint32_t stamp) noexcept:
+        """After `restore`: whether the messages are those of another incarnation, which may have gone on in the sequence.
+
+        Then the numbers that follow are far from those that it may have given to others since, which receivers would take for
+        repetitions; and OrderAcks for its numbers cover the messages that were copied with the store.
+        """
+        if not self.unordered or self.stamp == <uint16_t>stamp:
+            return False
+        self.stamp = <uint16_t>stamp
+        self.next_number = min(self.next_number + APART, <uint64_t>LAST_NUMBER + 1)
+        self.highest = <uint32_t>(self.next_number - 1)
+        return True
+
+    def resume(
+        self, uint64_t identifier, uint64_t next_number, uint32_t last_ack, uint32_t ack_count, uint16_t stamp=0
+    ) -> None:
+        """The stored state, before the messages are given to `restore`."""
+        self.identifier = identifier
+        self.stamp = stamp if stamp else <uint16_t>(identifier >> 32)
+        self.next_number = max(next_number, 1)
+        self.last_ack = self.highest = last_ack
+        self.ack_count = ack_count
+
+    def restore(self, uint64_t key, uint32_t ordinal, uint64_t identifier, uint32_t number) -> bool:
+        """A stored message, in the order of keys; whether it is known that its receiver has it.
+
+        That is so when the sequence has gone on behind an OrderAck, or a later one has begun.
+        """
+        cdef OutEntry* entry
+        cdef uint64_t index
+        if identifier > self.identifier:
+            for index in range(self._head, self._tail):
+                entry = &self._ring[index & (self._capacity - 1)]
+                if not entry.flags & ENTRY_ORDERED:
+                    entry.flags |= ENTRY_ORDERED
+                    self.unordered -= 1
+            self.begin(identifier)
+        entry = self._append(key, number, ordinal)
+        if identifier < self.identifier or number <= self.last_ack:
+            entry.flags |= ENTRY_ORDERED
+            self.unordered -= 1
+            if not self.unordered:
+                self._first = self._tail
+            return True
+        self.highest = max(self.highest, number)
+        if number >= self.next_number:
+            self.next_number = <uint64_t>number + 1
+        return False
+
+    cdef OutEntry* _append(self, uint64_t key, uint32_t number, uint32_t ordinal) except NULL:
+        cdef size_t doubled
+        cdef uint64_t index
+        cdef OutEntry* grown
+        cdef OutEntry* entry
+        if self._tail != self._head and self._ring[(self._tail - 1) & (self._capacity - 1)].key >= key:
+            raise ValueError("a message comes behind the others of its sequence")
+        if self._tail - self._head == self._capacity:
+            doubled = self._capacity * 2
+            grown = <OutEntry*>malloc(doubled * sizeof(OutEntry))
+            if grown == NULL:
+                raise MemoryError("no memory for a sequence")
+            for index in range(self._head, self._tail):
+                grown[index & (doubled - 1)] = self._ring[index & (self._capacity - 1)]
+            free(self._ring)
+            self._ring = grown
+            self._capacity = doubled
+        entry = &self._ring[self._tail & (self._capacity - 1)]
+        entry.key = key
+        entry.number = number
+        entry.ordinal = ordinal
+        entry.flags = 0
+        self._tail += 1
+        self.unordered += 1
+        return entry
+
+    # ---- on the way
+
+    cdef OutEntry* depart(self, uint64_t key, uint32_t* previous) noexcept:
+        cdef OutEntry* entry = self.find(key)
+        if entry == NULL:
+            return NULL
+        previous[0] = self.previous_of(entry)
+        if not entry.flags & ENTRY_ORDERED and not entry.flags & ENTRY_SENT:
+            self.sent += 1
+        entry.flags = (entry.flags | ENTRY_SENT) & ~ENTRY_KEPT
+        if entry.number > self.highest:
+            self.highest = entry.number
+        return entry
+
+    def transmit(self, uint64_t key) -> tuple:
+        """A message is written to a session: (its number, the one before); (0, 0) if it has none."""
+        cdef uint32_t previous = 0
+        cdef OutEntry* entry = self.depart(key, &previous)
+        number = 0 if entry == NULL else entry.number
+        return number, previous
+
+    cpdef int acknowledged(self, uint64_t key) noexcept:
+        """The session has acknowledged a message: OVER if an OrderAck has, too (QB-211)."""
+        cdef OutEntry* entry = self.find(key)
+        if entry == NULL:
+            return ANSWER_OTHER
+        if entry.flags & ENTRY_ORDERED:
+            return ANSWER_OVER
+        entry.flags |= ENTRY_KEPT
+        return ANSWER_WAITS
+
+    cpdef int returned(self, uint64_t key) noexcept:
+        """The session of a message has ended, or its resend timer: WAITS, to be sent again, or OVER."""
+        cdef OutEntry* entry = self.find(key)
+        if entry == NULL:
+            return ANSWER_OTHER
+        if entry.flags & ENTRY_ORDERED:
+            return ANSWER_OVER
+        if entry.flags & ENTRY_SENT:
+            self.sent -= 1
+        entry.flags &= ~(ENTRY_SENT | ENTRY_KEPT)
+        return ANSWER_WAITS
+
+    def order(self, uint32_t number) -> array | None:
+        """An OrderAck for everything up to `number`: the keys of the messages that are over now, the others go with the
+        acknowledgment of their session. None for a number that was never transmitted.
+        """
+        cdef array over
+        cdef uint64_t index
+        cdef OutEntry* entry
+        if number == 0 or number > self.highest:
+            return None
+        over = clone(EMPTY, 0, False)
+        if number <= self.last_ack:
+            self.ack_count += 1
+            return over
+        self.last_ack = number
+        self.ack_count = 1
+        self.resend_index = 0
+        for index in range(max(self._first, self._head), self._tail):
+            entry = &self._ring[index & (self._capacity - 1)]
+            if entry.number > number:
+                break
+            if entry.flags & (ENTRY_GONE | ENTRY_ORDERED):
+                continue
+            self.unordered -= 1
+            if entry.flags & ENTRY_SENT:
+                self.sent -= 1
+            entry.flags |= ENTRY_ORDERED
+            if entry.flags & ENTRY_KEPT or not entry.flags & ENTRY_SENT:
+                resize_smart(over, len(over) + 1)
+                over.data.as_ulonglongs[len(over) - 1] = entry.key
+        return over
+
+    def underway(self) -> array:
+        """Keys of the messages that were transmitted and that no OrderAck covers, and of those whose session has still to say so."""
+        return self._keys(ENTRY_SENT, ENTRY_SENT)
+
+    def covered(self) -> array:
+        """Keys of the messages that an OrderAck covers and that are still here."""
+        return self._keys(ENTRY_ORDERED, ENTRY_ORDERED)
+
+    def keys(self) -> array:
+        """Keys of all messages."""
+        return self._keys(0, 0)
+
+    cdef object _keys(self, uint8_t mask, uint8_t wanted):
+        cdef array result = clone(EMPTY, 0, False)
+        cdef uint64_t index
+        cdef OutEntry* entry
+        for index in range(self._head, self._tail):
+            entry = &self._ring[index & (self._capacity - 1)]
+            if not entry.flags & ENTRY_GONE and entry.flags & mask == wanted:
+                resize_smart(result, len(result) + 1)
+                result.data.as_ulonglongs[len(result) - 1] = entry.key
+        return result
+
+    # ---- going
+
+    cpdef bint remove(self, uint64_t key) noexcept:
+        """A message has left the queue; whether it had a number."""
+        cdef OutEntry* entry = self.find(key)
+        if entry == NULL:
+            return False
+        if not entry.flags & ENTRY_ORDERED:
+            self.unordered -= 1
+            if entry.flags & ENTRY_SENT:
+                self.sent -= 1
+        entry.flags |= ENTRY_GONE
+        self._trim()
+        return True
+
+    cdef void _trim(self) noexcept:
+        while self._head != self._tail and self._ring[self._head & (self._capacity - 1)].flags & ENTRY_GONE:
+            self._head += 1
+        while self._tail != self._head and self._ring[(self._tail - 1) & (self._capacity - 1)].flags & ENTRY_GONE:
+            self._tail -= 1
+        self._first = min(self._first, self._tail)
+
+    # ---- for management (OutgoingTransferInfo)
+
+    @property
+    def first_unordered(self) -> tuple | None:
+        """(number, the one before) of the first message that no OrderAck covers."""
+        cdef uint64_t index
+        for index in range(max(self._first, self._head), self._tail):
+            if not self._ring[index & (self._capacity - 1)].flags & (ENTRY_GONE | ENTRY_ORDERED):
+                return self._place(index)
+        return None
+
+    @property
+    def last_unordered(self) -> tuple | None:
+        """The same of the last one."""
+        cdef uint64_t index = self._tail
+        while index > max(self._first, self._head):
+            index -= 1
+            if not self._ring[index & (self._capacity - 1)].flags & (ENTRY_GONE | ENTRY_ORDERED):
+                return self._place(index)
+        return None
+
+    cdef tuple _place(self, uint64_t index):
+        cdef OutEntry* entry = &self._ring[index & (self._capacity - 1)]
+        return entry.number, self.previous_of(entry)

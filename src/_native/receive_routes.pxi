@@ -1,0 +1,56 @@
+# Where plain messages go, and repetitions of messages that are not durable yet.
+
+cdef class Routes:
+    """Destinations of plain messages, shared by the sessions of a queue manager and filled by the general path."""
+
+    def __cinit__(self):
+        self.table = {}
+        self.streams = {}
+        self.senders = {}
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def add(self, int dest_type, bytes name not None, QueueCore core not None) -> None:
+        """Plain messages for this DestinationQueue (UserHeader.Flags.DQ and wire form) go to `core`."""
+        if len(self.table) >= MAX_ROUTES:
+            self.table.clear()
+        self.table[bytes((dest_type,)) + name] = core
+
+    def add_streams(self, int dest_type, bytes name not None, QueueCore core not None) -> None:
+        """As `add`, for transactional messages to a transactional queue."""
+        if len(self.streams) >= MAX_ROUTES:
+            self.streams.clear()
+        self.streams[bytes((dest_type,)) + name] = core
+
+    def admit(
+        self, int dest_type, bytes name not None, int sender_type, bytes sender_id not None, QueueCore core not None
+    ) -> None:
+        """As `add`, for the messages of one sender only: SecurityHeader.Flags.ST and SecurityID, 0 and nothing without."""
+        if len(sender_id) > MAX_SENDER_ID:
+            return
+        if len(self.senders) >= MAX_SENDERS:
+            self.senders.clear()
+        self.senders[bytes((dest_type,)) + name + bytes((sender_type,)) + sender_id] = core
+
+    def clear(self) -> None:
+        """Queues were created, deleted or changed: every destination is looked up anew."""
+        self.table.clear()
+        self.streams.clear()
+        self.senders.clear()
+        self.generation += 1
+
+
+cdef class Repetition(CommitListener):
+    """A copy of a message whose first copy is not durable yet: it shares its fate, whichever batch tells of it."""
+    cdef DuplicateHistory _history
+    cdef ReceiveWindow _window
+    cdef uint8_t _identifier[IDENTIFIER_SIZE]
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        if status == STATUS_OK and not self._history.knows(self._identifier):
+            status = ENOSPC     # what else fails ends the store
+        return self._window.committed(token, status)
+
+    cdef int settled(self) except -1:
+        return self._window.settled()

@@ -1,0 +1,81 @@
+# Messages for other queue managers: what a router passes on without asking (MS-MQQB 3.1.5.8.2).
+
+cdef enum:
+    FLAGS_OFFSET = 60           # UserHeader.Flags, whose lowest bits are RC
+    MAX_DESTINATIONS = 4096     # of a session: names are what senders claim, they must not fill the memory
+    MAX_NAME = 1024             # bytes of a destination that is remembered
+
+
+cdef bytes _transit_key(const uint8_t* packet, const UserMessage* m):
+    cdef bytes key = PyBytes_FromStringAndSize(NULL, 17 + m.dest_length)
+    cdef char* data = PyBytes_AS_STRING(key)
+    memcpy(data, packet + ADDRESS_OFFSET, 16)
+    data[16] = <char>m.dest_type
+    memcpy(data + 17, packet + m.dest_offset, m.dest_length)
+    return key
+
+
+cdef int relay_message(Receiver self) except -1:
+    """Pass the current message on if it is a plain one for a known way out; EVENT_MESSAGE: Python decides."""
+    cdef const UserMessage* m = &self._scanner.message
+    cdef const uint8_t* packet = self._scanner.packet
+    cdef uint8_t identifier[IDENTIFIER_SIZE]
+    cdef PyObject* found
+    if memcmp(packet + SOURCE_OFFSET, self._own, 16) == 0:
+        return EVENT_MESSAGE    # it went round in a circle
+    if m.base_flags & BASE_TRACE or packet[FLAGS_OFFSET] & USER_HOPS >= self.hop_limit or self._expired():
+        return EVENT_MESSAGE
+    if self._transit_generation != self._routes.generation:
+        self._transit.clear()
+        self._transit_generation = self._routes.generation
+        return EVENT_MESSAGE
+    found = PyDict_GetItem(self._transit, _transit_key(packet, m))
+    if found == NULL:
+        return EVENT_MESSAGE
+    if m.transaction_offset == 0:
+        _identify(packet, m, identifier)
+        if self._history.sight(identifier, self._ledger.now_s) != SIGHTING_NEW:
+            self.result = DELIVERY_DUPLICATE
+            return EVENT_REFUSED
+    self.result = relay_to(self, <QueueCore?>(<object>found))
+    if self.result == DELIVERY_QUEUE_GONE:
+        return EVENT_MESSAGE
+    if self.result != DELIVERY_STORED:
+        return EVENT_REFUSED
+    return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
+
+
+cdef int relay_to(Receiver self, QueueCore core) except -1:
+    """Puts the current message into an outgoing queue: RC + 1, every other byte as it came.
+
+    A transactional one is not remembered: its source sends it again until its destination has told that it keeps it, and a
+    router that dropped the repetition could cut the stream for good (3.1.5.8.1). But while it still waits here a repetition is of no use,
+    and there would be one more with each step of its source's resend ladder.
+    """
+    cdef const UserMessage* m = &self._scanner.message
+    cdef bytes packet = kept_packet(self._scanner.packet, m)
+    cdef uint8_t identifier[IDENTIFIER_SIZE]
+    cdef bint remember = m.transaction_offset == 0
+    cdef Writer writer = None
+    cdef int result
+    if m.transaction_offset and core.passes(self._scanner.packet + SOURCE_OFFSET, m.message_id):
+        return DELIVERY_DUPLICATE
+    patch_hops(<uint8_t*>PyBytes_AS_STRING(packet), (self._scanner.packet[FLAGS_OFFSET] & USER_HOPS) + 1)
+    if self._number:
+        writer = self._ledger.writer
+        writer.make_room(PyBytes_GET_SIZE(packet))
+        writer.begin_unit()
+    try:
+        result = core.enqueue(packet, m, self._window, self._number, remember and self._number != 0)
+        if remember and (result == ENQUEUED or result == ENQUEUED_PENDING):
+            _identify(self._scanner.packet, m, identifier)
+            self._history.remember(identifier, self._ledger.now_s, writer)
+    finally:
+        if writer is not None:
+            writer.end_unit()
+    if result == ENQUEUED or result == ENQUEUED_PENDING:
+        self.relayed += 1
+        return DELIVERY_STORED
+    if result == QUEUE_SAYS_GONE:
+        return DELIVERY_QUEUE_GONE
+    return DELIVERY_EXPIRED if result == QUEUE_SAYS_EXPIRED else DELIVERY_MACHINE_QUOTA

@@ -1,0 +1,105 @@
+# What a transaction writes to the store before it ends: contents, and the rows that name them.
+
+cdef int write_ahead(Transaction tx) except -1:
+    """Contents to the store, in units of about a mebibyte; they stay in memory until they are durable."""
+    cdef Writer writer = tx.ledger.writer
+    cdef Operation* operation
+    cdef StagedEntry entry
+    cdef uint64_t size
+    cdef size_t index = tx._flying
+    cdef list entries
+    while index < tx._count:
+        writer.make_room(AHEAD_STEP)
+        entries = []
+        size = 0
+        writer.begin_unit()
+        try:
+            while index < tx._count and size < AHEAD_STEP and len(entries) < ROW_LENGTH:
+                operation = &tx._operations[index]
+                index += 1
+                if operation.kind != OPERATION_ENQUEUE:
+                    continue
+                operation.content_id = tx.ledger.next_sequence()
+                writer.put_content(operation.content_id, <bytes>operation.packet)
+                entry.content_id = operation.content_id
+                entry.size = operation.record.content_bytes
+                entries.append((<char*>&entry)[:sizeof(entry)])
+                size += entry.size
+            tx._rows += 1
+            writer.put_record(TABLE_META, tx._key(tx._rows), bytes((1, ROW_STAGED)) + b"".join(entries))
+            writer.notify(tx, <uint64_t>index << TOKEN_BITS | TOKEN_AHEAD)
+        except BaseException:
+            mark_broken(tx, ENOSPC)
+            writer.abandon_unit()
+            raise
+        writer.end_unit()
+        tx._writes += 1
+        tx.ahead_bytes += size
+        tx._flying = index
+    return 0
+
+
+cdef int mark_broken(Transaction tx, int status) except -1:
+    tx.broken = True
+    tx._status = status
+    return 0
+
+
+cdef int ahead_written(Transaction tx, size_t end, int status) except -1:
+    """A unit that was written ahead has ended; units end in their order."""
+    cdef Operation* operation
+    cdef uint64_t size = 0
+    tx._writes -= 1
+    while tx._ahead < end:
+        operation = &tx._operations[tx._ahead]
+        tx._ahead += 1
+        if operation.kind == OPERATION_ENQUEUE:
+            size += operation.record.content_bytes
+            Py_DECREF(<object>operation.packet)
+            operation.packet = NULL
+    tx.held_bytes -= size
+    tx.ahead_bytes -= size
+    if status != STATUS_OK:
+        mark_broken(tx, status)
+    return 0
+
+
+cdef int mark_last(Transaction tx, bint stored) except -1:
+    """LastInTransaction on the last message to each queue (DM-024): `stored`, of those that are written already, inside a unit."""
+    cdef Operation* operation
+    cdef UserMessage m
+    cdef bytes packet, marked
+    for index, packet in tx._tails.values():
+        operation = &tx._operations[<size_t>index]
+        if (operation.packet == NULL) != stored:
+            continue
+        marked = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet))
+        parse_user_message(<const uint8_t*>PyBytes_AS_STRING(marked), PyBytes_GET_SIZE(marked), &m)
+        PyBytes_AS_STRING(marked)[m.transaction_offset] |= FLAG_LAST
+        if stored:
+            tx.ledger.writer.put_content(operation.content_id, marked)
+        else:
+            Py_INCREF(marked)
+            Py_DECREF(<object>operation.packet)
+            operation.packet = <PyObject*>marked
+    return 0
+
+
+cdef int delete_rows(Transaction tx) except -1:
+    cdef uint32_t row
+    if tx.prepared:
+        tx.ledger.writer.delete_record(TABLE_META, tx._key(0))
+    for row in range(1, tx._rows + 1):
+        tx.ledger.writer.delete_record(TABLE_META, tx._key(row))
+    return 0
+
+
+cdef int delete_ahead(Transaction tx) except -1:
+    """What was written ahead leaves with the current unit."""
+    cdef Operation* operation
+    cdef size_t index
+    for index in range(tx._count):
+        operation = &tx._operations[index]
+        if operation.content_id:
+            tx.ledger.writer.delete_content(operation.content_id, operation.record.content_bytes)
+    return delete_rows(tx)

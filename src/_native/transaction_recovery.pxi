@@ -1,0 +1,87 @@
+# Transactions of an earlier life of the process, from their rows.
+
+cdef int restore_operations(Transaction tx, dict rows, cores) except -1:
+    cdef OperationEntry entry
+    cdef Operation* operation
+    cdef QueueCore core
+    cdef Slot* slot
+    cdef bytes row
+    cdef size_t at
+    for number in sorted(rows):
+        row = rows[number]
+        if row[1] != ROW_OPERATIONS:
+            continue
+        if (len(row) - 2) % sizeof(OperationEntry):
+            raise ValueError("a row of a transaction is damaged")
+        for at in range(2, len(row), sizeof(OperationEntry)):
+            memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
+            if not OPERATION_ENQUEUE <= entry.kind <= OPERATION_REJECT:
+                raise ValueError("a row of a transaction is damaged")
+            core = cores(entry.queue)
+            operation = tx._add(entry.kind, core)
+            operation.queue = entry.queue
+            operation.key = entry.key
+            operation.content_id = entry.content_id
+            operation.record = entry.record
+            if entry.kind == OPERATION_ENQUEUE:
+                tx.enqueued += 1
+                if core is not None:
+                    core.reserve_again(entry.record.content_bytes)
+                    operation.reserved = True
+                continue
+            if entry.kind == OPERATION_MOVE:
+                tx.moved += 1
+                restore_goal(tx, operation, cores(entry.target))
+            else:
+                tx.dequeued += 1
+            slot = core.positions.find(entry.key) if core is not None else NULL
+            if slot == NULL:
+                continue
+            if slot.state == STATE_AVAILABLE:
+                core.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = tx.owner
+    tx._rows = max(rows, default=0)
+    tx._ahead = tx._flying = tx._count
+    tx.prepared = True
+    return 0
+
+
+cdef int restore_goal(Transaction tx, Operation* operation, QueueCore goal) except -1:
+    if goal is not None:
+        Py_INCREF(goal)
+        operation.goal = <PyObject*>goal
+        operation.target = goal.ordinal
+        goal.expected += 1
+    return 0
+
+
+def held(bytes row not None) -> list:
+    """(queue, lookup id) of the messages that an operations row of a prepared transaction has received."""
+    cdef OperationEntry entry
+    cdef size_t at
+    result = []
+    if len(row) < 2 or row[1] != ROW_OPERATIONS or (len(row) - 2) % sizeof(OperationEntry):
+        return result
+    for at in range(2, len(row), sizeof(OperationEntry)):
+        memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
+        if entry.kind != OPERATION_ENQUEUE:
+            result.append((entry.queue, entry.key))
+    return result
+
+
+def drop_staged(Ledger ledger not None, bytes key not None, bytes row not None) -> int:
+    """Removes what a row of a transaction that was not prepared names, and the row, with the current unit (REC-06). Returns how many contents."""
+    cdef StagedEntry entry
+    cdef size_t at, count = 0
+    cdef Writer writer = ledger.writer
+    writer.begin_unit()
+    try:
+        if len(row) >= 2 and row[1] == ROW_STAGED:
+            for at in range(2, len(row) - sizeof(entry) + 1, sizeof(entry)):
+                memcpy(&entry, PyBytes_AS_STRING(row) + at, sizeof(entry))
+                writer.delete_content(entry.content_id, <uint32_t>entry.size)
+                count += 1
+        writer.delete_record(TABLE_META, key)
+    finally:
+        writer.end_unit()
+    return count

@@ -1,0 +1,123 @@
+"""SEND payloads to packets: the messages, the queues they name for answers and for their failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgpack
+
+from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast.app.names import ReplyNames
+from msmq_fast.packet.errors import MSMQError, error
+from msmq_fast.packet.fields import QueueField
+from msmq_fast.packet.message import Message
+from msmq_fast.qm.signing import demands, prepare
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queue import Queue
+    from msmq_fast.security.token import Token
+
+__all__ = ["MessageBuilder"]
+
+_MESSAGES, _RESPONSE, _ADMIN = 2, 8, 9  # places in a SEND payload, and in a message of it
+
+# Why a message cannot be built.
+_TEXT = {
+    0xC00E0018: "a property of the message has a value out of its range",
+    0xC00E001E: "the response or admin queue is no format name",
+    0xC00E0020: "the response or admin queue cannot be sent to",
+    0xC00E0027: "the message is too large: a packet has 4 MiB at most, headers included",
+    0xC00E003F: "an acknowledgment is asked for, but no admin queue is given",
+    0xC00E005D: "the label has more than 249 characters",
+}
+
+
+class MessageBuilder:
+    """For one destination; `address` is the GUID of its queue manager, as far as it is known."""
+
+    def __init__(
+        self, manager: QueueManager, address: UUID, destination: QueueField, token: Token | None
+    ) -> None:
+        self._manager = manager
+        self._token = token
+        self._names = ReplyNames(manager.settings.known_as, manager.guid, address)
+        self.native = PacketBuilder(
+            manager.guid.bytes_le,
+            address.bytes_le,
+            destination.kind,
+            destination.wire,
+            self._names,
+            manager.settings.long_lived,
+        )
+
+    def packets(self, payload: memoryview, count: int, *headers: int) -> list[bytes | int]:
+        """The packets of a SEND payload, HRESULTs for those refused. `headers`: of a transaction, see
+        PacketBuilder.packets. Raises FrameFault.
+        """
+        manager = self._manager
+        with self._names.lists():
+            built = self.native.packets(
+                payload, manager.message_ordinals.take(count), manager.ledger.now_s, *headers
+            )
+            if self._names.listed:
+                self._add_lists(payload, built)
+        return built
+
+    def _add_lists(self, payload: memoryview, built: list[bytes | int]) -> None:
+        """Where several response or admin queues are named, all of them go into a MultiQueueFormatHeader."""
+        for index, fields in enumerate(msgpack.unpackb(payload)[_MESSAGES]):
+            packet = built[index]
+            if isinstance(packet, int):
+                continue
+            names = [fields[at] if len(fields) > at and fields[at] else "" for at in (_RESPONSE, _ADMIN)]
+            if not any("," in text for text in names):
+                continue
+            message = Message.from_packet(packet)
+            message.response_queues = self._names.all_of(names[0])
+            if message.acknowledge:
+                message.admin_queues = self._names.all_of(names[1])
+            try:
+                built[index] = message.to_packet()
+            except MSMQError as problem:
+                built[index] = problem.code
+
+    def dead_letters(self, built: list[bytes | int]) -> list[int] | None:
+        """The dead-letter queues that the messages name for themselves, of those that were built."""
+        chosen = self.native.dead_letters
+        if not chosen:
+            return None
+        known = {name: self._manager.dead_letter_queue(name, self._token) for name in set(chosen.values())}
+        return [
+            known[chosen[index]] if index in chosen else 0
+            for index, item in enumerate(built)
+            if not isinstance(item, int)
+        ]
+
+    def prepared(self, index: int, packet: bytes, queue: Queue) -> bytes:
+        """The packet that was built last at an index as it goes into a queue. Raises what `prepare` does."""
+        return prepare(self._manager, queue, packet, self.native.signatures.get(index), self._token)
+
+    def prepare(self, built: list[bytes | int], queue: Queue) -> dict[int, MSMQError]:
+        """Make the packets that were built last as they go into a queue; what is refused gets its HRESULT in
+        its place, and its error into the result.
+        """
+        refusals: dict[int, MSMQError] = {}
+        signed = self.native.signatures
+        demanding = demands(queue)
+        for index, item in enumerate(built):
+            try:
+                if isinstance(item, int):
+                    raise self.refusal(item)
+                if demanding or index in signed:
+                    built[index] = self.prepared(index, item, queue)
+            except MSMQError as problem:
+                refusals[index] = problem
+                built[index] = problem.code
+        return refusals
+
+    @staticmethod
+    def refusal(code: int) -> MSMQError:
+        """The error of a message that was not built."""
+        return error(code, _TEXT.get(code, ""))

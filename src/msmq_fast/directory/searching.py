@@ -1,0 +1,80 @@
+"""What providers that have all objects at hand share: Read Directory, and enumerations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+
+from msmq_fast.directory.enumerations import MAX_HANDLES, Enumerations, failed
+from msmq_fast.directory.filters import Filter, Sort, arrange
+from msmq_fast.directory.objects import DirectoryObject, ObjectType, attribute_kind
+from msmq_fast.directory.results import DirectoryError, generic, not_found
+from msmq_fast.store.completion import Completion
+
+__all__ = ["SearchableDirectory", "as_directory_error"]
+
+
+class SearchableDirectory(ABC):
+    """The reading half of a `DirectoryProvider`."""
+
+    def __init__(self, max_handles: int = MAX_HANDLES) -> None:
+        self._enumerations = Enumerations(max_handles)
+
+    @abstractmethod
+    def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
+        """The objects that meet the conditions, by GUID. Raises ValueError, DirectoryError."""
+
+    def read(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Completion[DirectoryObject]:
+        """The first object that meets the conditions; see DirectoryProvider."""
+        try:
+            found = next(iter(self._search(kind, conditions)), None)
+            if found is None:
+                raise not_found(kind, f"no {kind.title} meets the conditions")
+            for name in attributes or ():
+                attribute_kind(kind, name)
+                found[name]
+        except (DirectoryError, ValueError) as error:
+            return failed(as_directory_error(error, kind))
+        return Completion.of(found.only(attributes))
+
+    def begin(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        order: Sequence[Sort] = (),
+        *,
+        owner: object = None,
+    ) -> Completion[int]:
+        """An enumeration; see DirectoryProvider."""
+        try:
+            for name in attributes or ():
+                attribute_kind(kind, name)
+            found = arrange(kind, self._search(kind, conditions), order)
+        except (DirectoryError, ValueError) as error:
+            return failed(as_directory_error(error, kind))
+        return self._enumerations.begin((item.only(attributes) for item in found), owner)
+
+    def next(self, handle: int) -> Completion[DirectoryObject]:
+        """Its next object; see Enumerations."""
+        return self._enumerations.next(handle)
+
+    def end(self, handle: int) -> Completion[None]:
+        """The handle dies."""
+        return self._enumerations.end(handle)
+
+    def release(self, owner: object) -> None:
+        """The handles of an owner die."""
+        self._enumerations.release(owner)
+
+
+def as_directory_error(error: DirectoryError | ValueError, kind: ObjectType) -> DirectoryError:
+    """GenericError for what is not one of the directory."""
+    return error if isinstance(error, DirectoryError) else generic(str(error), kind)

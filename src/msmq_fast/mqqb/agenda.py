@@ -1,0 +1,57 @@
+"""Deadlines of many things of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Agenda(Generic[K]):
+    """Each key has one deadline at most. What is nearest is known at once, however many there are; setting
+    one takes logarithmic time. Entries that were changed are passed over when they come up.
+    """
+
+    def __init__(self) -> None:
+        self._due: dict[K, tuple[float, int]] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def set(self, key: K, deadline: float | None) -> None:
+        """Change the deadline of a key; None: it has none."""
+        if deadline is None:
+            self._due.pop(key, None)
+        else:
+            number = next(self._numbers)
+            self._due[key] = (deadline, number)
+            heappush(self._heap, (deadline, number, key))
+        self._pass_over()
+
+    def _pass_over(self) -> None:
+        """Drop what is outdated from the front of the heap, and from all of it when most of it is."""
+        heap, due = self._heap, self._due
+        while heap and due.get(heap[0][2], (0.0, -1))[1] != heap[0][1]:
+            heappop(heap)
+        if len(heap) > 64 and len(heap) > 4 * len(due):
+            self._heap = sorted((deadline, number, key) for key, (deadline, number) in due.items())
+
+    @property
+    def next_deadline(self) -> float | None:
+        """The nearest one."""
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: float) -> list[K]:
+        """The keys whose deadlines have come, in their order; they have none any more."""
+        taken: list[K] = []
+        while self._heap and self._heap[0][0] <= now:
+            key = heappop(self._heap)[2]
+            del self._due[key]
+            taken.append(key)
+            self._pass_over()
+        return taken

@@ -1,0 +1,124 @@
+"""Store and forward: messages for other queue managers that pass through this one (MS-MQQB 3.1.5.8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+from msmq_fast._native.framing import ParsedMessage
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.receive import DUPLICATE, EXPIRED, QUEUE_GONE, STORED, Receiver
+from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.mqqb.transfer import Target
+from msmq_fast.packet.errors import InsufficientResources, MSMQError
+from msmq_fast.packet.fields import NONE, Hosts, QueueField, field_name
+from msmq_fast.packet.names import FormatName
+
+MAX_UNROUTED = 1_000
+"""Outgoing queues that messages from elsewhere may open although nobody knows the way: names are what
+senders claim, and a route may be configured later."""
+GREATEST_HOP_COUNT = 0x1D
+"""UserHeader.Flags.RC (MS-MQMQ 2.2.20.1, AMB-62)."""
+_HOPS = 0x1F
+_TRACED = 0x0100  # BaseHeader.Flags.TR
+
+
+class WayOut(Protocol):
+    """An outgoing queue as a router sees it."""
+
+    @property
+    def core(self) -> QueueCore:
+        """Where its messages wait."""
+
+    @property
+    def hops(self) -> tuple[Target, ...]:
+        """Where they go next."""
+
+
+OpenWay = Callable[[FormatName, UUID], WayOut]
+"""The way out for a destination and the queue manager that has it. Raises MSMQError: there can be none;
+INSUFFICIENT_RESOURCES: none more."""
+
+
+class Forwarder:
+    """`Hooks.forward` of the queue manager `own`. `refuse` drops a message, with all that follows from it;
+    `hop_limit` is the greatest hop count with which a message is sent on. `trace` reports traced ones."""
+
+    def __init__(
+        self,
+        own: UUID,
+        open_way: OpenWay,
+        refuse: Callable[[Receiver, Refusal], None],
+        hop_limit: int = GREATEST_HOP_COUNT,
+        trace: Callable[[ParsedMessage], None] | None = None,
+    ) -> None:
+        self._own = own.bytes_le
+        self._open_way = open_way
+        self._refuse = refuse
+        self._hop_limit = hop_limit
+        self._trace = trace
+        self._unrouted: set[FormatName] = set()
+
+    def __call__(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
+        """Pass the current message on; what `learn` lets through goes natively from then on."""
+        receiver.hop_limit = self._hop_limit
+        if message.user_flags & _HOPS >= self._hop_limit:
+            self._refuse(receiver, Refusal.HOP_COUNT)
+            return None
+        if message.source == self._own:
+            self._refuse(receiver, Refusal.LOOP)
+            return None
+        if receiver.expired():
+            self._refuse(receiver, Refusal.EXPIRED)
+            return None
+        manager = UUID(bytes_le=message.destination_manager)
+        name = destination_name(message, manager)
+        if name is None:
+            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return None
+        try:
+            way = self._open_way(name, manager)
+        except InsufficientResources:
+            return CloseReason.UNROUTED
+        except MSMQError:
+            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return None
+        ended = self._store(receiver, name, way)
+        if ended is None and message.base_flags & _TRACED and self._trace is not None:
+            self._trace(message)
+        return ended
+
+    def _store(self, receiver: Receiver, name: FormatName, way: WayOut) -> CloseReason | None:
+        if any(hop.guid.bytes_le == receiver.peer for hop in way.hops):
+            self._refuse(receiver, Refusal.LOOP)
+            return None
+        if any(hop.host for hop in way.hops):
+            self._unrouted.discard(name)
+        elif name not in self._unrouted:
+            if len(self._unrouted) >= MAX_UNROUTED:
+                return CloseReason.UNROUTED
+            self._unrouted.add(name)
+        return self._ended(receiver, receiver.relay(way.core))
+
+    def _ended(self, receiver: Receiver, result: int) -> CloseReason | None:
+        if result == STORED:
+            return None
+        if result == EXPIRED:
+            self._refuse(receiver, Refusal.EXPIRED)
+            return None
+        if result == DUPLICATE:
+            self._refuse(receiver, Refusal.DUPLICATE)
+            return None
+        if result == QUEUE_GONE:
+            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return None
+        return CloseReason.QUOTA  # nothing else tells the sender to keep the message (AMB-21)
+
+
+def destination_name(message: ParsedMessage, manager: UUID) -> FormatName | None:
+    """The format name of a message's destination; None: it has none."""
+    field = QueueField(message.dest_type, bytes(message.destination))
+    if field.kind == NONE:
+        return None
+    return field_name(field, Hosts(UUID(bytes_le=message.source), manager))

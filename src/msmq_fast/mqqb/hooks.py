@@ -1,0 +1,68 @@
+"""What the receive pipeline of MS-MQQB 3.1.5.8 calls for the special demands of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.reasons import CloseReason, Refusal
+
+if TYPE_CHECKING:
+    from msmq_fast._native.receive import Receiver
+    from msmq_fast.mqqb.receive import Destination
+    from msmq_fast.packet.acks import FinalAck, OrderAck
+
+
+class Protection(Protocol):
+    """Signatures and encryption of messages that arrive (3.1.5.8.3)."""
+
+    def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
+        """The packet to be kept: decrypted, its sender verified, SecurityHeader.Flags.AS set by us; or why
+        the message is refused. Asked for messages that are encrypted, signed, or have a
+        MultiQueueFormatHeader, where a signature may be; and for all messages to a queue that demands it.
+        """
+
+
+class Sequences(Protocol):
+    """The transactional sequences that were sent from here (3.1.5.6, 3.1.5.7).
+
+    Acknowledgments are told inside a unit of work; `now` in monotonic seconds.
+    """
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `expire` is to be called."""
+
+    def expire(self, now: float) -> None:
+        """Run the resend timers that are due (3.1.6.5)."""
+
+    def order_ack(self, ack: OrderAck, now: float) -> None:
+        """The destination keeps everything up to a number."""
+
+    def final_ack(self, ack: FinalAck, now: float) -> None:
+        """What became of one message at its destination."""
+
+
+Forward = Callable[["Receiver", ParsedMessage], CloseReason | None]
+"""Stores a message for another queue manager: `Receiver.deliver` into an outgoing queue, or `drop`, `reject`.
+A CloseReason leaves it undecided and ends the session (AMB-21)."""
+
+Trace = Callable[[ParsedMessage, "Destination"], None]
+"""A message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
+
+TraceSent = Callable[[ParsedMessage, str], None]
+"""A message with BaseHeader.Flags.TR was written to the session with an address (3.1.7.1.7)."""
+
+
+@dataclass(slots=True)
+class Hooks:
+    """May be set at any time; without one, what it is for is refused, and not reported."""
+
+    forward: Forward | None = None
+    protection: Protection | None = None
+    trace: Trace | None = None
+    trace_sent: TraceSent | None = None
+    """To be set before there are sessions."""
+    sequences: Sequences | None = None

@@ -1,0 +1,137 @@
+"""What connects outgoing queues and peers: next hops, what queues hear, what sockets are to do, links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+from uuid import UUID
+
+from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.sending import Source
+from msmq_fast.mqqb.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A next hop: the queue manager that messages are sent to, on the way or at the end of it.
+
+    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
+    direct names.
+    """
+
+    host: str
+    guid: UUID = NULL_GUID
+
+
+class Progress(Enum):
+    """What a queue hears of its connection: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
+
+    RESOLVING = "resolving"
+    IN_PROCESS = "in process"
+    ANSWERED = "answered"
+    ESTABLISHED = "established"
+    DNS_FAILURE = "name not resolved"
+    ROUTE_FAILURE = "no route"
+    PING_FAILURE = "ping failed"
+    CONNECT_FAILURE = "connection failed"
+    REFUSED = "connection refused by the peer"
+    CREATE_FAILURE = "no socket"
+    BIND_FAILURE = "socket not bound"
+    NOT_ENABLED = "no such network here"
+    LOW_RESOURCE = "out of resources"
+    NOT_READY = "the peer did not finish the handshake"
+    SEND_FAILURE = "connection lost while sending"
+    FAILURE = "session failed"
+    OWN_HOST = "the host is this computer"
+    DISCONNECTING = "disconnecting"
+    DISCONNECTED = "disconnected"
+    GONE = "disconnected after disconnecting"
+
+
+class Outgoing(Source, Protocol):
+    """An outgoing queue as the transfer sees it."""
+
+    @property
+    def hops(self) -> tuple[Target, ...]:
+        """The next hops of its messages, in the order in which they are tried; at least one."""
+
+    def relocate(self) -> bool:
+        """Look anew where its messages go (3.1.7.4, 3.1.7.5); whether `hops` changed."""
+
+    def come_home(self) -> bool:
+        """Its host is this computer: whether its messages go to a local queue from now on."""
+
+    def progress(self, progress: Progress, address: str, detail: str) -> None:
+        """Something happened to its connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the addresses of `host`; `Transfer.resolved` or `Transfer.failed` ends it."""
+
+    link: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Ask `address` by UDP whether it would accept a session; `Transfer.pinged` ends it."""
+
+    link: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a TCP connection to `address`; `Transfer.connected` or `Transfer.failed` ends it."""
+
+    link: int
+    address: str
+
+
+Effect = Resolve | Ping | Connect
+
+
+class LinkState(Enum):
+    """Where a link stands; WAITING is WAITING_RECONNECT of the session table."""
+
+    IDLE = "idle"
+    RESOLVING = "resolving"
+    PINGING = "pinging"
+    CONNECTING = "connecting"
+    HANDSHAKE = "handshake"
+    OPEN = "open"
+    WAITING = "waiting to reconnect"
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """One way out, and the queues that lead there. `hops` with their addresses is NextHopCollection; `hop`
+    and `attempt` are NextHopIndexer. Host names of later hops are resolved when it is their turn."""
+
+    number: int
+    hops: tuple[Target, ...]
+    state: LinkState = LinkState.IDLE
+    queues: list[Outgoing] = field(default_factory=list)
+    hop: int = 0
+    addresses: list[str] = field(default_factory=list)
+    attempt: int = 0
+    pinged: bool = False
+    retry: bool = False
+    session: Session | None = None
+
+    @property
+    def target(self) -> Target:
+        """The hop that is tried now."""
+        return self.hops[self.hop]
+
+    @property
+    def address(self) -> str:
+        """The address that is tried now."""
+        return self.addresses[self.attempt] if self.attempt < len(self.addresses) else ""
+
+    @property
+    def backlog(self) -> bool:
+        """Whether a queue has something to send."""
+        return any(queue.head()[1] for queue in self.queues)

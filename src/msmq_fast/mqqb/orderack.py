@@ -1,0 +1,231 @@
+"""OrderAcks and FinalAcks of the streams that arrive (MS-MQQB 3.1.1.6.2, 3.1.6.9, 3.1.7.17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from uuid import UUID
+
+from msmq_fast._native.framing import ParsedMessage, parse
+from msmq_fast._native.instream import KEY_PREFIX, InStream, InStreams
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.mqqb.timers import Timers, earliest
+from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.fields import Hosts, QueueField, field_name
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.qm.incoming import IncomingTransfer
+from msmq_fast.store.schema import Table
+
+DIRECT = 7
+"""UserHeader.Flags.DQ of a direct name"""
+_PRIVATE_HERE, _PRIVATE_THERE = 3, 6
+_NUMBER = ORDER_QUEUE.to_bytes(4, "little")
+_PART = "\\private$\\order_queue$"
+_RECORDS = 1000
+
+Place = tuple[QueueCore, int]
+"""An outgoing queue, and the lookup id of a message there."""
+
+
+class OrderAcks:
+    """Says to the senders of streams how far the streams are, and what became of single messages.
+
+    `send` puts a message into the outgoing queue of its destination, in the current unit if there is one, and
+    says where it is; None: it was not taken. Times are monotonic seconds, `monotonic` gives them.
+    `is_shared(address, guid)` tells whether others than this queue manager speak from an address too.
+    """
+
+    def __init__(
+        self,
+        guid: UUID,
+        ledger: Ledger,
+        streams: InStreams,
+        send: Callable[[Message], Place | None],
+        monotonic: Callable[[], float],
+        timers: Timers | None = None,
+    ) -> None:
+        self.streams = streams
+        self.is_shared: Callable[[str, UUID], bool] = lambda _address, _guid: False
+        self.order_acks = 0
+        self.final_acks = 0
+        self._guid = guid
+        self._ledger = ledger
+        self._send = send
+        self._monotonic = monotonic
+        self._timers = timers or Timers()
+        self._armed: list[tuple[float, int, InStream]] = []
+        self._waiting: dict[InStream, list[Place]] = {}  # OrderAcks that may not have left yet
+        self._numbers = count()
+        self._cleanup = monotonic() + self._timers.stream_cleanup
+
+    # ---- OrderAcks
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `handle_deadline` is to be called."""
+        heard = self.streams.take_heard()
+        if heard:
+            now = self._monotonic()
+            for stream in heard:
+                stream.acknowledged_at = stream.acknowledged_at or now  # its first value, QB-147
+                self._arm(stream, now + self._timers.order_ack - self._silence(stream))
+        return earliest(self._armed[0][0] if self._armed else None, self._cleanup)
+
+    def _arm(self, stream: InStream, deadline: float) -> None:
+        heappush(self._armed, (deadline, next(self._numbers), stream))
+
+    def _silence(self, stream: InStream) -> float:
+        """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
+        silent = (self._ledger.now_us - stream.heard_us) / 1e6
+        return min(max(silent, 0.0), self._timers.order_ack)
+
+    def handle_deadline(self, now: float) -> None:
+        """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
+        MaximumOrderAckDelay (QB-122)."""
+        while self._armed and self._armed[0][0] <= now:
+            _, _, stream = heappop(self._armed)
+            left = self._timers.order_ack - self._silence(stream)
+            if left > 0 and now - stream.acknowledged_at < self._timers.order_ack_max:
+                self._arm(stream, now + left)
+                continue
+            stream.armed = False
+            stream.acknowledged_at = now
+            self._acknowledge(stream)
+        if now >= self._cleanup:
+            self._cleanup = now + self._timers.stream_cleanup
+            self.streams.forget(max(0, self._ledger.now_s - int(self._timers.stream_lifetime)))
+            waiting = ((stream, _still_there(places)) for stream, places in self._waiting.items())
+            self._waiting = {stream: places for stream, places in waiting if places}
+
+    def _acknowledge(self, stream: InStream) -> None:
+        """The highest number that is durable; nothing if there is none (QB-396, AMB-15)."""
+        self.streams.note_rejects(stream)
+        if not stream.durable_number:
+            return
+        identifier = stream.durable_identifier
+        ack = OrderAck(identifier & 0xFFFFFFFF, identifier >> 32, stream.durable_number)
+        target = self._target(stream.dest_type, stream.source, stream)
+        place = None if target is None else self._send(ack.message(target, self._guid))
+        if place is not None:
+            self.order_acks += 1
+            self._supersede(stream, place)
+
+    def _supersede(self, stream: InStream, latest: Place) -> None:
+        """Of a stream no more than one OrderAck waits: the older ones, unless they are under way, say nothing
+        that the latest does not. A peer that cannot be reached would find any number of them.
+        """
+        older = _still_there(self._waiting.get(stream, []))
+        under_way = [(queue, key) for queue, key in older if not queue.remove(key)]
+        self._waiting[stream] = [*under_way, latest]
+
+    def _target(self, dest_type: int, source: bytes, stream: InStream | None) -> FormatName | None:
+        """Where acknowledgments go: by the form of the name that the sender used (AMB-63, AMB-64).
+
+        By the GUID as well where several queue managers stand behind one address, which means any of them.
+        """
+        manager = UUID(bytes_le=source)
+        address = stream.address if dest_type == DIRECT and stream is not None else ""
+        if address and not self.is_shared(address, manager):
+            return order_queue(address=address)
+        return None if manager == self._guid else order_queue(manager)
+
+    def transfers(self) -> list[IncomingTransfer]:
+        """IncomingTransactionalTransferInfo of every stream of which something is kept (QB-286)."""
+        return [self._transfer(stream) for stream in self.streams if stream.durable_number]
+
+    def _transfer(self, stream: InStream) -> IncomingTransfer:
+        hosts = Hosts(UUID(bytes_le=stream.source), self._guid)
+        name = field_name(QueueField(stream.dest_type, stream.name), hosts)
+        return IncomingTransfer(
+            stream.queue,
+            "" if name is None else str(name),
+            hosts.source,
+            stream.durable_identifier,
+            stream.durable_number,
+            stream.accessed,
+            stream.rejects,
+        )
+
+    # ---- FinalAcks
+
+    def final(self, packet: bytes, reason: int) -> bool:
+        """Tell the sender of a transactional message what became of it, in the unit of its cause.
+
+        False: nobody is told, since it was sent here or there is no room.
+        """
+        parsed = parse(packet)
+        if not parsed.transaction_offset or parsed.source == self._guid.bytes_le:
+            return False
+        header, _ = TransactionHeader.decode(packet, parsed.transaction_offset)
+        name = bytes(parsed.destination)
+        stream = self.streams.get(parsed.source, parsed.dest_type, name)
+        target = self._target(parsed.dest_type, parsed.source, stream)
+        if target is None:
+            return False
+        ack = FinalAck(
+            header.sequence_ordinal,
+            header.sequence_timestamp,
+            header.sequence_number,
+            header.previous_number,
+            UUID(bytes_le=parsed.source),
+            parsed.message_id,
+            reason,
+        )
+        if self._send(ack.message(target, self._guid)) is None:
+            return False
+        self.final_acks += 1
+        return True
+
+
+def _still_there(places: list[Place]) -> list[Place]:
+    return [(queue, key) for queue, key in places if queue.positions.state(key)]
+
+
+def ordering_ack(message: ParsedMessage) -> OrderAck | FinalAck | None:
+    """The acknowledgment that a message is, None if it is none: by destination, label and class (AMB-31).
+
+    ValueError: its body cannot be that of an acknowledgment.
+    """
+    kind = message.message_class
+    if kind != MessageClass.ORDER_ACK and kind < MessageClass.ACK_RECEIVE:
+        return None
+    if message.label != ORDERING_LABEL or not _for_order_queue(message.dest_type, bytes(message.destination)):
+        return None
+    if kind == MessageClass.ORDER_ACK:
+        return OrderAck.decode_body(bytes(message.body))
+    return FinalAck.decode_body(bytes(message.body), kind)
+
+
+def _for_order_queue(dest_type: int, name: bytes) -> bool:
+    if dest_type == _PRIVATE_HERE:
+        return name == _NUMBER
+    if dest_type == _PRIVATE_THERE:
+        return name[16:] == _NUMBER
+    if dest_type != DIRECT:
+        return False
+    text = name[2:].decode("utf-16-le", "ignore").partition("\0")[0]
+    return text.casefold().endswith(_PART)
+
+
+def load_streams(
+    streams: InStreams, scan: Callable[..., list[tuple[bytes, bytes]]], set_aside: Callable[[str, str], None]
+) -> None:
+    """Read back what is stored of streams (REC-09); `scan` as `Tables.scan`.
+
+    `set_aside(kind, text)` is told of records that cannot be used.
+    """
+    lower, upper = KEY_PREFIX, bytes((KEY_PREFIX[0] + 1,))
+    while True:
+        rows = scan(Table.SEQUENCE, lower, upper, _RECORDS)
+        for key, value in rows:
+            try:
+                streams.load(key, value)
+            except ValueError as error:
+                set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")
+        if len(rows) < _RECORDS:
+            return
+        lower = rows[-1][0] + b"\0"

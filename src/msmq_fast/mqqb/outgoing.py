@@ -1,0 +1,115 @@
+"""Transactional messages on their way: OrderAcks, FinalAcks and the resend ladder (MS-MQQB 3.1.5.6,
+3.1.5.7, 3.1.6.5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from heapq import heappop, heappush
+from uuid import UUID
+
+from msmq_fast._native.queue import Ledger, QueueCore, final_ack, order_ack, resend, resent
+from msmq_fast.packet.acks import FinalAck, OrderAck
+
+
+class Heard(Enum):
+    """What became of acknowledgments, for metrics."""
+
+    ORDER_ACK = "OrderAcks"
+    STRAY_ORDER_ACK = "OrderAcks for no sequence that is sent"
+    FINAL_ACK = "FinalAcks"
+    STRAY_FINAL_ACK = "FinalAcks for no message that waits"
+    RESEND = "resend time-outs"
+
+
+class OutgoingSequences:
+    """The sequences of all outgoing queues. Times are monotonic seconds.
+
+    `ladder` is the ResendTimerTable: how long a sequence waits for an OrderAck before it is sent again,
+    after none, one, two … waits in vain; the last entry repeats (QB-128).
+    """
+
+    def __init__(self, guid: UUID, ledger: Ledger, ladder: tuple[float, ...]) -> None:
+        if not ladder:
+            raise ValueError("a ladder has a step at least")
+        self._guid = guid
+        self._ledger = ledger
+        self._ladder = ladder
+        self._due: dict[QueueCore, float] = {}
+        self._heap: list[tuple[float, int, QueueCore]] = []
+        self._entries = 0
+        self.heard: Counter[Heard] = Counter()
+
+    # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
+
+    def transmitted(self, core: QueueCore, now: float) -> None:
+        """Messages of a sequence were written to a session: its timer runs from now on, if it did not."""
+        if core not in self._due and core.sequence is not None and core.sequence.sent:
+            self._start(core, now)
+
+    def _start(self, core: QueueCore, now: float) -> None:
+        sequence = core.sequence
+        if sequence is None:
+            return
+        interval = self._ladder[min(sequence.resend_index, len(self._ladder) - 1)]
+        sequence.resend_interval = round(interval)
+        sequence.resend_s = self._ledger.now_s + round(interval)
+        self._due[core] = due = now + interval
+        self._entries += 1
+        heappush(self._heap, (due, self._entries, core))
+
+    def stop(self, core: QueueCore) -> None:
+        """Nothing of a sequence is under way."""
+        if self._due.pop(core, None) is not None and core.sequence is not None:
+            core.sequence.resend_s = 0
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `expire` is to be called."""
+        heap = self._heap
+        while heap and self._due.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def expire(self, now: float) -> None:
+        """Send again what no OrderAck covers, in order and with the same numbers, and wait longer then
+        (AMB-17)."""
+        while (due := self.next_deadline) is not None and due <= now:
+            core = heappop(self._heap)[2]
+            del self._due[core]
+            if core.gone or core.sequence is None or not core.sequence.sent:
+                continue
+            self.heard[Heard.RESEND] += 1
+            core.sequence.resend_index = min(core.sequence.resend_index + 1, len(self._ladder) - 1)
+            resent(core)
+            self._start(core, now)
+            resend(core)
+
+    # ---- acknowledgments; to be called inside a unit of work
+
+    def order_ack(self, ack: OrderAck, now: float) -> None:
+        """The destination keeps everything of a sequence up to a number (QB-208 … QB-212)."""
+        identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+        core = order_ack(self._ledger, identifier, ack.sequence_number)
+        if core is None:
+            self.heard[Heard.STRAY_ORDER_ACK] += 1
+            return
+        self.heard[Heard.ORDER_ACK] += 1
+        self._advanced(core, now)
+
+    def _advanced(self, core: QueueCore, now: float) -> None:
+        sequence = core.sequence
+        if sequence is None or not sequence.sent:
+            self.stop(core)
+        elif sequence.ack_count == 1:
+            self._start(core, now)
+
+    def final_ack(self, ack: FinalAck, now: float) -> None:
+        """What became of one message at its destination (QB-216 … QB-219)."""
+        identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+        if ack.source == self._guid and final_ack(
+            self._ledger, ack.message_id, identifier, ack.sequence_number, ack.message_class
+        ):
+            self.heard[Heard.FINAL_ACK] += 1
+        else:
+            self.heard[Heard.STRAY_FINAL_ACK] += 1

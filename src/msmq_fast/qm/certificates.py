@@ -1,0 +1,295 @@
+"""Certificates of users: made or brought along, kept with their private keys, registered in the directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from msmq_fast.directory.filters import equals
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
+from msmq_fast.packet.errors import error
+from msmq_fast.security.blobs import UserCertificate, read_user_certificates, write_user_certificates
+from msmq_fast.security.certificates import key_of, self_signed
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.rsakeys import from_der, generate, public_part, to_der
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.vault import Vault
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["Certificates", "KeptCertificate", "Signer"]
+
+_BITS: Final = 2048
+_SERIAL_BYTES: Final = 16
+_MAX_PER_USER: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCertificate:
+    """A certificate of a user. `signs`: its private key is here."""
+
+    identifier: UUID
+    certificate: bytes
+    internal: bool
+    signs: bool
+
+    @property
+    def digest(self) -> bytes:
+        """MD5, by which the directory finds it."""
+        return UserCertificate(self.certificate, self.identifier).digest
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """What it takes to sign for a user."""
+
+    certificate: bytes
+    key: RSAPrivateKey
+
+
+class Certificates:
+    """KV-14; the private keys are KV-13. In a workgroup, where no directory tells whose certificate is whose,
+    what is kept here counts as registered.
+    """
+
+    def __init__(self, manager: QueueManager, vault: Vault) -> None:
+        self._manager = manager
+        self._vault = vault
+        self._kept: dict[Sid, tuple[KeptCertificate, ...]] = {}
+        self._coming: dict[Sid, tuple[KeptCertificate, ...]] = {}  # while a change is not durable yet
+        self._signers: dict[UUID, Signer] = {}
+        self._changed: Callable[[], object] = _nothing
+        self.make_key: Callable[[int], Completion[RSAPrivateKey]] = _at_once  # of so many bits
+
+    def watch(self, changed: Callable[[], object]) -> None:
+        """Call `changed()` whenever a certificate came or went."""
+        self._changed = changed
+
+    def load(self) -> None:
+        """Read what is stored."""
+        for name, rows in self._manager.records.metas(MetaName.USER_CERTIFICATES):
+            self._kept[Sid.from_bytes(name)] = tuple(
+                KeptCertificate(UUID(bytes=row["id"]), row["certificate"], row["internal"], row["signs"])
+                for row in rows
+            )
+
+    # ---- asking
+
+    def of(self, user: Sid) -> tuple[KeptCertificate, ...]:
+        """The certificates of a user, oldest first."""
+        return self._kept.get(user, ())
+
+    def users(self) -> list[Sid]:
+        """Whoever has any."""
+        return sorted(self._kept, key=str)
+
+    def registered(self, user: Sid) -> list[bytes]:
+        """The certificates by which a user is known (QB-244); nothing where the directory does not answer."""
+        publication = self._manager.publication
+        if not publication.events.integrated:
+            return [kept.certificate for kept in self.of(user)]
+        answer = publication.read(ObjectType.USER, (equals("SecurityIdentifier", str(user)),))
+        if not answer.done or answer.exception() is not None:
+            return []
+        try:
+            found = read_user_certificates(answer.result().get("Certificates") or b"")
+        except SecurityDataError:
+            return []
+        return [each.certificate for each in found]
+
+    def signer(self, user: Sid, digest: bytes = b"") -> Signer:
+        """What signs for a user: the certificate with an MD5 digest, else the internal one, else any.
+
+        Raises CERTIFICATE_NOT_PROVIDED, CORRUPTED_INTERNAL_CERTIFICATE.
+        """
+        able = [kept for kept in self.of(user) if kept.signs and digest in (b"", kept.digest)]
+        able.sort(key=lambda kept: not kept.internal)
+        if not able:
+            raise error("MQ_ERROR_CERTIFICATE_NOT_PROVIDED", f"{user} has no certificate to sign with")
+        chosen = able[0]
+        found = self._signers.get(chosen.identifier)
+        if found is None:
+            name = _secret(chosen.identifier)
+            try:
+                key = from_der(self._vault.open(name, self._manager.records.meta(name, b"")))
+            except SecurityDataError as problem:
+                raise error("MQ_ERROR_CORRUPTED_INTERNAL_CERTIFICATE", str(problem)) from None
+            found = self._signers[chosen.identifier] = Signer(chosen.certificate, key)
+        return found
+
+    # ---- changing
+
+    def create(self, user: Sid, name: str) -> Completion[KeptCertificate]:
+        """A new internal certificate, which takes the place of the one before."""
+        return self.make_key(_BITS).then(lambda key: self._certify(user, name, key))
+
+    def _certify(self, user: Sid, name: str, key: RSAPrivateKey) -> Completion[KeptCertificate]:
+        serial = int.from_bytes(self._manager.random_bytes(_SERIAL_BYTES)) >> 1 | 1
+        made = self_signed(name, self._manager.name, key, self._manager.ledger.now_s, serial)
+        kept = KeptCertificate(self._new_identifier(), made, internal=True, signs=True)
+        before = tuple(each for each in self._after_changes(user) if each.internal)
+        return self._replace(user, before, kept, key)
+
+    def add(self, user: Sid, certificate: bytes, key: RSAPrivateKey | None) -> Completion[KeptCertificate]:
+        """An external certificate, with its private key if this queue manager is to sign with it.
+
+        Raises SecurityDataError: the two do not belong together; INSUFFICIENT_RESOURCES.
+        """
+        numbers = key_of(certificate).public_numbers()
+        if key is not None and (public_part(key).modulus, public_part(key).exponent) != (
+            numbers.n,
+            numbers.e,
+        ):
+            raise SecurityDataError("the private key is not that of the certificate")
+        if len(self._after_changes(user)) >= _MAX_PER_USER:
+            raise error("MQ_ERROR_INSUFFICIENT_RESOURCES", f"a user has {_MAX_PER_USER} certificates at most")
+        before = tuple(each for each in self._after_changes(user) if each.certificate == certificate)
+        kept = KeptCertificate(self._new_identifier(), certificate, internal=False, signs=key is not None)
+        return self._replace(user, before, kept, key)
+
+    def remove(self, user: Sid, identifier: UUID) -> Completion[KeptCertificate]:
+        """Forget a certificate and its private key. Raises NO_INTERNAL_USER_CERT: there is none."""
+        found = tuple(kept for kept in self._after_changes(user) if kept.identifier == identifier)
+        if not found:
+            raise error("MQ_ERROR_NO_INTERNAL_USER_CERT", f"{user} has no certificate {identifier}")
+        return self._replace(user, found, None, None).then(lambda _: Completion.of(found[0]))
+
+    def _after_changes(self, user: Sid) -> tuple[KeptCertificate, ...]:
+        """What `of` gives when all changes are durable: one that is begun now must not undo another one."""
+        return self._coming.get(user, self.of(user))
+
+    def _new_identifier(self) -> UUID:
+        return UUID(bytes=self._manager.random_bytes(16), version=4)
+
+    def _replace(
+        self,
+        user: Sid,
+        gone: tuple[KeptCertificate, ...],
+        new: KeptCertificate | None,
+        key: RSAPrivateKey | None,
+    ) -> Completion[Any]:
+        after = tuple(kept for kept in self._after_changes(user) if kept not in gone)
+        after += (new,) if new else ()
+        self._coming[user] = after
+        records = self._manager.records
+
+        def fill() -> None:
+            name = MetaName.USER_CERTIFICATES + user.data
+            if after:
+                records.set_meta(name, [_row(kept) for kept in after])
+            else:
+                records.delete_meta(name)
+            for kept in gone:
+                records.delete_meta(_secret(kept.identifier))
+            if new is not None and key is not None:
+                secret = _secret(new.identifier)
+                records.set_meta(secret, self._vault.seal(secret, to_der(key)))
+
+        def register(_: None) -> Completion[None]:
+            self._kept[user] = after
+            if not after:
+                del self._kept[user]
+            for kept in gone:
+                self._signers.pop(kept.identifier, None)
+            self._changed()
+            return self._register(user, gone, new)
+
+        def settled(done: Completion[None]) -> None:
+            if done.exception() is not None or self._coming.get(user) is after:
+                self._coming.pop(user, None)
+
+        stored = records.unit(fill)
+        stored.add_done_callback(settled)
+        return stored.then(register).then(lambda _: Completion.of(new))
+
+    def _register(
+        self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
+    ) -> Completion[None]:
+        """The User object: what others registered there stays."""
+        publication = self._manager.publication
+        if not publication.events.integrated:
+            return Completion.of(None)
+        ended: Completion[None] = Completion()
+
+        def found(answer: Completion[DirectoryObject]) -> None:
+            problem = answer.exception()
+            if problem is None:
+                done = self._rewrite(answer.result(), gone, new)
+            elif not _is_missing(problem) or new is None:
+                done = answer.then(lambda _: Completion.of(None)) if not _is_missing(problem) else _nothing()
+            else:
+                item = DirectoryObject(
+                    ObjectType.USER, {"SecurityIdentifier": str(user)} | _lists([_of(new)])
+                )
+                done = publication.create(item).then(lambda _: _nothing())
+            for_applications(done).add_done_callback(pass_on)
+
+        def pass_on(done: Completion[None]) -> None:
+            problem = done.exception()
+            if problem is None:
+                self._changed()
+                ended.resolve(None)
+            else:
+                ended.fail(problem)
+
+        conditions = (equals("SecurityIdentifier", str(user)),)
+        publication.read(ObjectType.USER, conditions).add_done_callback(found)
+        return ended
+
+    def _rewrite(
+        self, item: DirectoryObject, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
+    ) -> Completion[None]:
+        try:
+            before = read_user_certificates(item.get("Certificates") or b"")
+        except SecurityDataError:
+            before = ()
+        left_out = {kept.certificate for kept in gone} | ({new.certificate} if new is not None else set())
+        after = [each for each in before if each.certificate not in left_out]
+        if new is not None:
+            after.append(_of(new))
+        values = _lists(after) | {IDENTIFIER: item[IDENTIFIER]}
+        return self._manager.publication.write(DirectoryObject(ObjectType.USER, values))
+
+
+def _at_once(bits: int) -> Completion[RSAPrivateKey]:
+    return Completion.of(generate(bits))
+
+
+def _nothing() -> Completion[None]:
+    return Completion.of(None)
+
+
+def _is_missing(problem: Exception) -> bool:
+    return isinstance(problem, DirectoryError) and problem.result is DirectoryOperationResult.OBJECT_NOT_FOUND
+
+
+def _of(kept: KeptCertificate) -> UserCertificate:
+    return UserCertificate(kept.certificate, kept.identifier)
+
+
+def _lists(certificates: list[UserCertificate]) -> dict[str, Any]:
+    return {
+        "Certificates": write_user_certificates(certificates),
+        "CertificateDigestList": [each.digest for each in certificates],
+    }
+
+
+def _row(kept: KeptCertificate) -> dict[str, Any]:
+    return {
+        "id": kept.identifier.bytes,
+        "certificate": kept.certificate,
+        "internal": kept.internal,
+        "signs": kept.signs,
+    }
+
+
+def _secret(identifier: UUID) -> bytes:
+    return MetaName.SECRET + b"certificate:" + identifier.bytes

@@ -1,0 +1,85 @@
+"""Flow control: when the queue manager lets nothing in (MS-MQDMPR 3.1.7.2.5, 3.1.7.2.6, X-38)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msmq_fast._native.queue import Ledger
+
+_log = logging.getLogger(__name__)
+
+MEMORY_FULL = "express messages fill the memory"
+_ENOUGH, _FULL = 0, 2  # Ledger.memory
+
+
+class FlowControl:
+    """Why nothing is let in, if so. A message that is refused meanwhile has the answer of a quota that is
+    used up (DM-096): programs see INSUFFICIENT_RESOURCES, sessions close without an acknowledgment.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._reasons: dict[str, None] = {}
+        self._short = self._full = False
+        self._on_shortage: Callable[[bool], object] | None = None
+        self.began = 0  # how often the intake was stopped
+        ledger.on_memory = self._memory
+
+    def watch(self, on_shortage: Callable[[bool], object]) -> None:
+        """`on_shortage(True)` is called when resources begin to run short, before anything is refused (now,
+        if they do), `on_shortage(False)` when there is enough again.
+        """
+        self._on_shortage = on_shortage
+        if self._short:
+            on_shortage(True)
+
+    def limit_memory(self, limit: int) -> None:
+        """`limit`: bytes of express messages above which nothing is let in until an eighth of them has gone.
+
+        The shortage is told a sixteenth below the limit.
+        """
+        self._ledger.express_low = limit - limit // 8
+        self._ledger.express_mid = limit - limit // 16
+        self._ledger.express_high = limit
+
+    def begin(self, reason: str) -> None:
+        """Begin Flow Control: nothing is let in (DM-211). Saying the same twice changes nothing."""
+        if reason not in self._reasons:
+            self._reasons[reason] = None
+            self.began += 1
+            self._apply()
+
+    def end(self, reason: str) -> None:
+        """End Flow Control, as far as this reason goes (DM-212)."""
+        if reason in self._reasons:
+            del self._reasons[reason]
+            self._apply()
+
+    @property
+    def why(self) -> str | None:
+        """Why nothing is let in; None if messages are."""
+        if self._ledger.memory == _FULL:
+            return MEMORY_FULL
+        return next(iter(self._reasons), None)
+
+    def _apply(self) -> None:
+        self._ledger.throttled = bool(self._reasons)
+        self._tell()
+
+    def _memory(self, level: int) -> None:
+        used = self._ledger.express_bytes
+        if level == _FULL:
+            self.began += 1
+            _log.error("%s: %d bytes, nothing is taken in", MEMORY_FULL, used)
+        elif self._full:
+            _log.info("the memory suffices again: %d bytes of express messages", used)
+        self._full = level == _FULL
+        self._tell()
+
+    def _tell(self) -> None:
+        short = bool(self._reasons) or self._ledger.memory != _ENOUGH
+        if short != self._short:
+            self._short = short
+            if self._on_shortage is not None:
+                self._on_shortage(short)

@@ -1,0 +1,182 @@
+"""Key pairs of the queue manager, one for each provider (DM-008); keys of others that are told by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from msmq_fast.directory.filters import equals
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.security.algorithms import PROVIDERS, Provider
+from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, write_key_list
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.rsakeys import from_der, public_part, to_der
+from msmq_fast.security.vault import Vault
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["KeyUse", "Keyring", "Pairs"]
+
+_ATTRIBUTES: Final = ("PublicEncryptionKeyList", "PublicSigningKeyList")
+
+
+class KeyUse(StrEnum):
+    """AT_KEYEXCHANGE and AT_SIGNATURE."""
+
+    EXCHANGE = "exchange"
+    SIGNATURE = "signature"
+
+
+Pairs = dict[tuple[KeyUse, Provider], RSAPrivateKey]
+
+
+class Keyring:
+    """What is stored of keys. `exchange` are the pairs by which messages for this computer are decrypted."""
+
+    def __init__(self, manager: QueueManager, vault: Vault) -> None:
+        self._manager = manager
+        self._vault = vault
+        self.exchange: dict[Provider, RSAPrivateKey] = {}
+        self._signature: dict[Provider, RSAPrivateKey] = {}
+        self._peers: dict[UUID, bytes] = {}
+        self._changed: Callable[[], object] = lambda: None
+
+    def watch(self, changed: Callable[[], object]) -> None:
+        """Call `changed()` when keys of others were told."""
+        self._changed = changed
+
+    def load(self, *, discard: bool = False) -> None:
+        """Read what is stored. SecurityDataError: not sealed by this vault; `discard` passes those over."""
+        for provider in PROVIDERS:
+            for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature)):
+                name = _secret(use, provider)
+                sealed = self._manager.records.meta(name)
+                if sealed is None:
+                    continue
+                try:
+                    pairs[provider] = from_der(self._vault.open(name, sealed))
+                except SecurityDataError:
+                    if not discard:
+                        raise
+        for name, blob in self._manager.records.metas(MetaName.PEER_KEYS):
+            self._peers[UUID(bytes=name)] = blob
+
+    def missing(self, providers: Iterable[Provider]) -> list[tuple[KeyUse, Provider]]:
+        """The pairs that are still to be made."""
+        return [
+            (use, provider)
+            for provider in providers
+            for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature))
+            if provider not in pairs
+        ]
+
+    def keep(self, pairs: Pairs) -> Completion[None]:
+        """Take new pairs; resolved when they are durable and published."""
+
+        def fill() -> None:
+            for (use, provider), key in pairs.items():
+                name = _secret(use, provider)
+                self._manager.records.set_meta(name, self._vault.seal(name, to_der(key)))
+
+        def use_them(_: None) -> Completion[None]:
+            for (use, provider), key in pairs.items():
+                (self.exchange if use is KeyUse.EXCHANGE else self._signature)[provider] = key
+            return self.publish()
+
+        return self._manager.records.unit(fill).then(use_them)
+
+    # ---- what others see
+
+    @property
+    def encryption_list(self) -> bytes:
+        """PublicEncryptionKeyList (QM-21)."""
+        return _key_list(self.exchange, signing=False)
+
+    @property
+    def signing_list(self) -> bytes:
+        """PublicSigningKeyList (QM-22)."""
+        return _key_list(self._signature, signing=True)
+
+    def publish(self) -> Completion[None]:
+        """Write both lists to the own QueueManager object, unless it has them."""
+        publication = self._manager.publication
+        lists = (self.encryption_list, self.signing_list)
+        shown = publication.queue_manager()
+        if not publication.events.integrated or tuple(map(shown.get, _ATTRIBUTES)) == lists:
+            return Completion.of(None)
+        values = dict(zip(_ATTRIBUTES, lists, strict=True)) | {IDENTIFIER: self._manager.guid}
+        return publication.write(DirectoryObject(ObjectType.QUEUE_MANAGER, values), _ATTRIBUTES)
+
+    # ---- what others have
+
+    def published(self, manager: UUID) -> bytes | None:
+        """The encryption keys of a queue manager: as told by hand, else as the directory says (QB-342)."""
+        if manager == self._manager.guid:
+            return self.encryption_list
+        return self._peers.get(manager) or self._attribute(manager, _ATTRIBUTES[0])
+
+    def signing_keys(self, manager: UUID) -> tuple[PublicKeyEntry, ...]:
+        """The signing keys of a queue manager; none if they are not known."""
+        try:
+            if manager == self._manager.guid:
+                return read_key_list(self.signing_list)
+            return read_key_list(self._attribute(manager, _ATTRIBUTES[1]) or b"")
+        except SecurityDataError:
+            return ()
+
+    def _attribute(self, manager: UUID, name: str) -> bytes | None:
+        answer = self._manager.publication.read(
+            ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),), (name,)
+        )
+        if not answer.done or answer.exception() is not None:
+            return None
+        found = answer.result().get(name)
+        return found if isinstance(found, bytes) else None
+
+    @property
+    def peers(self) -> Mapping[UUID, bytes]:
+        """MQDSPUBLICKEYS of other queue managers that were told by hand."""
+        return self._peers
+
+    def tell(self, manager: UUID, blob: bytes | None) -> Completion[None]:
+        """Keep the encryption keys of another queue manager, or forget them. Raises SecurityDataError."""
+        if blob is not None and not read_key_list(blob):
+            raise SecurityDataError("a list without any key")
+        name = MetaName.PEER_KEYS + manager.bytes
+        records = self._manager.records
+
+        def fill() -> None:
+            if blob is None:
+                records.delete_meta(name)
+            else:
+                records.set_meta(name, blob)
+
+        def kept(_: None) -> Completion[None]:
+            if blob is None:
+                self._peers.pop(manager, None)
+            else:
+                self._peers[manager] = blob
+            self._changed()
+            return Completion.of(None)
+
+        return records.unit(fill).then(kept)
+
+
+def _secret(use: KeyUse, provider: Provider) -> bytes:
+    return MetaName.SECRET + f"{use}:{provider.name}".encode()
+
+
+def _key_list(pairs: Mapping[Provider, RSAPrivateKey], *, signing: bool) -> bytes:
+    entries = [
+        PublicKeyEntry(provider.name, provider.type, public_part(pairs[provider]))
+        for provider in PROVIDERS
+        if provider in pairs
+    ]
+    return write_key_list(entries, signing=signing)

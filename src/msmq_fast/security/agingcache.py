@@ -1,0 +1,65 @@
+"""A cache of MS-MQQB 3.1.1.3: the older half goes when it is full, and a timer drops what is too old."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+__all__ = ["AgingCache"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_GRACE: Final = 60.0  # seconds that a restarted timer adds
+
+
+class AgingCache(Generic[K, V]):
+    """SendSymmetricKeyCache, ReceiveSymmetricKeyCache, UserCertCache. Times are monotonic seconds.
+
+    Entries age from when they were put, not from their last use.
+    """
+
+    def __init__(self, size: int, lifetime: float) -> None:
+        if size < 2 or lifetime <= 0:
+            raise ValueError("a cache has at least two entries, which live for some time")
+        self._size = size
+        self._lifetime = lifetime
+        self._entries: dict[K, tuple[float, V]] = {}  # oldest first
+        self._due: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: K) -> V | None:
+        """What was put, None if it is not there any more."""
+        found = self._entries.get(key)
+        return None if found is None else found[1]
+
+    def put(self, key: K, value: V, now: float) -> None:
+        """Keep a value; the timer starts if it does not run (QB-245, QB-252, QB-349)."""
+        self._entries.pop(key, None)
+        if len(self._entries) >= self._size:
+            for oldest in list(self._entries)[: self._size // 2]:
+                del self._entries[oldest]
+        self._entries[key] = (now, value)
+        if self._due is None:
+            self._due = now + self._lifetime
+
+    def clear(self) -> None:
+        """Forget everything: what the entries were made from has changed."""
+        self._entries.clear()
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due, None while the timer does not run."""
+        return self._due
+
+    def expire(self, now: float) -> None:
+        """The timer has expired: drop what is too old, start anew if anything is left (QB-318 … QB-321)."""
+        if self._due is None or now < self._due:
+            return
+        for key, (cached, _) in list(self._entries.items()):
+            if now - cached < self._lifetime:
+                break
+            del self._entries[key]
+        oldest = next(iter(self._entries.values()), None)
+        self._due = None if oldest is None else now + self._lifetime + _GRACE - (now - oldest[0])

@@ -1,0 +1,107 @@
+"""Algorithms and cryptographic providers, by their numbers and names (MS-MQMQ 2.2.19.3, 2.2.20.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+__all__ = [
+    "BASE",
+    "ENHANCED",
+    "ENHANCED_AES",
+    "PROVIDERS",
+    "EncryptionAlgorithm",
+    "HashAlgorithm",
+    "PrivacyLevel",
+    "Provider",
+    "SignatureType",
+]
+
+
+class HashAlgorithm(IntEnum):
+    """MessagePropertiesHeader.HashAlgorithm."""
+
+    MD2 = 0x8001
+    MD4 = 0x8002
+    MD5 = 0x8003
+    SHA1 = 0x8004
+    SHA256 = 0x800C
+    SHA512 = 0x800E
+
+
+class EncryptionAlgorithm(IntEnum):
+    """MessagePropertiesHeader.EncryptionAlgorithm."""
+
+    RC2 = 0x6602
+    AES_128 = 0x660E
+    AES_192 = 0x660F
+    AES_256 = 0x6610
+    RC4 = 0x6801
+
+    @property
+    def aes(self) -> bool:
+        """Whether it takes the provider with AES."""
+        return self in _AES
+
+
+_AES: Final = (EncryptionAlgorithm.AES_128, EncryptionAlgorithm.AES_192, EncryptionAlgorithm.AES_256)
+
+
+class PrivacyLevel(IntEnum):
+    """MessagePropertiesHeader.PrivacyLevel; every other value but these is wrong."""
+
+    NONE = 0
+    BASE = 1
+    ENHANCED = 3
+    ADVANCED = 5
+
+
+class SignatureType(IntEnum):
+    """SecurityHeader.Flags.AS: the version of the signature that was verified."""
+
+    NONE = 0
+    MSMQ_1 = 1
+    MSMQ_2 = 3
+    MSMQ_3 = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A CryptoAPI provider: `type` is PROV_RSA_FULL or PROV_RSA_AES, `rsa_bits` what Windows publishes.
+
+    `session_bits` by algorithm: the length of its session keys.
+    """
+
+    name: str
+    type: int
+    level: PrivacyLevel
+    rsa_bits: int
+    session_bits: dict[EncryptionAlgorithm, int]
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+BASE: Final = Provider(
+    "Microsoft Base Cryptographic Provider v1.0",
+    1,
+    PrivacyLevel.BASE,
+    512,
+    {EncryptionAlgorithm.RC2: 40, EncryptionAlgorithm.RC4: 40},
+)
+ENHANCED: Final = Provider(
+    "Microsoft Enhanced Cryptographic Provider v1.0",
+    1,
+    PrivacyLevel.ENHANCED,
+    1024,
+    {EncryptionAlgorithm.RC2: 128, EncryptionAlgorithm.RC4: 128},
+)
+ENHANCED_AES: Final = Provider(
+    "Microsoft Enhanced RSA and AES Cryptographic Provider",
+    24,
+    PrivacyLevel.ADVANCED,
+    1024,
+    {EncryptionAlgorithm.AES_128: 128, EncryptionAlgorithm.AES_192: 192, EncryptionAlgorithm.AES_256: 256},
+)
+PROVIDERS: Final = (BASE, ENHANCED, ENHANCED_AES)

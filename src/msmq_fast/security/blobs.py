@@ -1,0 +1,196 @@
+"""Key and certificate structures: PUBLICKEYBLOB, SIMPLEBLOB (MS-MQQB 2.4), MQDSPUBLICKEYS, MQUSERSIGNCERTS
+(MS-MQMQ 2.2.1, 2.2.2, 2.2.21, 2.2.22). Every size is checked; SecurityDataError says what does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from msmq_fast.security.errors import SecurityDataError
+
+__all__ = [
+    "MAX_EXPONENT_BITS",
+    "MAX_RSA_BITS",
+    "PublicKeyEntry",
+    "RsaPublicKey",
+    "UserCertificate",
+    "read_key_list",
+    "read_simple_blob",
+    "read_user_certificates",
+    "simple_blob",
+    "write_key_list",
+    "write_user_certificates",
+]
+
+MAX_RSA_BITS: Final = 8192
+"""What strangers send is not put through larger ones: the time grows with the cube."""
+
+MAX_EXPONENT_BITS: Final = 32
+"""As many as PUBLICKEYBLOB has room for; a public exponent as long as its modulus takes 200 times as long."""
+
+_MIN_RSA_BITS: Final = 384
+_KEY_EXCHANGE: Final = 0x0000A400  # CALG_RSA_KEYX
+_SIGNATURE: Final = 0x00002400  # CALG_RSA_SIGN
+_PUBLIC: Final = struct.Struct("<BBHI4sII")
+_SIMPLE: Final = struct.Struct("<BBHII")
+_ENTRY: Final = struct.Struct("<III")
+_CERTIFICATE: Final = struct.Struct("<16s16sI")
+_MAX_KEYS: Final = 64
+_MAX_CERTIFICATES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RsaPublicKey:
+    """An RSA key as PUBLICKEYBLOB holds it (QB-071, QB-072)."""
+
+    modulus: int
+    exponent: int
+
+    @property
+    def bits(self) -> int:
+        """Length of the modulus."""
+        return self.modulus.bit_length()
+
+    def blob(self, *, signing: bool = False) -> bytes:
+        """PUBLICKEYBLOB."""
+        bits = (self.bits + 7) & ~7
+        head = _PUBLIC.pack(6, 2, 0, _SIGNATURE if signing else _KEY_EXCHANGE, b"RSA1", bits, self.exponent)
+        return head + self.modulus.to_bytes(bits // 8, "little")
+
+    @classmethod
+    def from_blob(cls, data: bytes) -> RsaPublicKey:
+        """The key of a PUBLICKEYBLOB that fills `data`."""
+        if len(data) < _PUBLIC.size:
+            raise SecurityDataError("a public key blob is cut off")
+        kind, version, _, algorithm, magic, bits, exponent = _PUBLIC.unpack_from(data)
+        if (kind, version, magic) != (6, 2, b"RSA1") or algorithm not in (_KEY_EXCHANGE, _SIGNATURE):
+            raise SecurityDataError("not a public key blob of RSA")
+        if not _MIN_RSA_BITS <= bits <= MAX_RSA_BITS or bits % 8 or len(data) != _PUBLIC.size + bits // 8:
+            raise SecurityDataError(f"a public key blob of {len(data)} bytes says {bits} bits")
+        key = cls(int.from_bytes(data[_PUBLIC.size :], "little"), exponent)
+        if key.bits != bits:
+            raise SecurityDataError(f"a public key of {key.bits} bits says {bits} bits")
+        if exponent < 3 or not exponent & 1 or not key.modulus & 1:
+            raise SecurityDataError("numbers that no RSA key has")
+        return key
+
+
+# ---- session keys
+
+
+def simple_blob(algorithm: int, encrypted: bytes) -> bytes:
+    """SIMPLEBLOB; `encrypted` is the output of RSAES-PKCS1-v1_5, which it holds byte-reversed (QB-073)."""
+    return _SIMPLE.pack(1, 2, 0, algorithm, _KEY_EXCHANGE) + encrypted[::-1]
+
+
+def read_simple_blob(data: bytes) -> tuple[int, bytes]:
+    """(algorithm, output of RSAES-PKCS1-v1_5); as long as the modulus of whoever it is for (QB-075)."""
+    if len(data) < _SIMPLE.size + _MIN_RSA_BITS // 8 or len(data) > _SIMPLE.size + MAX_RSA_BITS // 8:
+        raise SecurityDataError(f"a session key blob of {len(data)} bytes")
+    kind, version, _, algorithm, exchange = _SIMPLE.unpack_from(data)
+    if (kind, version, exchange) != (1, 2, _KEY_EXCHANGE):
+        raise SecurityDataError("not a session key blob")
+    return algorithm, data[_SIMPLE.size :][::-1]
+
+
+# ---- published keys
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeyEntry:
+    """One MQDSPUBLICKEY."""
+
+    provider: str
+    provider_type: int
+    key: RsaPublicKey
+
+
+def write_key_list(entries: Iterable[PublicKeyEntry], *, signing: bool = False) -> bytes:
+    """MQDSPUBLICKEYS."""
+    parts = []
+    for entry in entries:
+        name = (entry.provider + "\0").encode("utf-16-le")
+        blob = entry.key.blob(signing=signing)
+        parts.append(_ENTRY.pack(len(blob), len(name), entry.provider_type) + name + blob)
+    content = b"".join(parts)
+    return struct.pack("<II", 8 + len(content), len(parts)) + content
+
+
+def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
+    """The entries of MQDSPUBLICKEYS; nothing at all is an empty list."""
+    if not data:
+        return ()
+    if len(data) < 8:
+        raise SecurityDataError("a list of public keys is cut off")
+    size, count = struct.unpack_from("<II", data)
+    if size != len(data) or count > _MAX_KEYS:
+        raise SecurityDataError(f"a list of {count} public keys in {len(data)} bytes says {size} bytes")
+    entries, at = [], 8
+    for _ in range(count):
+        if len(data) - at < _ENTRY.size:
+            raise SecurityDataError("a list of public keys is cut off")
+        blob, name, kind = _ENTRY.unpack_from(data, at)
+        at += _ENTRY.size
+        if name % 2 or name + blob > len(data) - at:
+            raise SecurityDataError("an entry of a list of public keys is cut off")
+        text = data[at : at + name].decode("utf-16-le", "replace").partition("\0")[0]
+        key = RsaPublicKey.from_blob(data[at + name : at + name + blob])
+        entries.append(PublicKeyEntry(text, kind, key))
+        at += name + blob
+    if at != len(data):
+        raise SecurityDataError("there is something behind a list of public keys")
+    return tuple(entries)
+
+
+# ---- certificates of users
+
+
+@dataclass(frozen=True, slots=True)
+class UserCertificate:
+    """One MQUSERSIGNCERT: an X.509 certificate in DER, by the MD5 of which it is looked for."""
+
+    certificate: bytes
+    identifier: UUID
+
+    @property
+    def digest(self) -> bytes:
+        """MD5 of the certificate."""
+        return hashlib.md5(self.certificate, usedforsecurity=False).digest()
+
+
+def write_user_certificates(certificates: Iterable[UserCertificate]) -> bytes:
+    """MQUSERSIGNCERTS."""
+    parts = [
+        _CERTIFICATE.pack(item.digest, item.identifier.bytes_le, len(item.certificate)) + item.certificate
+        for item in certificates
+    ]
+    return struct.pack("<I", len(parts)) + b"".join(parts)
+
+
+def read_user_certificates(data: bytes) -> tuple[UserCertificate, ...]:
+    """The certificates of MQUSERSIGNCERTS; nothing at all is an empty list. Digests are not believed."""
+    if not data:
+        return ()
+    if len(data) < 4:
+        raise SecurityDataError("a list of certificates is cut off")
+    (count,) = struct.unpack_from("<I", data)
+    if count > _MAX_CERTIFICATES:
+        raise SecurityDataError(f"a list of {count} certificates")
+    found, at = [], 4
+    for _ in range(count):
+        if len(data) - at < _CERTIFICATE.size:
+            raise SecurityDataError("a list of certificates is cut off")
+        _, identifier, size = _CERTIFICATE.unpack_from(data, at)
+        at += _CERTIFICATE.size
+        if size > len(data) - at:
+            raise SecurityDataError("a certificate of a list is cut off")
+        found.append(UserCertificate(data[at : at + size], UUID(bytes_le=identifier)))
+        at += size
+    if at != len(data):
+        raise SecurityDataError("there is something behind a list of certificates")
+    return tuple(found)

@@ -1,0 +1,282 @@
+"""Encryption between queue managers (MS-MQQB 3.1.7.1.5, 3.1.5.8.3): providers, session keys, caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicNumbers
+
+from msmq_fast.security.agingcache import AgingCache
+from msmq_fast.security.algorithms import (
+    BASE,
+    ENHANCED,
+    ENHANCED_AES,
+    PROVIDERS,
+    EncryptionAlgorithm,
+    PrivacyLevel,
+    Provider,
+)
+from msmq_fast.security.blobs import (
+    PublicKeyEntry,
+    RsaPublicKey,
+    read_key_list,
+    read_simple_blob,
+    simple_blob,
+)
+from msmq_fast.security.ciphers import BodyCipher, body_cipher
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.switches import SecuritySwitches
+
+__all__ = [
+    "EncryptionError",
+    "EncryptionPolicy",
+    "Failure",
+    "ReceivedKeys",
+    "SentKeys",
+    "SessionKey",
+]
+
+_PADDING: Final = padding.PKCS1v15()
+_SALT: Final = bytes(11)  # the 88 bits that fill a 40-bit key up to 128
+_BY_LEVEL: Final = {provider.level: provider for provider in PROVIDERS}
+
+
+class Failure(StrEnum):
+    """Why a message cannot be encrypted or decrypted."""
+
+    NOT_ADDRESSED = "the destination is neither a public nor a private format name"
+    NO_KEYS = "the public keys of the destination's queue manager are not known"
+    NO_PROVIDER = "the destination has no key for a provider that would do"
+    BAD_LEVEL = "the privacy level is none"
+    BAD_ALGORITHM = "the algorithm does not belong to the privacy level"
+    UNSUPPORTED_PROVIDER = "there is no key pair for the provider"
+    BAD_KEY = "the session key cannot be used"
+    WEAK_KEY = "a session key of 40 bits where 128 are due"
+    BAD_BODY = "the body cannot be decrypted"
+    TOO_LARGE = "encrypted, the message does not fit into a packet"
+
+
+class EncryptionError(Exception):
+    """A message that cannot be encrypted or decrypted."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.value)
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionPolicy:
+    """Settings of 3.1.1.3; lifetimes in seconds."""
+
+    preferred: Mapping[Provider, EncryptionAlgorithm] = field(
+        default_factory=lambda: {
+            BASE: EncryptionAlgorithm.RC4,
+            ENHANCED: EncryptionAlgorithm.RC4,
+            ENHANCED_AES: EncryptionAlgorithm.AES_256,
+        }
+    )
+    send_enhanced_rc2_40: bool = False
+    reject_enhanced_rc2_40: bool = False
+    send_cache_size: int = 53
+    receive_cache_size: int = 127
+    key_lifetime: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """CachedSymmetricKey (3.1.1.3.3): the blob that carries the key, and a cipher that uses it."""
+
+    provider: Provider
+    algorithm: EncryptionAlgorithm
+    blob: bytes
+    cipher: BodyCipher
+    weak: bool  # the last 88 bits are zero
+
+
+def _cipher(
+    provider: Provider, algorithm: EncryptionAlgorithm, key: bytes, switches: SecuritySwitches
+) -> BodyCipher:
+    """Raises ValueError: the key is not one of this provider and algorithm."""
+    bits = provider.session_bits[algorithm]
+    if len(key) * 8 != bits:
+        raise ValueError(f"a key of {8 * len(key)} bits instead of {bits}")
+    if provider is BASE and switches.amb83_salt:
+        key += _SALT
+    return body_cipher(algorithm, key, bits)
+
+
+class SentKeys:
+    """The sending half: chooses the provider and makes session keys (QB-342 … QB-349).
+
+    `published` gives the MQDSPUBLICKEYS of a queue manager, None where there are none.
+    """
+
+    def __init__(
+        self,
+        published: Callable[[UUID], bytes | None],
+        random_bytes: Callable[[int], bytes],
+        policy: EncryptionPolicy | None = None,
+        switches: SecuritySwitches | None = None,
+    ) -> None:
+        self._published = published
+        self._random = random_bytes
+        self._policy = policy or EncryptionPolicy()
+        self._switches = switches or SecuritySwitches()
+        self.cache: AgingCache[tuple[str, int, UUID], SessionKey] = AgingCache(
+            self._policy.send_cache_size, self._policy.key_lifetime
+        )
+        self._remote: AgingCache[UUID, tuple[PublicKeyEntry, ...]] = AgingCache(
+            self._policy.send_cache_size, self._policy.key_lifetime
+        )
+
+    def forget(self) -> None:
+        """Published keys have changed."""
+        self.cache.clear()
+        self._remote.clear()
+
+    def key_for(
+        self, manager: UUID, level: int, now: float, wanted: EncryptionAlgorithm | None = None
+    ) -> SessionKey:
+        """The session key for messages of a privacy level to a queue manager.
+
+        `wanted` is the algorithm that the sender asked for: used if the provider that is chosen has it.
+        Raises EncryptionError.
+        """
+        if level not in _BY_LEVEL:
+            raise EncryptionError(Failure.BAD_LEVEL)
+        provider, public = self._choose(self._keys_of(manager, now), PrivacyLevel(level))
+        algorithm = self._policy.preferred[provider]
+        if wanted is not None and wanted in provider.session_bits:
+            algorithm = wanted
+        found = self.cache.get((provider.name, algorithm, manager))
+        if found is None:
+            found = self._made(provider, algorithm, public)
+            self.cache.put((provider.name, algorithm, manager), found, now)
+        return found
+
+    def _keys_of(self, manager: UUID, now: float) -> tuple[PublicKeyEntry, ...]:
+        """RemoteQMPublicKey."""
+        known = self._remote.get(manager)
+        if known is None:
+            try:
+                known = read_key_list(self._published(manager) or b"")
+            except SecurityDataError:
+                known = ()
+            if not known:
+                raise EncryptionError(Failure.NO_KEYS)
+            self._remote.put(manager, known, now)
+        return known
+
+    def _choose(self, keys: tuple[PublicKeyEntry, ...], level: PrivacyLevel) -> tuple[Provider, RsaPublicKey]:
+        """The best provider that the destination has, down to the level asked for, and below it never."""
+        by_name = {entry.provider: entry.key for entry in keys}
+        order = (ENHANCED_AES, ENHANCED, BASE)
+        for provider in order:
+            if self._switches.amb27_strict_level and provider.level is not level:
+                continue
+            if provider.level < level:
+                break
+            public = by_name.get(provider.name)
+            if public is not None:
+                return provider, public
+        raise EncryptionError(Failure.NO_PROVIDER)
+
+    def _made(self, provider: Provider, algorithm: EncryptionAlgorithm, public: RsaPublicKey) -> SessionKey:
+        bits = provider.session_bits[algorithm]
+        weak = (
+            provider is ENHANCED
+            and algorithm is EncryptionAlgorithm.RC2
+            and self._policy.send_enhanced_rc2_40
+        )
+        key = self._random(5) + _SALT if weak else self._random(bits // 8)
+        try:
+            recipient = RSAPublicNumbers(public.exponent, public.modulus).public_key()
+            blob = simple_blob(algorithm, recipient.encrypt(key, _PADDING))
+        except ValueError:
+            raise EncryptionError(Failure.NO_PROVIDER) from None
+        return SessionKey(provider, algorithm, blob, _cipher(provider, algorithm, key, self._switches), weak)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due."""
+        return min((due for due in self._deadlines() if due is not None), default=None)
+
+    def _deadlines(self) -> tuple[float | None, ...]:
+        return self.cache.next_deadline(), self._remote.next_deadline()
+
+    def expire(self, now: float) -> None:
+        """SendSymmetricKeyCache Cleanup Timer (3.1.6.11)."""
+        self.cache.expire(now)
+        self._remote.expire(now)
+
+
+class ReceivedKeys:
+    """The receiving half: session keys that senders made for this queue manager (QB-248 … QB-253).
+
+    `own` are the key pairs by provider.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[Provider, RSAPrivateKey],
+        policy: EncryptionPolicy | None = None,
+        switches: SecuritySwitches | None = None,
+    ) -> None:
+        self._own = own
+        self._policy = policy or EncryptionPolicy()
+        self._switches = switches or SecuritySwitches()
+        self.cache: AgingCache[tuple[str, int, bytes, bytes], SessionKey] = AgingCache(
+            self._policy.receive_cache_size, self._policy.key_lifetime
+        )
+
+    def key_of(self, level: int, algorithm: int, source: bytes, blob: bytes, now: float) -> SessionKey:
+        """The key of a message: PrivacyLevel, EncryptionAlgorithm, SourceQueueManager and EncryptionKey.
+
+        Raises EncryptionError.
+        """
+        provider = _BY_LEVEL.get(PrivacyLevel(level)) if level in _BY_LEVEL else None
+        if provider is None:
+            raise EncryptionError(Failure.BAD_LEVEL)
+        if algorithm not in provider.session_bits:
+            raise EncryptionError(Failure.BAD_ALGORITHM)
+        place = (provider.name, algorithm, source, blob)
+        found = self.cache.get(place)
+        if found is None:
+            found = self._opened(provider, EncryptionAlgorithm(algorithm), blob)
+            self.cache.put(place, found, now)
+        if (
+            found.weak
+            and provider is ENHANCED
+            and algorithm == EncryptionAlgorithm.RC2
+            and self._policy.reject_enhanced_rc2_40
+        ):
+            raise EncryptionError(Failure.WEAK_KEY)
+        return found
+
+    def _opened(self, provider: Provider, algorithm: EncryptionAlgorithm, blob: bytes) -> SessionKey:
+        private = self._own.get(provider)
+        if private is None:
+            raise EncryptionError(Failure.UNSUPPORTED_PROVIDER)
+        try:
+            named, encrypted = read_simple_blob(blob)
+            if named != algorithm:
+                raise EncryptionError(Failure.BAD_KEY)
+            # OpenSSL gives random bytes for wrong padding: most often of another length than a key has, and
+            # otherwise the body will not decrypt. The sender learns no more than that it was refused.
+            key = private.decrypt(encrypted, _PADDING)
+            cipher = _cipher(provider, algorithm, key, self._switches)
+        except ValueError:
+            raise EncryptionError(Failure.BAD_KEY) from None
+        return SessionKey(provider, algorithm, blob, cipher, key[-11:] == _SALT)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due."""
+        return self.cache.next_deadline()
+
+    def expire(self, now: float) -> None:
+        """ReceiveSymmetricKeyCache Cleanup Timer (3.1.6.10)."""
+        self.cache.expire(now)

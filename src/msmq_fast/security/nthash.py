@@ -1,0 +1,12 @@
+"""The NT hash of a password: MD4 of its UTF-16 form."""
+
+from __future__ import annotations
+
+from msmq_fast._native.crypto import md4
+
+__all__ = ["nt_hash"]
+
+
+def nt_hash(password: str) -> bytes:
+    """What NTLM proves knowledge of (MS-NLMP 3.3.1)."""
+    return md4(password.encode("utf-16-le", "surrogatepass"))

@@ -1,0 +1,108 @@
+"""RSA key pairs of any size that a provider has, and their form at rest."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from msmq_fast.security.blobs import MAX_RSA_BITS, RsaPublicKey
+from msmq_fast.security.errors import SecurityDataError
+
+__all__ = ["from_der", "from_pem", "generate", "public_part", "to_der"]
+
+_EXPONENT: Final = 65537
+_LIBRARY_MINIMUM: Final = 1024  # OpenSSL makes no shorter keys, but uses them
+_SHORTEST: Final = 512
+_ROUNDS: Final = 40  # of Miller and Rabin, for a chance below 2**-80
+_SMALL: Final = math.prod(n for n in range(3, 1000, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
+
+
+def generate(bits: int) -> RSAPrivateKey:
+    """A new key pair; 512 bits, which the base provider has, are as good as none today. ValueError."""
+    if bits >= _LIBRARY_MINIMUM:
+        return rsa.generate_private_key(_EXPONENT, bits)
+    if bits != _SHORTEST:
+        raise ValueError(f"no RSA keys of {bits} bits")
+    p = _prime(bits // 2)
+    q = _prime(bits // 2)
+    while q == p:
+        q = _prime(bits // 2)
+    d = pow(_EXPONENT, -1, math.lcm(p - 1, q - 1))
+    numbers = rsa.RSAPrivateNumbers(
+        p,
+        q,
+        d,
+        rsa.rsa_crt_dmp1(d, p),
+        rsa.rsa_crt_dmq1(d, q),
+        rsa.rsa_crt_iqmp(p, q),
+        rsa.RSAPublicNumbers(_EXPONENT, p * q),
+    )
+    return numbers.private_key()
+
+
+def _prime(bits: int) -> int:
+    """One whose two highest bits are set, so that a product of two has all its bits."""
+    while True:
+        number = secrets.randbits(bits) | 3 << (bits - 2) | 1
+        if math.gcd(number, _SMALL) == 1 and (number - 1) % _EXPONENT and _probably_prime(number):
+            return number
+
+
+def _probably_prime(number: int) -> bool:
+    odd, twos = number - 1, 0
+    while not odd & 1:
+        odd, twos = odd >> 1, twos + 1
+    for _ in range(_ROUNDS):
+        x = pow(secrets.randbelow(number - 3) + 2, odd, number)
+        if x in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            x = x * x % number
+            if x == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+def public_part(key: RSAPrivateKey) -> RsaPublicKey:
+    """The public half, as blobs have it."""
+    numbers = key.public_key().public_numbers()
+    return RsaPublicKey(numbers.n, numbers.e)
+
+
+def to_der(key: RSAPrivateKey) -> bytes:
+    """PKCS #8, not encrypted: for a vault."""
+    return key.private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def from_der(data: bytes) -> RSAPrivateKey:
+    """What `to_der` made. Raises SecurityDataError."""
+    try:
+        return _rsa(serialization.load_der_private_key(data, None))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise SecurityDataError("not a private key") from None
+
+
+def from_pem(data: bytes) -> RSAPrivateKey:
+    """A private key that somebody brings along. Raises SecurityDataError."""
+    try:
+        return _rsa(serialization.load_pem_private_key(data, None))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise SecurityDataError("not a private key in PEM without a password") from None
+
+
+def _rsa(key: object) -> RSAPrivateKey:
+    if not isinstance(key, RSAPrivateKey):
+        raise SecurityDataError("not a private key of RSA")
+    if key.key_size > MAX_RSA_BITS:
+        raise SecurityDataError(f"a private key of more than {MAX_RSA_BITS} bits")
+    return key

@@ -1,0 +1,83 @@
+"""Who signed a message (MS-MQQB 3.1.5.8.3): its certificate and those that are registered; UserCertCache."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from msmq_fast.security.agingcache import AgingCache
+from msmq_fast.security.blobs import PublicKeyEntry
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.principals import SenderType
+from msmq_fast.security.sid import Sid
+
+__all__ = ["CERTIFICATE_CACHE_SIZE", "CERTIFICATE_LIFETIME", "SenderCertificates"]
+
+CERTIFICATE_CACHE_SIZE: Final = 53
+CERTIFICATE_LIFETIME: Final = 1200.0  # seconds
+
+
+class SenderCertificates:
+    """Whether a certificate is one of the sender that a message names.
+
+    `registered` gives the certificates of a user, `signing_keys` the PublicSigningKeyList of a queue manager.
+    """
+
+    def __init__(
+        self,
+        registered: Callable[[Sid], Iterable[bytes]],
+        signing_keys: Callable[[UUID], Iterable[PublicKeyEntry]],
+        *,
+        size: int = CERTIFICATE_CACHE_SIZE,
+        lifetime: float = CERTIFICATE_LIFETIME,
+    ) -> None:
+        self._registered = registered
+        self._signing_keys = signing_keys
+        self.cache: AgingCache[tuple[bytes, bytes], bool] = AgingCache(size, lifetime)
+
+    def forget(self) -> None:
+        """Certificates were registered or removed."""
+        self.cache.clear()
+
+    def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
+        """`kind` and `sender` as in the SecurityHeader. Without a sender there is nobody to be (QB-243)."""
+        match kind:
+            case SenderType.NONE:
+                return True
+            case SenderType.QUEUE_MANAGER:
+                return len(sender) == 16 and self._signs(UUID(bytes_le=sender), key)
+            case SenderType.SID:
+                return self._has(sender, certificate, now)
+            case _:
+                return False
+
+    def _signs(self, manager: UUID, key: RSAPublicKey) -> bool:
+        numbers = key.public_numbers()
+        return any(
+            (entry.key.modulus, entry.key.exponent) == (numbers.n, numbers.e)
+            for entry in self._signing_keys(manager)
+        )
+
+    def _has(self, sender: bytes, certificate: bytes, now: float) -> bool:
+        if self.cache.get((sender, certificate)):
+            return True
+        try:
+            user = Sid.from_bytes(sender)
+        except SecurityDataError:
+            return False
+        if not any(hmac.compare_digest(each, certificate) for each in self._registered(user)):
+            return False
+        self.cache.put((sender, certificate), True, now)
+        return True
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due."""
+        return self.cache.next_deadline()
+
+    def expire(self, now: float) -> None:
+        """UserCertCache Cleanup Timer (3.1.6.13)."""
+        self.cache.expire(now)

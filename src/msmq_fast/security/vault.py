@@ -1,0 +1,100 @@
+"""Secrets at rest: sealed with AES-256-GCM under a key that does not lie in the store (KV-13)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from msmq_fast.security.errors import SecurityDataError
+
+__all__ = ["KEY_BYTES", "Vault", "key_of_file", "key_of_text"]
+
+KEY_BYTES: Final = 32
+_VERSION: Final = b"\x01"
+_NONCE: Final = 12
+
+
+class Vault:
+    """Seals and opens; the name of a secret is sealed with it, so that two cannot change places."""
+
+    def __init__(self, key: bytes, random_bytes: Callable[[int], bytes]) -> None:
+        if len(key) != KEY_BYTES:
+            raise SecurityDataError(f"the key of a vault has {KEY_BYTES} bytes")
+        self._cipher = AESGCM(key)
+        self._random = random_bytes
+
+    def seal(self, name: bytes, secret: bytes) -> bytes:
+        """What may be stored."""
+        nonce = self._random(_NONCE)
+        return _VERSION + nonce + self._cipher.encrypt(nonce, secret, name)
+
+    def open(self, name: bytes, sealed: bytes) -> bytes:
+        """The secret. Raises SecurityDataError: another key, another name, or damage."""
+        if sealed[:1] != _VERSION:
+            raise SecurityDataError("a secret of an unknown version")
+        nonce = sealed[1 : 1 + _NONCE]
+        try:
+            return self._cipher.decrypt(nonce, sealed[1 + _NONCE :], name)
+        except (InvalidTag, ValueError):
+            raise SecurityDataError("a secret that this key does not open") from None
+
+
+def key_of_text(text: str) -> bytes:
+    """The key in 64 hexadecimal digits or in base64. Raises SecurityDataError."""
+    text = text.strip()
+    with contextlib.suppress(ValueError):
+        if len(text) == 2 * KEY_BYTES:
+            return bytes.fromhex(text)
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise SecurityDataError(f"not {KEY_BYTES} bytes in hexadecimal or base64")
+    return key
+
+
+def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
+    """The key in a file, which is made with a new one, mode 0600, if there is none.
+
+    Raises SecurityDataError: what it holds is no key, or others may read it; OSError.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(1024)
+    except FileNotFoundError:
+        return _new(path, random_bytes(KEY_BYTES))
+    if mode & 0o077:
+        raise SecurityDataError(f"{path} can be read by others: chmod 600 it")
+    try:
+        return key_of_text(content.decode("ascii"))
+    except (SecurityDataError, UnicodeDecodeError):
+        raise SecurityDataError(f"{path}: not {KEY_BYTES} bytes in hexadecimal or base64") from None
+
+
+def _new(path: Path, key: bytes) -> bytes:
+    """Complete under its name or not there at all: a crash leaves no half of it."""
+    partial = path.with_name(f"{path.name}.new")
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key.hex().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    return key

@@ -1,0 +1,205 @@
+"""Signatures and encryption as the configuration says: keys, certificates, caches, and what uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
+from msmq_fast.qm.certificates import Certificates
+from msmq_fast.qm.keyring import Keyring, Pairs
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.signing import Signing
+from msmq_fast.security.algorithms import (
+    BASE,
+    ENHANCED,
+    ENHANCED_AES,
+    EncryptionAlgorithm,
+    HashAlgorithm,
+)
+from msmq_fast.security.encryption import EncryptionPolicy, ReceivedKeys, SentKeys
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.rsakeys import generate
+from msmq_fast.security.senders import SenderCertificates
+from msmq_fast.security.switches import NameForm, SecuritySwitches
+from msmq_fast.security.vault import Vault, key_of_file, key_of_text
+from msmq_fast.server.config import Config, ProtectionConfig
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.store.completion import Completion
+
+__all__ = ["MessageSecurity"]
+
+_log = logging.getLogger("msmq_fast.server")
+
+T = TypeVar("T")
+
+_PROVIDERS = {"base": BASE, "enhanced": ENHANCED, "advanced": ENHANCED_AES}
+_HASHES = {algorithm.name.lower(): algorithm for algorithm in HashAlgorithm}
+_ALGORITHMS = {
+    "rc2": EncryptionAlgorithm.RC2,
+    "rc4": EncryptionAlgorithm.RC4,
+    "aes128": EncryptionAlgorithm.AES_128,
+    "aes192": EncryptionAlgorithm.AES_192,
+    "aes256": EncryptionAlgorithm.AES_256,
+}
+
+
+class MessageSecurity:
+    """Made when the queue manager runs. Raises DeclarationError for a key that cannot be used."""
+
+    def __init__(self, config: Config, manager: QueueManager, monotonic: Callable[[], float]) -> None:
+        settings = config.protection
+        self._settings = settings
+        self._monotonic = monotonic
+        self._making: set[asyncio.Task[None]] = set()
+        self._touch: Callable[[], None] = lambda: None
+        self._providers = tuple(_named(_PROVIDERS, "providers", name) for name in settings.providers)
+        accepted = frozenset(_named(_HASHES, "accept_hashes", name) for name in settings.accept_hashes)
+        policy, switches = _policy(settings), _switches(settings)
+        vault = _vault(config, manager)
+        self.keyring = Keyring(manager, vault)
+        self.certificates = Certificates(manager, vault)
+        try:
+            self.keyring.load(discard=settings.discard_keys)
+        except SecurityDataError:
+            raise DeclarationError(
+                "the private keys in the store were sealed with another key than protection.key or "
+                f"{config.key_file} holds; protection.discard_keys = true gives them up"
+            ) from None
+        self.certificates.load()
+        self._received = ReceivedKeys(self.keyring.exchange, policy, switches)
+        self._sent = SentKeys(self.keyring.published, manager.random_bytes, policy, switches)
+        self._senders = SenderCertificates(
+            self.certificates.registered,
+            self.keyring.signing_keys,
+            size=settings.certificate_cache,
+            lifetime=settings.certificate_lifetime,
+        )
+        self.certificates.watch(self._senders.forget)
+        manager.publication.on_users = self._senders.forget
+        self.certificates.make_key = self._make_key
+        self.keyring.watch(self._sent.forget)
+        self.received = ReceivedProtection(
+            self._received, self._senders, monotonic, accepted, switches, msmq_1=settings.accept_msmq1
+        )
+        self.sent = SentProtection(manager.guid, self._sent, monotonic, switches)
+        self.signing = Signing(self.certificates, _HASHES[settings.hash], switches)
+
+    # ---- key pairs
+
+    def make_keys(self, touch: Callable[[], None]) -> None:
+        """Make the key pairs that are missing, beside the event loop, and publish them. Nobody can have
+        encrypted for a key that there is not yet, so nothing waits for this. `touch`: something is to be
+        committed.
+        """
+        self._touch = touch
+        missing = self.keyring.missing(self._providers)
+        if not missing:
+            self.keyring.publish().add_done_callback(_complain)
+            return
+
+        def make() -> Pairs:
+            return {
+                (use, provider): generate(BASE.rsa_bits if provider is BASE else int(self._settings.rsa_bits))
+                for use, provider in missing
+            }
+
+        async def run() -> None:
+            pairs = await asyncio.to_thread(make)
+            self.keyring.keep(pairs).add_done_callback(_complain)
+            touch()
+
+        self._begin(run())
+
+    def _make_key(self, bits: int) -> Completion[RSAPrivateKey]:
+        """For the certificate of a user: also beside the event loop, where it takes no time from others."""
+        made: Completion[RSAPrivateKey] = Completion()
+
+        async def run() -> None:
+            made.resolve(await asyncio.to_thread(generate, bits))
+            self._touch()
+
+        self._begin(run())
+        return made
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._making.add(task)
+        task.add_done_callback(self._making.discard)
+
+    async def stop(self) -> None:
+        """Wait for keys that are being made."""
+        while self._making:
+            await asyncio.wait(self._making)
+
+    # ---- timers 10, 11 and 13 of MS-MQQB 3.1.2
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due."""
+        due = [each.next_deadline() for each in (self._received, self._sent, self._senders)]
+        return min((each for each in due if each is not None), default=None)
+
+    def expire(self) -> None:
+        """Drop what the caches held for too long."""
+        now = self._monotonic()
+        for each in (self._received, self._sent, self._senders):
+            each.expire(now)
+
+
+def _complain(done: Completion[None]) -> None:
+    problem = done.exception()
+    if problem is not None:
+        _log.error("the public keys of this queue manager are not published: %s", problem)
+
+
+def _vault(config: Config, manager: QueueManager) -> Vault:
+    try:
+        if config.protection.key:
+            key = key_of_text(config.protection.key)
+        else:
+            key = key_of_file(config.key_file, manager.random_bytes)
+    except SecurityDataError as error:
+        raise DeclarationError(f"protection.key: {error}") from None
+    except OSError as error:
+        raise DeclarationError(f"{config.key_file}: {error.strerror}") from None
+    return Vault(key, manager.random_bytes)
+
+
+def _policy(settings: ProtectionConfig) -> EncryptionPolicy:
+    return EncryptionPolicy(
+        preferred={
+            BASE: _ALGORITHMS[settings.base_algorithm],
+            ENHANCED: _ALGORITHMS[settings.enhanced_algorithm],
+            ENHANCED_AES: _ALGORITHMS[settings.advanced_algorithm],
+        },
+        send_enhanced_rc2_40=settings.send_enhanced_rc2_40,
+        reject_enhanced_rc2_40=settings.reject_enhanced_rc2_40,
+        send_cache_size=settings.send_cache,
+        receive_cache_size=settings.receive_cache,
+        key_lifetime=settings.key_lifetime,
+    )
+
+
+def _switches(settings: ProtectionConfig) -> SecuritySwitches:
+    return SecuritySwitches(
+        amb82_names=NameForm(settings.amb82_names),
+        amb82_label_nul=settings.amb82_label_nul,
+        amb82_absent_connector=settings.amb82_absent_connector,
+        amb82_all_lists=settings.amb82_all_lists,
+        amb82_reversed=settings.amb82_reversed,
+        amb83_salt=settings.amb83_salt,
+        amb29_plain_size=settings.amb29_plain_size,
+        amb27_strict_level=settings.amb27_strict_level,
+        qb402_sign_direct=settings.qb402_sign_direct,
+    )
+
+
+def _named(known: dict[str, T], key: str, name: str) -> T:
+    found = known.get(name.casefold())
+    if found is None:
+        raise DeclarationError(f"protection.{key}: {name!r} is none of {', '.join(known)}")
+    return found

@@ -1,0 +1,126 @@
+"""Routing of one server: static routes from the configuration, the directory, messages that pass through."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from msmq_fast.mqqb.enterprise import DirectoryEnterprise
+from msmq_fast.mqqb.forwarding import Forwarder
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.queues import OutgoingSource
+from msmq_fast.mqqb.routing import Router
+from msmq_fast.mqqb.trace import Reports
+from msmq_fast.mqqb.transfer import Target
+from msmq_fast.packet.errors import MSMQError
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.server.config import Config, RouteDeclaration
+
+__all__ = ["Routing", "static_routes"]
+
+_log = logging.getLogger("msmq_fast.mqqb")
+
+
+class Routing:
+    """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the pacemaker. `wall_s` gives Unix
+    seconds, for reports on traced messages.
+
+    `source_of` gives the sessions' view of an outgoing queue.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        monotonic: Callable[[], float],
+        wall_s: Callable[[], int],
+        source_of: Callable[[OutgoingQueue], OutgoingSource],
+    ) -> None:
+        self._hop_limit = config.mqqb.hop_limit
+        self._reports: Reports | None = None
+        if config.mqqb.report_messages:
+            self._reports = Reports(self._send_report, wall_s)
+        self._manager = manager
+        self._monotonic = monotonic
+        self._source_of = source_of
+        self._node: Node | None = None
+        publication = manager.publication
+        self.router = Router(
+            manager.guid,
+            DirectoryEnterprise(lambda: publication.events, publication.queue_manager),
+            monotonic(),
+            static=static_routes(config.routes),
+        )
+
+    def serve(self, node: Node) -> None:
+        """Route for these sessions. Whether anything passes through is up to the directory too."""
+        self._node = node
+        if self._reports is not None:
+            node.hooks.trace = self._reports.arrived
+            node.hooks.trace_sent = self._reports.sent
+        self._manager.publication.on_topology = self.refresh
+        self.refresh()
+
+    def refresh(self) -> None:
+        """The directory has changed, or may have."""
+        node = self._node
+        if node is None:
+            return
+        self.router.refresh(self._monotonic())
+        routes = bool(self._manager.publication.queue_manager().get("RoutingServer"))
+        if not routes:
+            node.hooks.forward = None
+        elif node.hooks.forward is None:
+            node.hooks.forward = Forwarder(
+                self._manager.guid,
+                self._way_out,
+                node.pipeline.refuse,
+                self._hop_limit,
+                None if self._reports is None else self._reports.arrived,
+            )
+        node.forget_routes()
+
+    def _way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
+        return self._source_of(self._manager.outgoing_for(name, manager))
+
+    def _send_report(self, name: FormatName, report: Message) -> None:
+        try:
+            handle = self._manager.open(str(name), Access.SEND, internal=True)
+            handle.send(report)
+            handle.close()
+        except MSMQError as error:
+            _log.debug("a report for %s is discarded: %s", name, error)
+
+    def next_deadline(self) -> float | None:
+        """When routes are read again."""
+        return self.router.next_deadline
+
+    def expire(self) -> None:
+        """Read them again if it is time."""
+        if self.router.expire(self._monotonic()) and self._node is not None:
+            self._node.forget_routes()
+
+
+def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Target, ...]]:
+    """Routes by GUID or case-folded host name."""
+    return {
+        _guid(route.destination) or route.destination.casefold(): tuple(_hop(text) for text in route.via)
+        for route in declared
+    }
+
+
+def _hop(text: str) -> Target:
+    guid = _guid(text)
+    return Target(text.casefold()) if guid is None else Target("", guid)
+
+
+def _guid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,214 @@
+"""Whole queue managers that are connected by pipes in virtual time: sender, routers, receiver."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from msmq_fast.mqqb.endpoint import Endpoint, SendPing
+from msmq_fast.mqqb.enterprise import DirectoryEnterprise
+from msmq_fast.mqqb.forwarding import Forwarder
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.routing import Router
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.timers import earliest
+from msmq_fast.mqqb.transfer import Connect, Resolve, Target
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queue import Queue
+from tests.qm.world import WALL, StillClock, World
+
+
+class Station(World):
+    """One queue manager with its sessions; `static` are its routes, `routes`: whether it forwards."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        clock: StillClock,
+        *,
+        static: dict[UUID | str, tuple[Target, ...]] | None = None,
+        routes: bool = False,
+        **settings: object,
+    ) -> None:
+        seed = int(address.rpartition(".")[2])
+        super().__init__(
+            clock=clock, seed=seed, computer_name=name, addresses=frozenset({address}), **settings
+        )
+        self.address = address
+        self.static = static or {}
+        self.routes = routes
+        self.refusals: list[tuple[str, str]] = []
+        self.effects: list[Resolve | Connect | SendPing] = []
+        self.connect()
+
+    def connect(self) -> None:
+        """Sessions, as the server composes them."""
+        manager = self.manager
+        self.node = Node(
+            manager.guid,
+            manager.ledger,
+            destinations(manager.find_field, manager.guard.open_to_everybody),
+            on_refusal=lambda reason, what: self.refusals.append((reason.value, what)),
+            nack=manager.disposition.reject,
+        )
+        enterprise = DirectoryEnterprise(
+            lambda: manager.publication.events, manager.publication.queue_manager
+        )
+        self.router = Router(manager.guid, enterprise, self.now, static=self.static)
+        self.router.refresh(self.now)
+        if self.routes:
+            self.node.hooks.forward = Forwarder(manager.guid, self.way_out, self.node.pipeline.refuse)
+        self.endpoint = Endpoint(self.node, self.effects.append, self.now)
+        self.sources: dict[OutgoingQueue, OutgoingSource] = {}
+        manager.on_outgoing = self.has_work
+        manager.on_changed = self.node.forget_routes
+
+    @property
+    def now(self) -> float:
+        return self.clock.monotonic()
+
+    def source(self, queue: OutgoingQueue) -> OutgoingSource:
+        if queue not in self.sources:
+            self.sources[queue] = OutgoingSource(queue, lambda: WALL, self.router.hops)
+        return self.sources[queue]
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        self.endpoint.transfer.submit(self.source(queue), self.now)
+
+    def way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
+        return self.source(self.manager.outgoing_for(name, manager))
+
+    # ---- what a program does
+
+    def make(self, name: str, **properties: object) -> Queue:
+        done = self.manager.create_queue(f".\\private$\\{name}", **properties)
+        self.run()
+        return done.result()
+
+    def post(self, name: str, *bodies: bytes, **properties: object) -> None:
+        handle = self.manager.open(name, Access.SEND)
+        for body in bodies:
+            handle.send(Message(body=body, **properties))  # type: ignore[arg-type]
+        handle.close()
+
+    def read(self, queue: Queue) -> list[Message]:
+        handle = self.manager.open(queue.name, Access.RECEIVE)
+        found = []
+        while queue.messages:
+            request = handle.receive(0)
+            self.run()
+            found.append(Message.from_packet(request.completion.result().packet))
+        handle.close()
+        return found
+
+    def outgoing(self) -> dict[str, OutgoingQueue]:
+        return {queue.name: queue for queue in self.manager.outgoing()}
+
+
+class Pipe:
+    """One connection."""
+
+    def __init__(self, first: Session, second: Session) -> None:
+        self.ends = (first, second)
+
+    def carry(self, now: float) -> bool:
+        """Whether bytes went over; a session that ends takes the other one with it."""
+        moved = False
+        for session, other in (self.ends, self.ends[::-1]):
+            session.pump(now)
+            data = b"".join(session.data_to_send())
+            if data and other.alive:
+                other.receive(data, now)
+                moved = True
+        if not all(end.alive for end in self.ends):
+            for end in self.ends:
+                end.close(CloseReason.DISCONNECTED, now)
+        return moved
+
+
+class Network:
+    """Stations by address, host names by `names`. What is in `down` cannot be reached."""
+
+    def __init__(self) -> None:
+        self.clock = StillClock()
+        self.stations: dict[str, Station] = {}
+        self.names: dict[str, list[str]] = {}
+        self.down: set[str] = set()
+        self.pipes: list[tuple[str, str, Pipe]] = []
+        self.dialled: list[tuple[str, str]] = []
+
+    def add(self, name: str, address: str, **options: object) -> Station:
+        station = Station(name, address, self.clock, **options)  # type: ignore[arg-type]
+        self.stations[address] = station
+        return station
+
+    def cut(self, address: str) -> None:
+        """A host goes down: its connections break."""
+        self.down.add(address)
+        for first, second, pipe in self.pipes:
+            if address in (first, second):
+                pipe.ends[0].close(CloseReason.DISCONNECTED, self.clock.monotonic())
+        self.settle()
+
+    def _execute(self, station: Station) -> None:
+        now, transfer = self.clock.monotonic(), station.endpoint.transfer
+        for effect in list(station.effects):
+            station.effects.remove(effect)
+            if isinstance(effect, Resolve):
+                found = self.names.get(effect.host)
+                if found is None:
+                    transfer.failed(effect.link, "unknown host", now)
+                else:
+                    transfer.resolved(effect.link, found, now)
+            elif isinstance(effect, Connect):
+                self.dialled.append((station.address, effect.address))
+                peer = self.stations.get(effect.address)
+                if peer is None or {effect.address, station.address} & self.down:
+                    transfer.failed(effect.link, "refused", now)
+                    continue
+                session = station.endpoint.connected(effect.link, now)
+                if session is not None:
+                    accepted = peer.endpoint.accept(station.address, now)
+                    self.pipes.append((station.address, effect.address, Pipe(session, accepted)))
+
+    def settle(self) -> None:
+        """Until nothing more happens without time passing."""
+        for _ in range(200):
+            moved = False
+            for station in self.stations.values():
+                station.run()
+                moved |= bool(station.effects)
+                self._execute(station)
+            for _, _, pipe in list(self.pipes):
+                moved |= pipe.carry(self.clock.monotonic())
+            self.pipes = [entry for entry in self.pipes if all(end.alive for end in entry[2].ends)]
+            if not moved:
+                return
+        raise AssertionError("the network does not come to rest")
+
+    def pass_time(self, seconds: float) -> None:
+        """Run every deadline on the way."""
+        end = self.clock.monotonic() + seconds
+        while True:
+            self.settle()
+            due = [self._next_deadline(station) for station in self.stations.values()]
+            now = earliest(*due, end) or end
+            self.clock.advance(max(0.0, min(now, end) - self.clock.monotonic()))
+            for station in self.stations.values():
+                station.manager.tick()
+                station.endpoint.handle_deadline(self.clock.monotonic())
+                for session in list(station.endpoint.sessions):
+                    session.handle_deadline(self.clock.monotonic())
+                station.router.expire(self.clock.monotonic())
+            if self.clock.monotonic() >= end:
+                self.settle()
+                return
+
+    def _next_deadline(self, station: Station) -> float | None:
+        sessions = (session.next_deadline for session in station.endpoint.sessions)
+        return earliest(station.endpoint.next_deadline, station.router.next_deadline, *sessions)

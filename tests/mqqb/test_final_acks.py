@@ -1,0 +1,438 @@
+"""FinalAcks: what becomes of transactional messages in their queues, told to those who sent them."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.instream import InStreams
+from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.session import Session
+from msmq_fast.packet import Message
+from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.qm import disposition
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.transacted import TransactedQueue
+from tests.mqqb import wire
+from tests.mqqb.hosts import sent
+from tests.qm.world import WALL, World
+
+ADDRESS = "10.0.0.9"
+ORDER_QUEUE = rf"DIRECT=TCP:{ADDRESS}\PRIVATE$\order_queue$"
+NEGATIVE, POSITIVE = 0x01, 0x02  # JN and JP in the second byte of UserHeader.Flags
+FINAL = 2  # TransactionHeader.Flags.FA
+
+
+class Destination(World):
+    """A queue manager with a session to another one; without `everybody` nobody may send there."""
+
+    def __init__(self, *, everybody: bool = True) -> None:
+        self.everybody = everybody
+        super().__init__()
+
+    def _begin(self) -> None:
+        manager = self.manager = QueueManager(self.store, self.settings, self.clock, self.random)
+        self.writer.before_seal = manager.before_submit
+        manager.start()
+        streams = InStreams(manager.ledger)
+        load_streams(streams, self.store.tables.scan, manager.set_aside)
+        acks = OrderAcks(
+            manager.guid, manager.ledger, streams, manager.disposition.send_away, self.clock.monotonic
+        )
+        manager.disposition.final_ack = acks.final
+        manager.incoming = acks.transfers
+        self.node = Node(
+            manager.guid,
+            manager.ledger,
+            destinations(manager.find_field, lambda _queue: self.everybody),
+            history=DuplicateHistory(),
+            nack=manager.disposition.reject,
+            order_acks=acks,
+        )
+        self.run()
+        self.session = Session(self.node, ADDRESS, self.clock.seconds, initiator=False)
+        self.take(wire.establish(server=manager.guid) + wire.parameters())
+
+    def take(self, *packets: bytes) -> None:
+        for packet in packets:
+            self.session.receive(packet, self.clock.seconds)
+
+    def answers(self, name: str = ORDER_QUEUE) -> list[FinalAck]:
+        """The FinalAcks that wait in the outgoing queue to the sender."""
+        found = self.leaving(name)
+        return [
+            FinalAck.decode_body(message.body, message.message_class)
+            for message in found
+            if message.message_class != MessageClass.ORDER_ACK
+        ]
+
+    def leaving(self, name: str = ORDER_QUEUE) -> list[Message]:
+        """Everything that waits there."""
+        if not any(queue.name == name for queue in self.manager.outgoing()):
+            return []
+        found: list[Message] = []
+        queue = self.manager.find(name)
+        for key in list(queue.core.positions.keys()):
+            queue.core.peek(key, lambda received, _status: found.append(Message.from_packet(received.packet)))
+            self.store.reader.complete()
+        return found
+
+
+def tx(
+    number: int,
+    *,
+    journal: int = POSITIVE | NEGATIVE,
+    flags: int = 0,
+    source: UUID = wire.PEER,
+    received: int = wire.NEVER,
+    previous: int | None = None,
+    **more: object,
+) -> bytes:
+    before = number - 1 if previous is None else previous
+    place = struct.pack("<IIIII", flags, 1, 7, number, before)
+    packet = bytearray(
+        wire.message(
+            100 + number,
+            queue="TCP:10.0.0.7\\private$\\orders",
+            transaction=place,
+            source=source,
+            sent_time=WALL,
+            received=received,
+            **more,  # type: ignore[arg-type]
+        )
+    )
+    packet[61] |= journal
+    return bytes(packet)
+
+
+def by_number(packet: bytes, number: int) -> bytes:
+    """The same message to a private queue by its number."""
+    direct = wire.direct("TCP:10.0.0.7\\private$\\orders")
+    assert packet.count(direct) == 1
+    changed = bytearray(packet.replace(direct, struct.pack("<I", number)))
+    changed[8:12] = struct.pack("<I", len(changed))
+    flags = struct.unpack_from("<I", changed, 60)[0] & ~(7 << 10) | 3 << 10
+    changed[60:64] = struct.pack("<I", flags)
+    return bytes(changed)
+
+
+def receive(world: Destination) -> None:
+    handle = world.reader("orders")
+    request = handle.receive(0)
+    world.finish(request.completion)
+    handle.close()
+
+
+def purge(world: Destination) -> None:
+    world.finish(world.manager.purge(world.manager.find("orders")))
+    world.advance(1)
+
+
+def delete(world: Destination) -> None:
+    world.finish(world.manager.delete_queue("orders"))
+    world.advance(1)
+
+
+def expire(world: Destination) -> None:
+    world.advance(20)
+
+
+def committed(world: Destination) -> None:
+    transaction = world.manager.transactions.begin()
+    handle = world.reader("orders")
+    world.finish(TransactedQueue(handle, transaction).receive(0).completion)
+    assert world.answers() == []
+    world.finish(transaction.commit())
+    handle.close()
+
+
+def rejected(world: Destination) -> None:
+    transaction = world.manager.transactions.begin()
+    handle = world.reader("orders")
+    inside = TransactedQueue(handle, transaction)
+    inside.reject(world.finish(inside.receive(0).completion).lookup_id)
+    world.finish(transaction.commit())
+    handle.close()
+
+
+ENDS = [
+    (receive, MessageClass.ACK_RECEIVE),
+    (committed, MessageClass.ACK_RECEIVE),
+    (purge, MessageClass.NACK_Q_PURGED),
+    (delete, MessageClass.NACK_Q_DELETED),
+    (expire, MessageClass.NACK_RECEIVE_TIMEOUT),
+    (rejected, MessageClass.NACK_RECEIVE_REJECTED),
+]
+
+
+@pytest.mark.rule("QB-051", "QB-056", "QB-057", "QB-058", "QB-361", "QB-397", "X-64", "DM-203")
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("end", "reason"), ENDS)
+def test_the_end_of_a_journaled_message_is_told(end, reason: int, again: bool) -> None:  # type: ignore[no-untyped-def]
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(3, previous=0, received=10))
+    world.run()
+    if again:
+        world.crash()
+    assert world.answers() == []
+    end(world)
+    assert world.answers() == [FinalAck(1, 7, 3, 0, wire.PEER, 103, reason)]
+    assert world.bodies(r".\system$;deadxact") == []  # its sender keeps what failed
+
+
+@pytest.mark.rule("QB-051")
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"journal": POSITIVE}, True),
+        ({"journal": NEGATIVE}, True),
+        ({"journal": 0, "flags": FINAL}, True),
+        ({"journal": 0}, False),
+    ],
+)
+@pytest.mark.parametrize("end", [receive, purge])
+@pytest.mark.parametrize("again", [False, True])
+def test_only_those_who_ask_hear_of_the_end(fields: dict[str, int], told: bool, end, again: bool) -> None:  # type: ignore[no-untyped-def]
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(1, **fields))
+    world.run()
+    if again:
+        world.crash()
+    end(world)
+    assert len(world.answers()) == told
+
+
+def test_a_purge_that_a_crash_cut_short_still_tells_of_the_end() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(1, journal=POSITIVE))
+    world.run()
+    done = world.manager.purge(world.manager.find("orders"))
+    while not done.done:
+        world.writer.submit()
+        world.writer.complete_one()
+    world.crash()
+    world.advance(5)
+    assert [answer.message_class for answer in world.answers()] == [MessageClass.NACK_Q_PURGED]
+
+
+def test_nobody_is_told_of_messages_that_are_not_transactional_or_were_sent_here() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.create("plain")
+    world.take(wire.message(1, queue="OS:h\\private$\\plain", recoverable=True, sent_time=WALL))
+    world.take(tx(1, source=world.manager.guid))
+    world.run()
+    receive(world)
+    world.receive("plain")
+    assert list(world.manager.outgoing()) == []
+
+
+@pytest.mark.rule("QB-051", "QB-231", "QB-384")
+@pytest.mark.parametrize("journal", [0, NEGATIVE])
+def test_a_rejected_message_is_told_of_whatever_it_asks_for(journal: int) -> None:
+    """Also while insecure administration nacks are off."""
+    world = Destination()
+    world.create("admin")
+    world.take(tx(1, journal=journal, ack_flags=4, admin="TCP:10.0.0.7\\private$\\admin"))
+    world.run()
+    assert [answer.message_class for answer in world.answers()] == [MessageClass.NACK_BAD_DST_Q]
+    assert world.bodies("admin") == []
+
+
+@pytest.mark.rule("QB-399", "QB-054")
+def test_by_number_the_answer_goes_to_the_queue_manager_that_sent_first() -> None:
+    world = Destination()
+    queue = world.create("orders", transactional=True)
+    world.take(by_number(tx(1), queue.private_number))
+    world.run()
+    receive(world)
+    assert len(world.answers(rf"PRIVATE={wire.PEER}\00000004")) == 1
+
+
+@pytest.mark.rule("QB-052", "QB-053", "QB-055", "QB-394", "QB-395")
+def test_the_packet_of_a_final_ack() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(1))
+    world.run()
+    receive(world)
+    (received,) = world.manager.find(ORDER_QUEUE).core.take(9, 1 << 20, world.manager.ledger.new_owner())
+    expected = bytearray(
+        wire.message(
+            wire.ordinal(received.packet),
+            queue=f"TCP:{ADDRESS}\\PRIVATE$\\order_queue$",
+            body=struct.pack("<IIII16sI", 1, 7, 1, 0, wire.PEER.bytes_le, 101),
+            label="QM Ordering Ack",
+            priority=0,
+            recoverable=True,
+            source=world.manager.guid,
+            sent_time=WALL,
+            message_class=0x4000,
+        )
+    )
+    algorithms = expected.index(struct.pack("<II", 0x8004, 0x6801))
+    expected[algorithms : algorithms + 8] = bytes(8)
+    assert received.packet == bytes(expected)
+
+
+@pytest.mark.rule("QB-286")
+def test_management_sees_the_streams_of_a_queue() -> None:
+    world = Destination()
+    queue = world.create("orders", transactional=True)
+    world.take(tx(1), tx(2), tx(9, previous=8))
+    world.run()
+    (transfer,) = world.manager.incoming()
+    assert transfer.queue == queue.ordinal
+    assert transfer.as_map() == {
+        "format_name": r"DIRECT=TCP:10.0.0.7\private$\orders",
+        "sender": str(wire.PEER),
+        "sequence_id": 7 << 32 | 1,
+        "sequence_number": 2,
+        "last_access": WALL,
+        "reject_count": 1,
+    }
+
+
+@pytest.mark.rule("QB-271")
+def test_whatever_comes_of_a_stream_was_the_last_of_it() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    for passed, packet in ((0, tx(1)), (40, tx(2)), (60, tx(2)), (90, tx(9, previous=8))):
+        world.advance(WALL + passed - world.clock.wall // 1_000_000)
+        world.take(packet)
+        world.run()
+        (transfer,) = world.manager.incoming()
+        assert transfer.last_access == WALL + passed
+    world.crash()
+    (transfer,) = world.manager.incoming()
+    assert (transfer.sequence_number, transfer.last_access) == (2, WALL + 40)
+
+
+@pytest.mark.rule("QB-400")
+def test_what_cannot_be_put_into_the_outgoing_queue_is_discarded() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(1), tx(2))
+    world.run()
+    receive(world)
+    world.manager.find(ORDER_QUEUE).core.quota_bytes = 1
+    receive(world)
+    assert [answer.message_id for answer in world.answers()] == [101]
+    assert world.manager.disposition.discarded == 1
+    assert world.bodies() == []
+
+
+def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(disposition, "MAX_ANSWERED", 1)
+    world = Destination()
+    send = world.manager.disposition.send_away
+    tell = OrderAck(1, 1, 1).message
+    assert send(tell(order_queue(UUID(int=1)), world.manager.guid))
+    assert not send(tell(order_queue(UUID(int=2)), world.manager.guid))
+    assert send(tell(order_queue(UUID(int=1)), world.manager.guid))
+    assert len(list(world.manager.outgoing())) == 1
+    assert world.manager.disposition.discarded == 1
+
+
+def test_a_full_queue_manager_still_tells_of_the_end() -> None:
+    """Without a FinalAck the message would stay with its sender for ever."""
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.take(tx(1), tx(2))
+    world.run()
+    world.manager.ledger.quota_bytes = 1
+    receive(world)
+    world.manager.ledger.throttled = True
+    receive(world)
+    assert [answer.message_id for answer in world.answers()] == [101, 102]
+
+
+@pytest.mark.rule("QB-260", "QB-384")
+def test_who_may_not_send_hears_of_it_by_a_final_ack_only() -> None:
+    world = Destination(everybody=False)
+    world.create("admin")
+    world.create("orders", transactional=True)
+    world.take(tx(1, ack_flags=4, admin="TCP:10.0.0.7\\private$\\admin"), tx(2))
+    world.run()
+    assert [(answer.message_class, answer.message_id) for answer in world.answers()] == [
+        (MessageClass.NACK_ACCESS_DENIED, 101),
+        (MessageClass.NACK_ACCESS_DENIED, 102),
+    ]
+    assert world.bodies("admin") == world.bodies() == []
+    (transfer,) = world.node.streams
+    assert transfer.durable_number == 2
+
+
+@pytest.mark.rule("QB-227", "QB-398", "QB-399")
+def test_each_stream_is_answered_by_the_form_of_its_own_name() -> None:
+    world = Destination()
+    queue = world.create("orders", transactional=True)
+    world.take(tx(1), by_number(tx(1), queue.private_number), tx(2))
+    world.run()
+    for _ in range(3):
+        receive(world)
+    assert [answer.message_id for answer in world.answers()] == [101, 102]
+    assert [answer.message_id for answer in world.answers(rf"PRIVATE={wire.PEER}\00000004")] == [101]
+
+
+@pytest.mark.rule("QB-050", "QB-059", "QB-127")
+def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    world.session.close(CloseReason.DISCONNECTED, world.clock.seconds)
+    connected: list[object] = []
+    endpoint = Endpoint(world.node, connected.append, world.clock.seconds)
+    session = endpoint.accept(ADDRESS, world.clock.seconds)
+    world.session = session
+    session.receive(wire.establish() + wire.parameters(), world.clock.seconds)
+    session.data_to_send()
+    world.manager.on_outgoing = lambda queue: endpoint.transfer.submit(
+        OutgoingSource(queue, lambda: WALL), world.clock.seconds
+    )
+    world.take(tx(1))
+    world.run()
+    receive(world)
+    world.run()
+    (final,) = [packet for packet in sent(session) if wire.kind(packet) == "MSG"]
+    assert (session.sent.sent, session.sent.recoverable) == (1, 1)
+    assert struct.unpack_from("<I", final, 60)[0] >> 5 & 3 == 1
+    world.clock.advance(1)
+    world.manager.tick()
+    assert endpoint.next_deadline is not None
+    world.clock.advance(1)
+    world.manager.tick()
+    endpoint.handle_deadline(world.clock.seconds)
+    world.run()
+    (order,) = [packet for packet in sent(session) if wire.kind(packet) == "MSG"]
+    assert b"QM Ordering Ack".decode().encode("utf-16-le") in order
+    assert (session.sent.sent, session.sent.recoverable) == (2, 1)
+    assert connected == []
+
+
+def test_queue_managers_behind_one_address_are_answered_by_their_guids() -> None:
+    world = Destination()
+    world.create("orders", transactional=True)
+    other = Session(world.node, ADDRESS, world.clock.seconds, initiator=False)
+    other.receive(wire.establish(client=UUID(int=77)) + wire.parameters(), world.clock.seconds)
+    world.take(tx(1))
+    other.receive(tx(1, source=UUID(int=77)), world.clock.seconds)
+    world.run()
+    receive(world)
+    other.close(CloseReason.DISCONNECTED, world.clock.seconds)
+    receive(world)
+    assert [answer.source for answer in world.answers(rf"PRIVATE={wire.PEER}\00000004")] == [wire.PEER]
+    assert [answer.source for answer in world.answers(rf"PRIVATE={UUID(int=77)}\00000004")] == [UUID(int=77)]
+    assert world.answers() == []

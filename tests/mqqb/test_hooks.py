@@ -1,0 +1,101 @@
+"""What the receive pipeline hands to routing, security and tracing, and what it does with the answers."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from msmq_fast._native.framing import ParsedMessage, patched
+from msmq_fast._native.receive import STORED, Receiver
+from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.mqqb.receive import Destination
+from tests.mqqb import wire
+from tests.mqqb.hosts import Host, sent
+
+ELSEWHERE = UUID("99999999-2222-3333-4444-555555555555")
+
+
+def encrypted() -> bytes:
+    return struct.pack("<HHHHII", 0x20, 0, 0, 0, 0, 0)
+
+
+class Vault:
+    """Protection that answers what the test wants."""
+
+    def __init__(self, answer: bytes | Refusal) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
+        self.asked.append(bytes(message.body).decode())
+        return self.answer
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(recoverable: bool) -> None:
+    host = Host()
+    clear = wire.message(7, recoverable=recoverable, body=b"clear")
+    host.node.hooks.protection = vault = Vault(clear)
+    session = host.opened()
+    packet = wire.message(7, recoverable=recoverable, body=b"secret", security=encrypted())
+    session.receive(packet + packet, 101.0)
+    host.commit()
+    (message,) = host["q"].take(9, 1 << 20, host.ledger.new_owner())
+    assert message.packet == clear
+    assert vault.asked == ["secret"]
+    session.pump(102.0)
+    session.handle_deadline(130.0)
+    assert wire.read_header(sent(session)[-1])[0] == 2
+
+
+def test_what_protection_refuses_is_refused_for_its_reason() -> None:
+    host = Host()
+    host.node.hooks.protection = Vault(Refusal.SIGNED)
+    session = host.opened()
+    session.receive(wire.message(7, security=encrypted()), 101.0)
+    assert [reason for reason, _ in host.refusals] == ["signed"]
+    assert host.messages() == []
+
+
+def test_a_message_for_another_queue_manager_is_stored_as_routing_says() -> None:
+    host = Host()
+    onward = host.add("onward")
+
+    def forward(receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
+        assert receiver.deliver(onward, packet=patched(message.packet, hops=5)) == STORED
+        return None
+
+    host.node.hooks.forward = forward
+    session = host.opened()
+    packet = wire.message(7, recoverable=True, address=ELSEWHERE)
+    session.receive(packet + packet, 101.0)
+    host.commit()
+    (message,) = onward.take(9, 1 << 20, host.ledger.new_owner())
+    assert message.packet[60] & 0x1F == 5
+    assert message.packet[:60] == packet[:60]
+    session.pump(102.0)
+    assert sent(session) == [wire.session_ack(ack=2, base_ack=1, flags=3)]
+
+
+def test_a_message_that_cannot_be_passed_on_ends_the_session_undecided() -> None:
+    host = Host()
+    host.node.hooks.forward = lambda receiver, message: CloseReason.QUOTA
+    session = host.opened()
+    session.receive(wire.message(7, recoverable=True, address=ELSEWHERE), 101.0)
+    assert session.reason is CloseReason.QUOTA
+    assert sent(session) == []
+
+
+def test_only_messages_that_ask_for_it_and_were_stored_are_traced() -> None:
+    host = Host()
+    traced: list[int] = []
+    host.node.hooks.trace = lambda message, target: traced.append(message.message_id)
+    session = host.opened()
+    for number, flags in ((1, 0x100), (2, 0), (1, 0x100)):
+        packet = bytearray(wire.message(number))
+        packet[2:4] = struct.pack("<H", struct.unpack_from("<H", packet, 2)[0] | flags)
+        session.receive(bytes(packet), 101.0)
+    assert traced == [1]
+    assert host.messages() == [1, 2]

@@ -1,0 +1,192 @@
+"""The simulator finds what it is there to find: each of these bugs, planted on purpose, fails a seed."""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import order_ack as native_order_ack
+from msmq_fast.mqqb import outgoing
+from msmq_fast.mqqb.queues import OutgoingSource
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.transfer import Transfer
+from msmq_fast.qm.reading import Subscription
+from msmq_fast.qm.transaction import Transaction
+from msmq_fast.server import mqqblistener
+from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.store.completion import Completion
+from tests.mqqb.wire import ordinal
+
+from .account import Wrong
+from .computer import Computer
+from .simulation import Simulation
+
+SEEDS = range(40)
+LIE = 5  # commits that a lying disk keeps in its memory
+
+Patch = pytest.MonkeyPatch
+
+
+def acknowledged_before_durable(patch: Patch) -> None:
+    """The disk says that it has what it has not: the last commits are lost in a crash."""
+    committed, crash = Computer._committed, Computer.crash
+    kept: dict[str, list[list[dict[bytes, bytes]]]] = {}
+
+    def commit(computer: Computer) -> None:
+        committed(computer)
+        kept.setdefault(computer.name, []).append([dict(table) for table in computer.tables.tables])
+
+    def lose(computer: Computer, **how: bool) -> None:
+        crash(computer, **how)
+        images = kept.pop(computer.name, [])
+        if len(images) > LIE:
+            computer.tables.tables[:] = images[-LIE]
+
+    patch.setattr(Computer, "_committed", commit)
+    patch.setattr(Computer, "crash", lose)
+
+
+def history_not_persisted(patch: Patch) -> None:
+    """A restart forgets which messages were taken in."""
+    patch.setattr(mqqblistener, "_history", lambda store: DuplicateHistory())
+
+
+def incoming_streams_not_loaded(patch: Patch) -> None:
+    """A restart forgets where the streams that arrive stand."""
+    patch.setattr(mqqblistener, "load_streams", lambda *_: None)
+
+
+def release_lost_at_close(patch: Patch) -> None:
+    """What was in flight when a session ended stays locked."""
+    patch.setattr(OutgoingSource, "released", lambda *_: None)
+
+
+def in_flight_taken_for_delivered(patch: Patch) -> None:
+    """What was in flight when a session ended is removed."""
+
+    def released(source: OutgoingSource, owner: int, lookup_ids: array[int]) -> None:
+        source.acknowledged(owner, lookup_ids)
+
+    patch.setattr(OutgoingSource, "released", released)
+
+
+def order_ack_covers_too_much(patch: Patch) -> None:
+    """An OrderAck removes one message more than it states, if there is one."""
+
+    def order_ack(ledger: Ledger, identifier: int, number: int) -> QueueCore | None:
+        more = native_order_ack(ledger, identifier, number + 1)
+        return more if more is not None else native_order_ack(ledger, identifier, number)
+
+    patch.setattr(outgoing, "order_ack", order_ack)
+
+
+def renumbered_on_reconnect(patch: Patch) -> None:
+    """What no OrderAck covers gets new numbers when a session ends."""
+    ended = OutgoingSource.ended
+
+    def renumber(source: OutgoingSource, owner: int, *, idle: bool) -> None:
+        ended(source, owner, idle=idle)
+        sequence = source.sequence
+        if sequence is None or sequence.sent:
+            return
+        places: list[tuple[int, int]] = []
+        for key in sequence.keys():  # noqa: SIM118 - no mapping
+            source.core.peek(key, lambda message, _, key=key: places.append((key, ordinal(message.packet))))
+        if len(places) != len(sequence.keys()):
+            return  # some are not in memory
+        for key, _ in places:
+            sequence.remove(key)
+        for key, number in places:
+            sequence.assign(key, number)
+
+    patch.setattr(OutgoingSource, "ended", renumber)
+
+
+def commit_answered_early(patch: Patch) -> None:
+    """A program hears of its commit before that is durable."""
+    commit = Transaction.commit
+
+    def early(transaction: Transaction) -> Completion[None]:
+        commit(transaction)
+        return Completion.of(None)
+
+    patch.setattr(Transaction, "commit", early)
+
+
+def abort_sends(patch: Patch) -> None:
+    """An aborted transaction is committed."""
+    patch.setattr(Transaction, "abort", Transaction.commit)
+
+
+def no_reconnect(patch: Patch) -> None:
+    """A failed connection is not tried again."""
+    patch.setattr(Transfer, "_wait", lambda *_: None)
+
+
+def streams_end_with_sessions(patch: Patch) -> None:
+    """Where the streams that arrive stand is forgotten when a session ends."""
+    closed = MqqbListener._session_closed
+
+    def forget(listener: MqqbListener, session: Session) -> None:
+        closed(listener, session)
+        listener.node.streams.forget(1 << 31)
+
+    patch.setattr(MqqbListener, "_session_closed", forget)
+
+
+def nobody_waits_for_order_acks(patch: Patch) -> None:
+    """A session acknowledgment is enough for a transactional message to be removed."""
+
+    def acknowledged(source: OutgoingSource, owner: int, lookup_ids: array[int]) -> None:
+        for key in lookup_ids:
+            source.queue.core.remove(key, owner)
+
+    patch.setattr(OutgoingSource, "acknowledged", acknowledged)
+
+
+def given_back_stays_locked(patch: Patch) -> None:
+    """What a reader gives back is not available again."""
+    patch.setattr(Subscription, "release", lambda *_: 0)
+
+
+MUTATIONS = [
+    acknowledged_before_durable,
+    history_not_persisted,
+    incoming_streams_not_loaded,
+    release_lost_at_close,
+    in_flight_taken_for_delivered,
+    order_ack_covers_too_much,
+    renumbered_on_reconnect,
+    commit_answered_early,
+    abort_sends,
+    no_reconnect,
+    streams_end_with_sessions,
+    nobody_waits_for_order_acks,
+    given_back_stays_locked,
+]
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.long(seconds=15)
+@pytest.mark.parametrize("plant", MUTATIONS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    plant(monkeypatch)
+    for seed in SEEDS:
+        simulation = Simulation(seed)
+        try:
+            simulation.run()
+        except (Wrong, RuntimeError) as error:
+            print(f"seed {seed}: {error!r}")
+            return
+    pytest.fail(f"{len(SEEDS)} seeds, and nobody noticed")
