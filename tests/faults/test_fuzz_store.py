@@ -39,7 +39,8 @@ def test_a_planted_bounds_bug_is_found(tmp_path: Path) -> None:
     pytest.importorskip("atheris")
     if shutil.which("clang") is None:
         pytest.skip("clang is not installed")
-    change = ("batch_tables.pxi", "value.mv_size < sizeof(PositionRecord)", "value.mv_size < 1")
+    guard = "value.mv_size < sizeof(PositionRecord) or value.mv_size < position_size(record)"
+    change = ("batch_tables.pxi", guard, "value.mv_size < 1")
     module = build("batch", tmp_path, change, flags=INSTRUMENTED, compiler="clang")
     result = run(FUZZER, 60, tmp_path / "work", module)
     assert result.returncode != 0
