@@ -10,8 +10,8 @@ WORKDIR /src
 COPY pyproject.toml setup.py MANIFEST.in LICENSE README.md ./
 COPY src src
 RUN python3 -m venv /opt/msmq-fast \
- && /opt/msmq-fast/bin/pip wheel --no-cache-dir --wheel-dir /wheels . \
- && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --find-links /wheels msmq-fast \
+ && /opt/msmq-fast/bin/pip wheel --no-cache-dir --wheel-dir /wheels ".[bulk]" \
+ && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --find-links /wheels "msmq-fast[bulk]" \
  && /opt/msmq-fast/bin/pip uninstall --yes pip
 
 FROM ${RUNTIME_IMAGE}

@@ -1,0 +1,1 @@
+"""The Spark side: data sources, sink and pipeline; used beside the server, on drivers and executors."""
