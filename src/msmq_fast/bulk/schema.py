@@ -1,0 +1,164 @@
+"""The columns of messages and events in bulk: the one definition, for the server and for its readers.
+
+Plain Python, so that an analytics worker can import it. Every column may be null. What the columns mean, and
+which columns of a plan were left out because no queue manager knows them, stands in docs/bulk-api.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+KINDS: Final = ("string", "binary", "int8", "int16", "int32", "int64", "bool", "timestamp")
+"""Types of columns; a timestamp is microseconds in UTC."""
+
+GROUPS: Final = ("core", "body", "extra", "security", "raw")
+
+
+class Column(NamedTuple):
+    """One column: its name, its type (`KINDS`) and the group by which it is chosen (`GROUPS`)."""
+
+    name: str
+    kind: str
+    group: str = "core"
+
+
+def _columns(group: str, text: str) -> tuple[Column, ...]:
+    pairs = (item.split() for item in text.strip().splitlines())
+    return tuple(Column(name, kind, group) for name, kind in pairs)
+
+
+MESSAGE_COLUMNS: Final = (
+    *_columns(
+        "core",
+        """
+        qm_guid string
+        queue string
+        queue_guid string
+        queue_kind string
+        arrival_seq int64
+        lookup_id int64
+        priority int8
+        message_id string
+        correlation_id binary
+        class int32
+        class_name string
+        label string
+        app_specific int64
+        body_type int32
+        body_size int64
+        """,
+    ),
+    *_columns("body", "body binary"),
+    *_columns(
+        "core",
+        """
+        extension binary
+        sent_time timestamp
+        arrived_time timestamp
+        ttrq_seconds int64
+        ttbr_seconds int64
+        delivery int8
+        acknowledge int8
+        journal int8
+        dest_format_name string
+        resp_format_name string
+        admin_format_name string
+        source_machine_guid string
+        abort_count int32
+        move_count int32
+        """,
+    ),
+    *_columns(
+        "extra",
+        """
+        message_version int32
+        auth_level int32
+        encrypted bool
+        trace bool
+        multi_dest_format_name string
+        multi_resp_format_name string
+        sender_id binary
+        sender_id_type int32
+        hash_algorithm int32
+        encrypt_algorithm int32
+        xact_id string
+        xact_seq_id int64
+        xact_seq_no int64
+        xact_prev_no int64
+        first_in_xact bool
+        last_in_xact bool
+        connector_type string
+        last_move_time timestamp
+        lease_holder string
+        soap_envelope string
+        compound_body binary
+        """,
+    ),
+    *_columns("security", "sender_cert binary\nsignature binary"),
+    *_columns("raw", "raw_packet binary"),
+)
+"""Of a message. `class` is why it is in a dead-letter queue, else its own; `priority` is that of the queue's
+order; `lookup_id` is unsigned on the wire and never so great that its sign would matter.
+"""
+
+DELIVERY_SEQUENCE: Final = Column("delivery_seq", "int64")
+"""Stands before all others where the rows of a lease are read."""
+
+EVENT_COLUMNS: Final = _columns(
+    "core",
+    """
+    qm_guid string
+    incarnation int32
+    feed_seq int64
+    event string
+    event_time timestamp
+    queue string
+    queue_guid string
+    queue_kind string
+    message_id string
+    lookup_id int64
+    arrival_seq int64
+    class int32
+    priority int8
+    packet_size int64
+    source_machine_guid string
+    transport string
+    seq_id int64
+    seq_no int64
+    """,
+)
+"""Of an event. What is about a queue or the queue manager has no message; `queue` is null for one that was
+deleted since. `packet_size` counts the stored packet, which is greater than the body.
+"""
+
+
+def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
+    columns = {column.name: column for column in known}
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in columns:
+            raise ValueError(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the column {twice[0]!r} is named twice")
+    return tuple(columns[name] for name in names)
+
+
+def chosen(
+    columns: str, *, body: bool = True, raw: bool = False, security: bool = False
+) -> tuple[Column, ...]:
+    """The message columns that `columns` stands for: `core`, `all`, or names separated by commas, in their order.
+
+    `body`, `raw` and `security` add these groups to `core` and `all`; names stand for themselves alone.
+    ValueError: a name that is no column, or that comes twice.
+    """
+    if columns not in ("core", "all"):
+        return _named(columns, MESSAGE_COLUMNS)
+    groups = {"core", "extra"} if columns == "all" else {"core"}
+    groups |= {name for name, wanted in (("body", body), ("raw", raw), ("security", security)) if wanted}
+    return tuple(column for column in MESSAGE_COLUMNS if column.group in groups)
+
+
+def chosen_events(columns: str) -> tuple[Column, ...]:
+    """The event columns that `columns` stands for, as `chosen`; `core` and `all` are all of them."""
+    return EVENT_COLUMNS if columns in ("core", "all") else _named(columns, EVENT_COLUMNS)

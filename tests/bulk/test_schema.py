@@ -1,0 +1,63 @@
+"""The columns in bulk, and their Arrow types."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.bulk.schema import (
+    EVENT_COLUMNS,
+    GROUPS,
+    KINDS,
+    MESSAGE_COLUMNS,
+    chosen,
+    chosen_events,
+)
+
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.mark.parametrize("columns", [MESSAGE_COLUMNS, EVENT_COLUMNS])
+def test_tables_are_sound(columns):
+    assert len({column.name for column in columns}) == len(columns)
+    assert {column.kind for column in columns} <= set(KINDS)
+    assert {column.group for column in columns} <= set(GROUPS)
+
+
+def test_arrow_types():
+    """Those that Spark makes of its own types: anything else would be refused there."""
+    schema = arrow_schema(MESSAGE_COLUMNS)
+    types = {
+        "queue": pa.string(),
+        "body": pa.binary(),
+        "priority": pa.int8(),
+        "class": pa.int32(),
+        "lookup_id": pa.int64(),
+        "encrypted": pa.bool_(),
+        "sent_time": pa.timestamp("us", tz="UTC"),
+    }
+    assert {name: schema.field(name).type for name in types} == types
+    assert all(field.nullable for field in schema)
+
+
+def test_groups_are_chosen():
+    names = {column.name for column in chosen("core")}
+    assert "body" in names
+    assert not names & {"raw_packet", "xact_id", "signature"}
+    assert not any(column.group != "core" for column in chosen("core", body=False))
+    everything = chosen("all", raw=True, security=True)
+    assert everything == MESSAGE_COLUMNS
+    assert {column.group for column in chosen("all")} == {"core", "body", "extra"}
+
+
+def test_names_are_chosen_in_their_order():
+    columns = chosen("label, arrival_seq,signature", body=True)
+    assert [column.name for column in columns] == ["label", "arrival_seq", "signature"]
+    assert [column.name for column in chosen_events("event,queue")] == ["event", "queue"]
+    assert chosen_events("all") == EVENT_COLUMNS
+
+
+@pytest.mark.parametrize("text", ["", "label,", "labels", "core,label", "label,label"])
+def test_wrong_names_are_named(text):
+    with pytest.raises(ValueError, match=r"no column|named twice"):
+        chosen(text)
