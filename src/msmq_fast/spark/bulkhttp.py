@@ -1,0 +1,288 @@
+"""HTTP to one queue manager: connection, retries, answers as JSON, bodies as streams. Blocking, one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from msmq_fast.spark.bulkerrors import BulkError, Unavailable, error_of
+
+__all__ = ["ARROW_TYPE", "DEFAULT_PORT", "Endpoint", "Link"]
+
+DEFAULT_PORT: Final = 1802
+ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
+_PREFIX: Final = "/v1/bulk"
+_SCHEMES: Final = {"msmq+bulk": False, "http": False, "https": True}
+_MAX_JSON: Final = 64 << 20  # bytes of an answer; a broken server must not fill the memory
+_TOKEN, _TOKEN_FILE = "MSMQ_FAST_TOKEN", "MSMQ_FAST_TOKEN_FILE"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one queue manager is and how to talk to it. Holds no socket; may be pickled.
+
+    `token` and `token_file` come before the variables MSMQ_FAST_TOKEN and MSMQ_FAST_TOKEN_FILE, which are
+    read where the connection is made: an executor may have its own. Times are milliseconds; `retries` counts
+    attempts after the first one.
+    """
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    ca_file: str | None = None  # https: certificates to trust; None: those of the system
+    timeout_ms: int = 120_000
+    retries: int = 3
+    retry_interval_ms: int = 500
+
+    def __post_init__(self) -> None:
+        self.address()
+
+    def address(self) -> tuple[str, int, bool]:
+        """Host, port and whether it is TLS. Raises ValueError with one line that says what is wrong."""
+        parts = urlsplit(self.url)
+        try:
+            port = parts.port or DEFAULT_PORT
+        except ValueError:
+            port = 0
+        wrong = not parts.hostname or not port or parts.path.strip("/") or parts.query or parts.fragment
+        if parts.scheme not in _SCHEMES or wrong or parts.username is not None or parts.password is not None:
+            shown = self.url.rpartition("@")[2]  # what stands before may be a password
+            raise ValueError(
+                f"{shown!r} is no address of a queue manager: use msmq+bulk://host:port, http://host:port or "
+                "https://host:port; a token is an option of its own"
+            )
+        return str(parts.hostname), port, _SCHEMES[parts.scheme]
+
+    def secret(self) -> str | None:
+        """The token to present. Raises ValueError when its file cannot be read or a token cannot be sent."""
+        token, file = self.token, self.token_file
+        if token is None and file is None:
+            token, file = os.environ.get(_TOKEN) or None, os.environ.get(_TOKEN_FILE) or None
+        if token is None and file is not None:
+            try:
+                token = Path(file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ValueError(f"{file}: the token cannot be read: {error}") from None
+        if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
+            raise ValueError("the token holds a character that cannot be sent in an HTTP header")
+        return token
+
+
+class Link:
+    """Calls to one queue manager over a connection that is kept. Not for several threads at a time."""
+
+    def __init__(self, endpoint: Endpoint, pause: Callable[[float], None] = time.sleep) -> None:
+        self.endpoint = endpoint
+        self.incarnation: int | None = None  # sent along if set: another one is an error then
+        self._pause = pause
+        self._kept: http.client.HTTPConnection | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"endpoint": self.endpoint, "incarnation": self.incarnation}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["endpoint"])  # type: ignore[misc]
+        self.incarnation = state["incarnation"]
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+    # ---- calls
+
+    def call(self, method: str, path: str, content: object = None, *, repeat: bool) -> Any:
+        """One call with JSON both ways. `repeat`: it does no harm to make it twice.
+
+        Raises BulkError; Unavailable when all attempts failed.
+        """
+        body = None if content is None else json.dumps(content).encode()
+        where = f"{method} {path.partition('?')[0]}"
+
+        def attempt() -> Any:
+            connection = self._connection(fresh=not repeat)
+            with self._guarded(connection, where):
+                headers = self._headers({"Content-Type": "application/json"} if body is not None else {})
+                connection.request(method, _PREFIX + path, body, headers)
+                answer = _read_json(connection.getresponse(), where)
+            return answer
+
+        return self._persist(attempt, where, repeat=repeat)
+
+    def open(self, path: str) -> http.client.HTTPResponse:
+        """The answer to a GET whose body is to be read as a stream; close it, or read it to its end.
+
+        It has a connection of its own. Raises as `call`; retries only until the answer begins.
+        """
+        where = f"GET {path.partition('?')[0]}"
+
+        def attempt() -> http.client.HTTPResponse:
+            connection = self._connect()
+            with self._guarded(connection, where):
+                connection.request("GET", _PREFIX + path, None, self._headers({"Connection": "close"}))
+                response = connection.getresponse()
+                if response.status != 200:
+                    _read_json(response, where)
+                return response
+
+        return self._persist(attempt, where, repeat=True)
+
+    def upload(self, path: str, parts: Iterable[bytes | memoryview]) -> Any:
+        """A POST of an Arrow stream that is made while it is sent; the answer is JSON.
+
+        `parts` can be taken once only: just the connecting is retried. Raises as `call`, and whatever `parts`
+        raises; the server throws away what it got then.
+        """
+        where = f"POST {path.partition('?')[0]}"
+        connection = self._persist(lambda: self._connect(), where, repeat=False)
+        with contextlib.closing(connection), self._guarded(connection, where):
+            connection.putrequest("POST", _PREFIX + path)
+            headers = {"Content-Type": ARROW_TYPE, "Transfer-Encoding": "chunked", "Connection": "close"}
+            for name, value in self._headers(headers).items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            complete = _send_chunks(connection, parts)
+            answer = _read_json(connection.getresponse(), where)
+            if not complete:
+                raise Unavailable(
+                    f"{self.endpoint.url}: {where}: the server answered before it had everything"
+                )
+            return answer
+
+    # ---- inside
+
+    def _headers(self, extra: dict[str, str]) -> dict[str, str]:
+        headers = {"Accept": f"application/json, {ARROW_TYPE}", **extra}
+        token = self.endpoint.secret()
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        if self.incarnation is not None:
+            headers["X-MSMQ-Incarnation"] = str(self.incarnation)
+        return headers
+
+    def _connection(self, *, fresh: bool) -> http.client.HTTPConnection:
+        """The one that is kept, or a new one: a call that must not be made twice gets a new one, since the
+        server may just be closing the old one.
+        """
+        if fresh:
+            self.close()
+        if self._kept is None:
+            self._kept = self._connect()
+        return self._kept
+
+    def _connect(self) -> http.client.HTTPConnection:
+        endpoint = self.endpoint
+        host, port, tls = endpoint.address()
+        seconds = endpoint.timeout_ms / 1000
+        connection: http.client.HTTPConnection
+        if tls:
+            try:
+                context = ssl.create_default_context(cafile=endpoint.ca_file)
+            except OSError as error:
+                raise ValueError(f"{endpoint.ca_file}: the certificates cannot be read: {error}") from None
+            connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=seconds)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise BulkError(
+                f"{endpoint.url}: the certificate is not trusted: {error.verify_message}"
+            ) from None
+        except OSError as error:
+            raise _Unreachable(f"{endpoint.url}: {error.strerror or error}") from None
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    @contextlib.contextmanager
+    def _guarded(self, connection: http.client.HTTPConnection, where: str) -> Any:
+        """Faults of the connection become Unavailable; after anything unexpected it is not used again."""
+        try:
+            yield
+        except BulkError as error:
+            if isinstance(error, Unavailable):
+                self._drop(connection)
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            self._drop(connection)
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unavailable(f"{self.endpoint.url}: {where}: {reason}") from None
+        except BaseException:
+            self._drop(connection)
+            raise
+
+    def _drop(self, connection: http.client.HTTPConnection) -> None:
+        connection.close()
+        if connection is self._kept:
+            self._kept = None
+
+    def _persist(self, attempt: Callable[[], T], where: str, *, repeat: bool) -> T:
+        """Try as often as the endpoint says. What did not reach the server, or what it said it could not yet
+        do, is tried again whatever the call; a connection that broke off only if `repeat`.
+        """
+        left = self.endpoint.retries
+        while True:
+            try:
+                return attempt()
+            except Unavailable as error:
+                harmless = isinstance(error, _Unreachable) or error.details.get("error") == Unavailable.code
+                if left <= 0 or not (repeat or harmless):
+                    if isinstance(error, _Unreachable):
+                        raise Unavailable(f"{error} ({where})") from None
+                    raise
+            left -= 1
+            self._pause(self.endpoint.retry_interval_ms / 1000)
+
+
+class _Unreachable(Unavailable):
+    """No connection came about, so that the server knows nothing of the call."""
+
+
+def _read_json(response: http.client.HTTPResponse, where: str) -> Any:
+    """The content of an answer, which is read to its end. Raises the error that it stands for."""
+    text = response.read(_MAX_JSON + 1)
+    if len(text) > _MAX_JSON:
+        raise Unavailable(f"{where}: an answer of more than {_MAX_JSON} bytes")
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if response.status != 200:
+        raise error_of(response.status, answer, where)
+    if answer is None:
+        raise Unavailable(f"{where}: the answer is not JSON; is this the admin port of msmq-fast?")
+    return answer
+
+
+def _send_chunks(connection: http.client.HTTPConnection, parts: Iterable[bytes | memoryview]) -> bool:
+    """The body in chunks; whether all went out. A server that refuses closes its side early, and its answer
+    is to be read all the same.
+    """
+    for part in parts:
+        size = len(part)
+        if not size:
+            continue  # an empty chunk would be the end
+        try:
+            connection.send(b"%x\r\n" % size)
+            connection.send(part)
+            connection.send(b"\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+    try:
+        connection.send(b"0\r\n\r\n")
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+    return True

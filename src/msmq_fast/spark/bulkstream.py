@@ -1,0 +1,153 @@
+"""Arrow streams over HTTP: batches out of an answer, and the bytes of batches for a request."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.spark.bulkerrors import Truncated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["arrow_parts", "batches"]
+
+_END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
+_PART: Final = 1 << 20  # bytes that are gathered before they are sent
+
+
+class _Body:
+    """The body of an answer as pyarrow reads it; remembers its last bytes, since pyarrow takes a stream that
+    was cut between two messages for a complete one.
+    """
+
+    closed = False
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self._response = response
+        self.tail = b""
+
+    def read(self, size: int = -1) -> bytes | bytearray:
+        if size < 0:
+            content: bytes | bytearray = self._response.read()
+        else:
+            content = bytearray(size)
+            view = memoryview(content)
+            filled = 0
+            while filled < size and (count := self._response.readinto(view[filled:])):
+                filled += count
+            if filled < size:
+                del view
+                content = bytes(content[:filled])
+        self.tail = (self.tail + bytes(content[-8:]))[-8:]
+        return content
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema of an answer, and its batches as they come; the iterator closes the answer when it ends.
+
+    Raises Truncated, also in the iteration, if the stream ends anywhere but at its end mark. `where` names
+    the queue manager for the message.
+    """
+    import pyarrow as pa
+
+    body = _Body(response)
+
+    def broken(reason: object) -> Truncated:
+        response.close()
+        return Truncated(f"{where}: the stream of rows broke off: {reason}")
+
+    try:
+        reader = pa.ipc.open_stream(body)
+    except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
+        raise broken(error) from None
+
+    def run() -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                yield batch
+            if body.tail != _END or response.read(1):
+                raise broken("no end mark")
+        except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
+            raise broken(error) from None
+        finally:
+            response.close()
+
+    return reader.schema, run()
+
+
+class _Parts:
+    """A file that pyarrow writes into; small pieces are joined."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []
+        self._size = 0
+        self.ready: list[bytes | memoryview] = []
+
+    def write(self, piece: Any) -> int:
+        view = memoryview(piece).cast("B")
+        if len(view) >= _PART:
+            self.flush()
+            self.ready.append(view)
+        else:
+            self._pieces.append(bytes(view))
+            self._size += len(view)
+            if self._size >= _PART:
+                self.flush()
+        return len(view)
+
+    def flush(self) -> None:
+        if self._pieces:
+            self.ready.append(b"".join(self._pieces))
+            self._pieces, self._size = [], 0
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def take(self) -> list[bytes | memoryview]:
+        taken, self.ready = self.ready, []
+        return taken
+
+
+def arrow_parts(schema: pa.Schema, content: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
+    """The bytes of an IPC stream of `content`, part after part; nothing but the part at hand is held."""
+    import pyarrow as pa
+
+    sink = _Parts()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in content:
+            writer.write_batch(batch)
+            yield from sink.take()
+    sink.flush()
+    yield from sink.take()
