@@ -84,13 +84,13 @@ class QueueBounds:
 class Bounds:
     """Where a queue manager stands. `next`: every arrival below it is there to be read, or gone for good.
 
-    `start` is another text after each start of the server. Feed numbers are those of events.
+    `start` is another number after each start of the server. Feed numbers are those of events.
     """
 
     qm: str
     name: str
     incarnation: int
-    start: str
+    start: int
     release: str
     next: int
     feed_first: int
@@ -454,7 +454,7 @@ def _bounds(answer: Any) -> Bounds:
         qm=_text(answer, "qm"),
         name=_text(answer, "name"),
         incarnation=_number(answer, "incarnation"),
-        start=_text(answer, "start"),
+        start=_number(answer, "start"),
         release=_text(answer, "release"),
         next=_number(answer, "next"),
         feed_first=_number(feed, "first"),
