@@ -1,0 +1,1 @@
+"""What message bodies and extensions hold, found out without running anything: no PySpark."""

@@ -1,0 +1,104 @@
+"""Headers that messaging frameworks put into the extension of a message.
+
+NServiceBus: an XML document ArrayOfHeaderInfo with HeaderInfo elements of Key and Value (public: "Native
+integration" of its MSMQ transport). Rebus: a JSON object of strings.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+from xml.parsers import expat
+
+from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.spark.bodies.text import text
+
+_MAX_HEADERS: Final = 4096
+
+
+def extension_headers(extension: bytes) -> dict[str, str]:
+    """Names and values in their order; of a name that stands twice the last value. {} for an empty extension.
+
+    BodyError: neither of the two forms.
+    """
+    if not extension.strip(b"\0"):
+        return {}
+    found = text(extension.rstrip(b"\0") + bytes(_odd(extension)), None).lstrip("\ufeff \t\r\n")
+    if found.startswith("<"):
+        return _Reader().read(found)
+    if found.startswith(("{", "[")):
+        return _json(found)
+    raise BodyError("the extension holds neither XML nor JSON headers")
+
+
+def _odd(extension: bytes) -> int:
+    """UTF-16 ends in half a NUL when zeros are cut off its end."""
+    wide = extension.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return len(extension.rstrip(b"\0")) % 2 if wide else 0
+
+
+def _json(found: str) -> dict[str, str]:
+    try:
+        value = json.loads(found)
+    except (ValueError, RecursionError) as error:
+        raise BodyError(f"the headers are not JSON: {error}") from None
+    if isinstance(value, list):  # the form of a serialised dictionary: [{"Key": …, "Value": …}, …]
+        try:
+            value = {item["Key"]: item["Value"] for item in value}
+        except (TypeError, KeyError):
+            raise BodyError("the headers are a JSON list, but not of Key and Value") from None
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise BodyError("the headers are JSON, but not an object of strings")
+    if len(value) > _MAX_HEADERS:
+        raise BodyError(f"there are more than {_MAX_HEADERS} headers")
+    return {
+        name: one if isinstance(one, str) else "" if one is None else json.dumps(one)
+        for name, one in value.items()
+    }
+
+
+class _Reader:
+    """Reads ArrayOfHeaderInfo; declarations of entities are refused, so nothing can be expanded."""
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._key = self._value = ""
+        self._headers: dict[str, str] = {}
+
+    def read(self, document: str) -> dict[str, str]:
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.EntityDeclHandler = self._refuse
+        parser.StartDoctypeDeclHandler = self._refuse
+        try:
+            parser.Parse(document.encode("utf-8", "replace"), True)
+        except expat.ExpatError as error:
+            raise BodyError(f"the headers are not XML: {error}") from None
+        return self._headers
+
+    @staticmethod
+    def _refuse(*_: object) -> None:
+        raise BodyError("the headers declare a document type")
+
+    def _start(self, name: str, _attributes: dict[str, str]) -> None:
+        self._path.append(name.rpartition(":")[2])
+        if len(self._path) == 1 and self._path[0] != "ArrayOfHeaderInfo":
+            raise BodyError(f"the document is {self._path[0][:60]}, not ArrayOfHeaderInfo")
+        if len(self._path) == 2:
+            self._key = self._value = ""
+
+    def _end(self, _name: str) -> None:
+        if self._path == ["ArrayOfHeaderInfo", "HeaderInfo"]:
+            if len(self._headers) >= _MAX_HEADERS:
+                raise BodyError(f"there are more than {_MAX_HEADERS} headers")
+            self._headers[self._key] = self._value
+        self._path.pop()
+
+    def _text(self, data: str) -> None:
+        if self._path[1:] == ["HeaderInfo", "Key"]:
+            self._key += data
+        elif self._path[1:] == ["HeaderInfo", "Value"]:
+            self._value += data

@@ -1,0 +1,171 @@
+"""Functions on message bodies for DataFrames and SQL.
+
+    from msmq_fast.spark.functions import msmq_text
+    rows.select(msmq_text("body", "body_type"), msmq_text.error("body", "body_type"))
+
+Each is an Arrow UDF: null for null, and null where the bytes are not what was asked for. Its twin `.error` (in
+SQL, after `register`, the same name with `_error`) is the reason, null where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.spark.bodies.framing import framing
+from msmq_fast.spark.bodies.headers import extension_headers
+from msmq_fast.spark.bodies.identifiers import class_name, guid
+from msmq_fast.spark.bodies.kind import body_kind
+from msmq_fast.spark.bodies.netbinary import net_binary
+from msmq_fast.spark.bodies.text import text, xml
+
+Plain = Callable[..., Any]
+
+
+class BodyFunction:
+    """One function: `function(*columns)` is its value, `function.error(*columns)` why there is none.
+
+    `plain` takes the values of one row; only its first `required` arguments must not be null.
+    """
+
+    def __init__(self, name: str, plain: Plain, result: DataType, *, required: int = 1) -> None:
+        self.name = name
+        self.plain = plain
+        self.result = result
+        self.required = required
+        self.__doc__ = plain.__doc__
+
+    def __call__(self, *columns: Column | str) -> Column:
+        """The value."""
+        return cast(Column, self.value_udf(*columns))
+
+    def error(self, *columns: Column | str) -> Column:
+        """The reason why the value is null although the argument is not; else null."""
+        return cast(Column, self.error_udf(*columns))
+
+    @cached_property
+    def value_udf(self) -> Any:
+        """The UDF of the value."""
+        plain, required, kind = self.plain, self.required, to_arrow_type(self.result, timezone="UTC")
+
+        def value(*arguments: pa.Array) -> pa.Array:
+            return pa.array([found for found, _ in _rows(plain, required, arguments)], kind)
+
+        return self._udf(value, self.result, self.name)
+
+    @cached_property
+    def error_udf(self) -> Any:
+        """The UDF of the reason."""
+        plain, required = self.plain, self.required
+
+        def error(*arguments: pa.Array) -> pa.Array:
+            return pa.array([reason for _, reason in _rows(plain, required, arguments)], pa.string())
+
+        return self._udf(error, StringType(), self.name + "_error")
+
+    @staticmethod
+    def _udf(function: Callable[..., pa.Array], result: DataType, name: str) -> Any:
+        function.__name__ = name
+        return cast(Any, arrow_udf)(function, result)
+
+
+def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[tuple[Any, str | None]]:
+    """(value, reason) of each row."""
+    found: list[tuple[Any, str | None]] = []
+    for row in zip(*(argument.to_pylist() for argument in arguments), strict=True):
+        if None in row[:required]:
+            found.append((None, None))
+            continue
+        try:
+            found.append((plain(*row), None))
+        except BodyError as problem:
+            found.append((None, str(problem)))
+    return found
+
+
+def _kind(body_type: int | None, body: bytes | None) -> str | None:
+    """One of `bodies.kind.KINDS`, from the type and the first bytes."""
+    return None if body is None else body_kind(body, body_type)
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+_TEXTS: Final = ArrayType(StringType(), containsNull=False)
+
+msmq_body_kind = BodyFunction("msmq_body_kind", _kind, StringType(), required=0)
+"""msmq_body_kind(body_type, body): one of `bodies.kind.KINDS`."""
+
+msmq_text = BodyFunction("msmq_text", text, StringType())
+"""msmq_text(body, body_type): the text of a VT_BSTR, VT_LPWSTR or VT_LPSTR body; others are UTF-8."""
+
+msmq_xml = BodyFunction("msmq_xml", xml, StringType())
+"""msmq_xml(body): the text of an XML body, for from_xml, xpath or parse_json of what is in it."""
+
+msmq_netbinary_info = BodyFunction(
+    "msmq_netbinary_info",
+    net_binary,
+    _struct(root=StringType(), types=_TEXTS, libraries=_TEXTS, records=IntegerType(), complete=BooleanType()),
+)
+"""msmq_netbinary_info(body): the type names of a BinaryFormatter stream; nothing is deserialised."""
+
+msmq_nmf = BodyFunction(
+    "msmq_nmf",
+    framing,
+    _struct(
+        version=StringType(),
+        mode=StringType(),
+        via=StringType(),
+        encoding=StringType(),
+        envelope=IntegerType(),
+        envelope_size=IntegerType(),
+    ),
+)
+"""msmq_nmf(body): the .NET framing records before a NetMsmqBinding envelope, and where that stands."""
+
+msmq_guid = BodyFunction("msmq_guid", guid, StringType())
+"""msmq_guid(bytes): a GUID (16 bytes) or a message identifier (20 bytes, as a correlation_id) as text."""
+
+msmq_class_name = BodyFunction("msmq_class_name", class_name, StringType())
+"""msmq_class_name(class): the published name of a message class."""
+
+msmq_extension_headers = BodyFunction(
+    "msmq_extension_headers", extension_headers, MapType(StringType(), StringType())
+)
+"""msmq_extension_headers(extension): the headers of NServiceBus (XML) and Rebus (JSON)."""
+
+FUNCTIONS: Final = (
+    msmq_body_kind,
+    msmq_text,
+    msmq_xml,
+    msmq_netbinary_info,
+    msmq_nmf,
+    msmq_guid,
+    msmq_class_name,
+    msmq_extension_headers,
+)
+
+
+def register(spark: SparkSession) -> None:
+    """Make all functions and their twins known to SQL in this session."""
+    for function in FUNCTIONS:
+        spark.udf.register(function.name, function.value_udf)
+        spark.udf.register(function.name + "_error", function.error_udf)

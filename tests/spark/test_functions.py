@@ -1,0 +1,85 @@
+"""The body functions in Spark: values, twins, SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from msmq_fast.spark import functions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_nulls_and_errors_without_spark() -> None:
+    rows = (pa.array([b"a\0", None, b"a", b"x"]), pa.array([8, 8, 8, None]))
+    assert functions._rows(functions.msmq_text.plain, 1, rows) == [
+        ("a", None),
+        (None, None),
+        (None, "byte 0 is not utf-16-le: truncated data"),
+        ("x", None),
+    ]
+
+
+@pytest.mark.timeout(240)
+def test_in_dataframes_and_sql(spark: SparkSession) -> None:
+    identifier = UUID(int=7)
+    rows = [
+        (1, 8, bytearray("héllo".encode("utf-16-le")), 0x8002, bytearray(b'{"a": "b"}')),
+        (2, 0, bytearray(b"\0\1\0\1\4\2\1x\3\7<e/>"), 0, None),
+        (3, None, None, -1, bytearray(b"?")),
+        (4, 72, bytearray(identifier.bytes_le), 2, bytearray(b"")),
+    ]
+    frame = spark.createDataFrame(rows, "n int, body_type int, body binary, class int, extension binary")
+    f = functions
+    found = {
+        row["n"]: row
+        for row in frame.select(
+            "n",
+            f.msmq_body_kind("body_type", "body").alias("kind"),
+            f.msmq_text("body", "body_type").alias("text"),
+            f.msmq_nmf("body").alias("nmf"),
+            f.msmq_nmf.error("body").alias("nmf_error"),
+            f.msmq_guid("body").alias("guid"),
+            f.msmq_class_name("class").alias("class_name"),
+            f.msmq_class_name.error("class").alias("class_error"),
+            f.msmq_extension_headers("extension").alias("headers"),
+            f.msmq_extension_headers.error("extension").alias("headers_error"),
+        ).collect()
+    }
+    assert [found[n]["kind"] for n in (1, 2, 3, 4)] == ["text", "net_framing", None, "guid"]
+    assert found[1]["text"] == "héllo"
+    assert found[2]["nmf"].asDict() == {
+        "version": "1.0",
+        "mode": "singleton_sized",
+        "via": "x",
+        "encoding": "application/soap+msbin1",
+        "envelope": 10,
+        "envelope_size": 4,
+    }
+    assert (found[1]["nmf"], found[1]["nmf_error"]) == (
+        None,
+        "a framed message begins with a version record",
+    )
+    assert (found[3]["nmf"], found[3]["nmf_error"]) == (None, None)
+    assert found[4]["guid"] == str(identifier)
+    assert [found[n]["class_name"] for n in (1, 2, 3, 4)] == [
+        "NACK_REACH_QUEUE_TIMEOUT",
+        "NORMAL",
+        None,
+        "ACK_REACH_QUEUE",
+    ]
+    assert found[3]["class_error"] == "a message class lies in 0..65535, not -1"
+    assert found[1]["headers"] == {"a": "b"}
+    assert found[4]["headers"] == {}
+    assert found[3]["headers_error"] == "the extension holds neither XML nor JSON headers"
+
+    functions.register(spark)
+    frame.createOrReplaceTempView("bodies")
+    sql = "SELECT msmq_netbinary_info(body).root r, msmq_netbinary_info_error(body) e FROM bodies"
+    first = spark.sql(sql + " WHERE n = 1").collect()[0]
+    assert first["r"] is None
+    assert first["e"] == "the body does not begin with the header of a BinaryFormatter stream"
