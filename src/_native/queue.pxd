@@ -126,6 +126,7 @@ cdef class Ledger:
     cdef readonly int memory                # MEMORY_…
     cdef public object on_memory            # called with `memory` when it has changed
     cdef public bint feed
+    cdef readonly uint64_t horizon          # readers in bulk look for nothing new below this sequence, see Horizon
     cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
     cdef public object reserve              # called with the new limit when the sequence runs low
@@ -196,6 +197,7 @@ cdef class QueueCore(CommitListener):
     cdef readonly uint32_t expected         # moves to this queue that are under way
     cdef readonly uint64_t messages         # number of messages that are not pending
     cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
+    cdef readonly uint64_t late             # messages that came behind the horizon: moved or given back
     cdef readonly bint gone                 # deleted
     cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
     cdef public bint interested             # somebody waits: call `ready` when something becomes available
@@ -287,6 +289,14 @@ cdef class Delivery(CommitListener):
     cdef object _sink
     cdef object _wanted         # called when it is durable: whether the reader is still there; None: he is
     cdef int _status
+
+
+@cython.final
+cdef class Horizon(CommitListener):
+    """Moves Ledger.horizon on."""
+    cdef Ledger _ledger
+    cdef uint64_t _asked, _reached
+    cdef list _sinks            # (sequence, function)
 
 
 @cython.final

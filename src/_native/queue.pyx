@@ -147,6 +147,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.move_count = slot.move_count
 
 
+include "queue_horizon.pxi"
 include "queue_disposition.pxi"
 include "queue_sequence.pxi"
 include "queue_ledger.pxi"

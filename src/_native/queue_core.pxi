@@ -185,6 +185,7 @@ cdef class QueueCore(CommitListener):
                     self.ledger._returned.append((self, self._received(slot)))
                 self._drop(slot)
         elif slot.state == STATE_PENDING:
+            note_late(self, slot)
             self._available(slot)
         elif slot.state == STATE_PURGE_PENDING and not slot.flags & FLAG_COUNTED:
             self._erase(slot, EVENT_PURGED)
@@ -1070,6 +1071,7 @@ cdef class QueueCore(CommitListener):
                     writer.put_content(slot.content_id, received.packet)
                     writer.notify(self, slot.key)
                 else:
+                    note_late(self, slot)
                     self._count(slot)
                     if self.interested:
                         self.mark()

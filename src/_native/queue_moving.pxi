@@ -77,6 +77,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
         if ledger.feed:
             ledger.event(EVENT_MOVED, target.ordinal, there, True)
         source._drop(slot)
+        note_late(target, there)
         target._available(there)
         if target.interested:
             target.mark()

@@ -43,6 +43,7 @@ class Ledger:
     memory: int
     on_memory: Callable[[int], None] | None
     feed: bool
+    horizon: int
     now_s: int
     now_us: int
     reserve: Callable[[int], None] | None
@@ -100,6 +101,7 @@ class QueueCore(CommitListener):
     arrived_total: int
     removed_total: int
     expired_total: int
+    late: int
     gone: bool
     purged_to: int
     interested: bool
@@ -202,3 +204,7 @@ def lock_for_move(source: QueueCore, key: int, owner: int, target: QueueCore) ->
 def move_locked(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
 def complete_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
 def abort_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
+
+class Horizon(CommitListener):
+    def __init__(self, ledger: Ledger) -> None: ...
+    def look(self, sink: Callable[[], None] | None = None) -> int: ...

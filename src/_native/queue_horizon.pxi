@@ -1,0 +1,48 @@
+# Up to where readers in bulk have seen everything: the lowest sequence that is not surely settled.
+
+cdef inline void note_late(QueueCore core, const Slot* slot) noexcept:
+    """Counts a message that becomes available where readers in bulk do not look any more."""
+    if slot.key & SEQUENCE_MASK < core.ledger.horizon:
+        core.late += 1
+
+
+cdef class Horizon(CommitListener):
+    """``Horizon(ledger)``: keeps `Ledger.horizon`, below which no new message appears, moved ones and those given back apart.
+
+    A sequence is given out when its message joins a batch, and batches end in their order: what was given out before a notice
+    joined a batch is available, or refused, when that batch has ended. One for each ledger.
+    """
+
+    def __init__(self, Ledger ledger not None):
+        self._ledger = ledger
+        self._asked = self._reached = 0
+        self._sinks = []
+
+    def look(self, sink=None) -> int:
+        """Have the horizon moved behind everything that has been given out, with the current batch. Returns where it stands now.
+
+        `sink()` is called when it has been moved: before this returns if there is nothing new.
+        """
+        cdef Ledger ledger = self._ledger
+        cdef uint64_t wanted = ledger.sequence + 1
+        if wanted != self._asked:
+            ledger.writer.notify(self, wanted)
+            self._asked = wanted
+        if sink is not None:
+            if ledger.horizon >= wanted:
+                sink()
+            else:
+                self._sinks.append((wanted, sink))
+        return ledger.horizon
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        self._reached = max(self._reached, token)
+        return 0
+
+    cdef int settled(self) except -1:
+        self._ledger.horizon = self._reached
+        due = [sink for wanted, sink in self._sinks if wanted <= self._reached]
+        self._sinks = [entry for entry in self._sinks if entry[0] > self._reached]
+        for sink in due:
+            sink()
+        return 0
