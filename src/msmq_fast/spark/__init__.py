@@ -1,1 +1,21 @@
-"""The Spark side: data sources, sink and pipeline; used beside the server, on drivers and executors."""
+"""The Spark side: data sources, sink and pipeline; used beside the server, on drivers and executors.
+
+Where the package is installed, PySpark finds the formats by itself. Where it came with `--py-files`:
+
+    import msmq_fast.spark
+    msmq_fast.spark.register(spark)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("msmq")` known to a session."""
+    from msmq_fast.spark.datasource import MsmqDataSource
+
+    spark.dataSource.register(MsmqDataSource)

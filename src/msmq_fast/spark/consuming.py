@@ -1,0 +1,180 @@
+"""Reading queues empty: messages are leased, read, and removed when Spark has confirmed the batch.
+
+Offsets are delivery numbers. What is confirmed is the `start` of the next batch: Spark plans a batch only
+when the one before it is in its commit log. What was leased for a batch that never came into the offset log
+is put back when the query starts again, so that it comes in the queue's order, under new numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, LeaseLost, QueueBounds
+from msmq_fast.spark.fleet import Fleet, reconciled, report_strangers
+from msmq_fast.spark.limits import Limits, Patience
+from msmq_fast.spark.losses import Losses, SourceError, log
+from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
+from msmq_fast.spark.partitions import RowsPartition
+
+MODE: Final = "remove"
+BATCH_ROWS: Final = 100_000
+"""Of one queue in one batch that has no limit: the server keeps a durable note of every message leased."""
+_ALL: Final = (1 << 62) - 1
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """One queue that is there: the delivery number up to which it is done, and what may be taken now."""
+
+    client: BulkClient
+    bounds: Bounds
+    queue: QueueBounds
+    done: int
+    rows: int
+    bytes: int
+
+
+class Consuming:
+    """Offsets and ranges of a query that removes what it has processed."""
+
+    mode: Final = MODE
+
+    def __init__(
+        self, fleet: Fleet, subscription: str, lease_ms: int, limits: Limits, losses: Losses
+    ) -> None:
+        self._fleet = fleet
+        self._subscription = subscription
+        self._lease_ms = lease_ms
+        self._limits = limits
+        self._losses = losses
+        self._patience = Patience(limits)
+        self._confirmed: dict[str, int] = {}
+        self._tidied: set[str] = set()
+        self._caps: dict[str, int] | None = None
+        self._turn = 0
+
+    def initial(self) -> Offset:
+        """Before the first delivery of each queue."""
+        managers = {}
+        for _, bounds in self._fleet.look(tolerant=False):
+            spots = {queue.guid: Spot(queue.queue, 0, 0) for queue in bounds.queues}
+            managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
+        return Offset(MODE, managers)
+
+    def prepare(self) -> None:
+        """From now on no more messages are taken than are there now (availableNow)."""
+        self._caps = {q.guid: q.count for _, bounds in self._fleet.look(tolerant=True) for q in bounds.queues}
+
+    def latest(self, start: Offset, *, limited: bool) -> Offset:
+        """Confirm `start`, lease what the next batch will be, and say where it ends."""
+        standings = self._standings(start)
+        limits = self._limits if limited else Limits()
+        waiting = sum(standing.rows for standing in standings)
+        if not waiting or (limited and self._caps is None and self._patience.wait(waiting)):
+            return start
+        self._turn += 1
+        backlogs = [(standing.rows, standing.bytes) for standing in standings]
+        shares = allot(backlogs, limits.max_rows, limits.max_bytes, self._turn)
+        spots = [self._lease(standing, share) for standing, share in zip(standings, shares, strict=True)]
+        if not any(spot.rows for spot in spots):
+            return start
+        managers: dict[str, ManagerSpot] = {}
+        for standing, spot in zip(standings, spots, strict=True):
+            bounds = standing.bounds
+            manager = managers.setdefault(
+                bounds.qm, ManagerSpot(bounds.name, bounds.incarnation, bounds.start, {})
+            )
+            manager.queues[standing.queue.guid] = spot
+        return Offset(MODE, managers)
+
+    def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
+        """What tasks read between two offsets that followed one another: the deliveries of `stop`."""
+        if start == stop:
+            return []
+        spots = [(guid, m, s) for guid, m in stop.managers.items() for s in m.queues.values() if s.rows]
+        total = sum(spot.rows for _, _, spot in spots)
+        partitions = []
+        for guid, manager, spot in spots:
+            endpoint = self._fleet.client_of(guid, manager.name).endpoint
+            partitions += [
+                RowsPartition(
+                    endpoint,
+                    manager.incarnation,
+                    MODE,
+                    spot.path,
+                    begin,
+                    end,
+                    end - begin,
+                    self._subscription,
+                )
+                for begin, end in self._limits.cuts(spot.begin, spot.rows, total)
+            ]
+        return partitions
+
+    def confirm(self, offset: Offset) -> None:
+        """Remove what was delivered up to `offset`. Never raises: the next `latest` repeats what failed."""
+        spots = [spot for manager in offset.managers.values() for spot in manager.queues.items()]
+        if all(self._confirmed.get(guid, 0) >= spot.end for guid, spot in spots):
+            return
+        try:
+            self._standings(offset)
+        except (BulkError, SourceError) as error:
+            log.warning("the end of a batch is confirmed later: %s", error)
+
+    # ---- inside
+
+    def _standings(self, start: Offset) -> list[_Standing]:
+        """All queues of the query, with everything up to `start` removed."""
+        standings = []
+        looked = self._fleet.look(tolerant=bool(start.managers))
+        report_strangers(start, looked, self._losses)
+        for client, bounds in looked:
+            spots = reconciled(start.managers.get(bounds.qm), bounds, self._losses)
+            for queue in bounds.queues:
+                done = spots[queue.guid].end if queue.guid in spots else 0
+                rows = max(queue.count - self._settle(client, bounds, queue, done), 0)
+                if self._caps is not None:
+                    rows = min(rows, self._caps.get(queue.guid, 0))
+                standings.append(_Standing(client, bounds, queue, done, rows, max(queue.bytes, 1)))
+        return standings
+
+    def _settle(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, done: int) -> int:
+        """Remove deliveries below `done`; the first time, put back what was leased beyond. How many went."""
+        removed = 0
+        if self._confirmed.get(queue.guid, 0) < done:
+            try:
+                acked = client.ack(self._subscription, queue.queue, done)
+                removed = acked.removed
+                if acked.gone:
+                    log.warning("%d deliveries of %s were purged or had expired", acked.gone, queue.queue)
+            except LeaseLost as error:
+                self._losses.report(
+                    f"{bounds.name}: {error}; the lease ended before Spark confirmed the batch, its messages "
+                    "are back in the queue. Use a longer lease (option 'lease')",
+                    "they come a second time",
+                )
+            self._confirmed[queue.guid] = done
+        if queue.guid not in self._tidied:
+            client.release(self._subscription, queue.queue, _ALL)
+            self._tidied.add(queue.guid)
+        return removed
+
+    def _lease(self, standing: _Standing, share: Share) -> Spot:
+        """Take this queue's part of a batch."""
+        queue, done = standing.queue, standing.done
+        rows = standing.rows if share.rows is None else share.rows
+        if not rows:
+            return Spot(queue.queue, done, done)
+        lease = standing.client.lease(
+            self._subscription,
+            queue.queue,
+            max_rows=min(rows, BATCH_ROWS),
+            max_bytes=share.bytes,
+            lease_ms=self._lease_ms,
+        )
+        if self._caps is not None:
+            self._caps[queue.guid] = self._caps.get(queue.guid, 0) - lease.rows
+        if not lease.rows:
+            return Spot(queue.queue, done, done)
+        return Spot(queue.queue, lease.start, lease.stop, lease.rows)

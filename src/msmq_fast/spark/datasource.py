@@ -1,0 +1,38 @@
+"""`format("msmq")`. PySpark imports this at each look-up of a format: what it needs is imported later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+class MsmqDataSource(DataSource):
+    """Queues as DataFrames. Its options and columns: docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "msmq"
+
+    def schema(self) -> StructType:
+        """The columns that the options choose. OptionError."""
+        from msmq_fast.spark.source import columns_of, source_options, spark_schema
+
+        return spark_schema(columns_of(source_options(dict(self.options))))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For spark.read. OptionError."""
+        from msmq_fast.spark.source import MsmqReader, checked_options
+
+        return MsmqReader(checked_options(dict(self.options), schema), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For spark.readStream. OptionError."""
+        from msmq_fast.spark.source import MsmqStreamReader, checked_options
+
+        return MsmqStreamReader(checked_options(dict(self.options), schema), schema)

@@ -1,0 +1,160 @@
+"""Reading the event feed of queue managers: offsets are event numbers, which have no holes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, SlotDropped
+from msmq_fast.spark.fleet import Fleet, report_strangers
+from msmq_fast.spark.limits import Limits, Patience
+from msmq_fast.spark.losses import Losses, log
+from msmq_fast.spark.offsets import FEED, ManagerSpot, Offset, Spot, allot
+from msmq_fast.spark.partitions import RowsPartition
+from msmq_fast.spark.selection import Positions, resolve
+
+MODE: Final = "events"
+EVENT_BYTES: Final = 256
+"""What one event is taken for where bytes are limited."""
+
+
+class Feeding:
+    """Offsets and ranges of a query on events. With a subscription the server keeps them until confirmed."""
+
+    mode: Final = MODE
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        positions: Positions,
+        limits: Limits,
+        losses: Losses,
+        subscription: str | None = None,
+    ) -> None:
+        self._fleet = fleet
+        self._positions = positions
+        self._limits = limits
+        self._losses = losses
+        self._subscription = subscription
+        self._patience = Patience(limits)
+        self._caps: dict[str, int] | None = None
+        self._committed: dict[str, int] = {}
+        self._turn = 0
+
+    def initial(self) -> Offset:
+        """Where the query begins; the subscription too, if it is new."""
+        managers = {}
+        for client, bounds in self._fleet.look(tolerant=False):
+            at = self._resolved(client, bounds, self._positions)
+            if self._subscription is not None:
+                client.subscribe(self._subscription, position=at)
+            managers[bounds.qm] = _manager(bounds, at, at)
+        self._positions.check_used()
+        return Offset(MODE, managers)
+
+    def whole(self, ending: Positions) -> Offset:
+        """One batch from where the query begins to `ending`, as of now."""
+        managers = {}
+        for client, bounds in self._fleet.look(tolerant=False):
+            at = self._resolved(client, bounds, self._positions)
+            stop = min(self._resolved(client, bounds, ending), bounds.feed_next)
+            managers[bounds.qm] = _manager(bounds, at, max(at, stop))
+        self._positions.check_used()
+        ending.check_used()
+        return Offset(MODE, managers)
+
+    def prepare(self) -> None:
+        """From now on no later events are read (availableNow)."""
+        self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._fleet.look(tolerant=True)}
+
+    def latest(self, start: Offset, *, limited: bool) -> Offset:
+        """The end of the next batch; `start` itself when there is nothing to read."""
+        self.confirm(start)
+        looked = self._fleet.look(tolerant=True)
+        report_strangers(start, looked, self._losses)
+        limits = self._limits if limited else Limits()
+        stands = []
+        for _, bounds in looked:
+            at = self._position(start.managers.get(bounds.qm), bounds)
+            stop = bounds.feed_next
+            if self._caps is not None:
+                stop = min(stop, self._caps.get(bounds.qm, 0))
+            stands.append((bounds, at, max(at, stop)))
+        total = sum(stop - at for _, at, stop in stands)
+        if not total or (limited and self._caps is None and self._patience.wait(total)):
+            return start
+        self._turn += 1
+        backlogs = [(stop - at, (stop - at) * EVENT_BYTES) for _, at, stop in stands]
+        shares = allot(backlogs, limits.max_rows, limits.max_bytes, self._turn)
+        managers = {}
+        for (bounds, at, stop), share in zip(stands, shares, strict=True):
+            rows = stop - at
+            if share.rows is not None:
+                rows = min(rows, share.rows)
+            if share.bytes is not None and rows:
+                rows = min(rows, max(1, share.bytes // EVENT_BYTES))
+            managers[bounds.qm] = _manager(bounds, at, at + rows)
+        return Offset(MODE, managers)
+
+    def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
+        """What tasks read between two offsets that followed one another: the ranges of `stop`."""
+        if start == stop:
+            return []
+        spots = [(guid, m, s) for guid, m in stop.managers.items() for s in m.queues.values() if s.rows]
+        total = sum(spot.rows for _, _, spot in spots)
+        partitions = []
+        for guid, manager, spot in spots:
+            endpoint = self._fleet.client_of(guid, manager.name).endpoint
+            partitions += [
+                RowsPartition(endpoint, manager.incarnation, MODE, "", begin, end, end - begin)
+                for begin, end in self._limits.cuts(spot.begin, spot.rows, total)
+            ]
+        return partitions
+
+    def confirm(self, offset: Offset) -> None:
+        """Tell the subscription how far the query is. Never raises: a later call says more."""
+        if self._subscription is None:
+            return
+        for guid, manager in offset.managers.items():
+            end = manager.queues[FEED].end
+            if self._committed.get(guid, -1) >= end:
+                continue
+            try:
+                self._fleet.client_of(guid, manager.name).commit(self._subscription, end)
+                self._committed[guid] = end
+            except SlotDropped as error:
+                log.warning("%s: the feed is no longer kept for this query", error)
+                self._committed[guid] = end
+            except (BulkError, RuntimeError) as error:
+                log.warning("the subscription %r learns later how far it is: %s", self._subscription, error)
+
+    # ---- inside
+
+    def _resolved(self, client: BulkClient, bounds: Bounds, wanted: Positions) -> int:
+        return resolve(client, bounds, None, wanted.of(bounds, client.endpoint.url, None), "events")
+
+    def _position(self, known: ManagerSpot | None, bounds: Bounds) -> int:
+        if known is None:
+            return bounds.feed_first
+        at = known.queues[FEED].end
+        name, first = bounds.name, bounds.feed_first
+        if known.incarnation != bounds.incarnation:
+            self._losses.report(
+                f"the store of {name} was restored or copied: it is at incarnation {bounds.incarnation}, the "
+                f"checkpoint is of incarnation {known.incarnation}; events that were numbered {at} and above "
+                "may be others. A new checkpointLocation with startingOffsets begins again cleanly",
+                "the feed is read again from the first event that is left",
+            )
+            return first
+        if at < first:
+            self._losses.report(
+                f"the events {at} to {first - 1} of {name} are no longer kept (feed retention); a "
+                "subscription (option 'subscription') makes the server keep them",
+                f"the query goes on with event {first}",
+            )
+            return first
+        return at
+
+
+def _manager(bounds: Bounds, begin: int, end: int) -> ManagerSpot:
+    spot = Spot("", begin, end, end - begin)
+    return ManagerSpot(bounds.name, bounds.incarnation, bounds.start, {FEED: spot})

@@ -1,0 +1,85 @@
+"""The queue managers of a query, and whether they are still those that its checkpoint knows."""
+
+from __future__ import annotations
+
+from msmq_fast.spark.bulk import Bounds, BulkClient
+from msmq_fast.spark.losses import Losses, SourceError
+from msmq_fast.spark.offsets import ManagerSpot, Offset, Spot
+from msmq_fast.spark.selection import Selection
+
+
+class Fleet:
+    """Clients of all queue managers of a query. Raises what the clients raise."""
+
+    def __init__(self, clients: list[BulkClient], selection: Selection) -> None:
+        self.selection = selection
+        self._clients = clients
+        self._known: dict[str, BulkClient] = {}
+
+    def look(self, *, tolerant: bool) -> list[tuple[BulkClient, Bounds]]:
+        """The bounds of all that is selected. `tolerant`: a queue that does not exist is left out.
+
+        SourceError: two addresses lead to one queue manager. QueueNotFound.
+        """
+        seen = []
+        for client in self._clients:
+            bounds = self.selection.look(client, tolerant=tolerant)
+            if self._known.setdefault(bounds.qm, client) is not client:
+                raise SourceError(f"option 'url' names the queue manager {bounds.name} twice")
+            seen.append((client, bounds))
+        return seen
+
+    def client_of(self, guid: str, name: str) -> BulkClient:
+        """The client of a queue manager. SourceError: none of the addresses leads to it."""
+        if guid not in self._known:
+            for client in self._clients:
+                self._known.setdefault(client.bounds().qm, client)
+        if guid not in self._known:
+            raise SourceError(f"the batch is of the queue manager {name} ({guid}): 'url' does not lead to it")
+        return self._known[guid]
+
+    def close(self) -> None:
+        """Close the connections; a later call opens others."""
+        for client in self._clients:
+            client.close()
+
+
+def report_strangers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
+    """Queue managers of the checkpoint that the query does not reach any more are a loss."""
+    for guid in sorted(set(start.managers) - {bounds.qm for _, bounds in looked}):
+        losses.report(
+            f"the checkpoint knows the queue manager {start.managers[guid].name} ({guid}), to which none of "
+            "the addresses in 'url' leads",
+            "the query goes on without it",
+        )
+
+
+def reconciled(known: ManagerSpot | None, bounds: Bounds, losses: Losses) -> dict[str, Spot]:
+    """The spots, by GUID, of the queues that are still the same ones. What does not fit is a loss."""
+    if known is None:
+        return {}
+    name = bounds.name
+    if known.incarnation != bounds.incarnation:
+        losses.report(
+            f"the store of {name} was restored or copied: it is at incarnation {bounds.incarnation}, the "
+            f"checkpoint is of incarnation {known.incarnation}. A new checkpointLocation with "
+            "startingOffsets begins again cleanly",
+            "it is read again from the first message",
+        )
+        return {}
+    present = {queue.guid for queue in bounds.queues}
+    paths = {queue.queue.lower() for queue in bounds.queues}
+    for guid, spot in known.queues.items():
+        if guid in present:
+            continue
+        if spot.path.lower() in paths:
+            losses.report(
+                f"queue {spot.path} of {name} was deleted and made again; what was not read before is gone",
+                "the new queue is read from its first message",
+            )
+        else:
+            losses.report(
+                f"queue {spot.path} of {name} is gone, and what was in it and not read",
+                "the query goes on without it",
+            )
+    return {guid: spot for guid, spot in known.queues.items() if guid in present}

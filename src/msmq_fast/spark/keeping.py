@@ -1,0 +1,192 @@
+"""Reading queues without taking anything: offsets are arrival numbers. Planning only, on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.spark.bulk import Bounds, BulkClient, Plan, QueueBounds, QueueNotFound, WrongIncarnation
+from msmq_fast.spark.fleet import Fleet, reconciled, report_strangers
+from msmq_fast.spark.limits import Limits, Patience
+from msmq_fast.spark.losses import Losses
+from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
+from msmq_fast.spark.partitions import RowsPartition
+from msmq_fast.spark.selection import EARLIEST, Positions, resolve
+
+MODE: Final = "keep"
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """One queue: where the query is in it, and up to where it may read."""
+
+    client: BulkClient
+    bounds: Bounds
+    queue: QueueBounds
+    at: int
+    stop: int
+
+
+class Keeping:
+    """Offsets and ranges of a query that looks only."""
+
+    mode: Final = MODE
+
+    def __init__(self, fleet: Fleet, positions: Positions, limits: Limits, losses: Losses) -> None:
+        self._fleet = fleet
+        self._content = fleet.selection.content
+        self._positions = positions
+        self._limits = limits
+        self._losses = losses
+        self._patience = Patience(limits)
+        self._caps: dict[str, int] | None = None
+        self._turn = 0
+
+    def initial(self) -> Offset:
+        """Where the query begins."""
+        managers = {}
+        for client, bounds in self._fleet.look(tolerant=False):
+            spots = {}
+            for queue in bounds.queues:
+                at = self._resolved(client, bounds, queue, self._positions)
+                spots[queue.guid] = Spot(queue.queue, at, at, 0, queue.late)
+            managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
+        self._positions.check_used()
+        return Offset(MODE, managers)
+
+    def whole(self, ending: Positions) -> Offset:
+        """One batch from where the query begins to `ending`, as of now."""
+        standings = []
+        for client, bounds in self._fleet.look(tolerant=False):
+            for queue in bounds.queues:
+                at = self._resolved(client, bounds, queue, self._positions)
+                stop = min(self._resolved(client, bounds, queue, ending), bounds.next)
+                standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
+        self._positions.check_used()
+        ending.check_used()
+        return self._offset(standings, [self._plan(s, Share(None, None)) for s in standings])
+
+    def prepare(self) -> None:
+        """From now on nothing is read that arrives later (availableNow)."""
+        self._caps = {bounds.qm: bounds.next for _, bounds in self._fleet.look(tolerant=True)}
+
+    def latest(self, start: Offset, *, limited: bool) -> Offset:
+        """The end of the next batch; `start` itself when there is nothing to read."""
+        standings = self._standings(start)
+        limits = self._limits if limited else Limits()
+        plans = [self._plan(standing, Share(limits.max_rows, limits.max_bytes)) for standing in standings]
+        total = sum(plan.rows for plan in plans)
+        if not total or (limited and self._caps is None and self._patience.wait(total)):
+            return start
+        self._turn += 1
+        backlogs = [(plan.rows, plan.bytes) for plan in plans]
+        shares = allot(backlogs, limits.max_rows, limits.max_bytes, self._turn)
+        for index, share in enumerate(shares):
+            if plans[index].rows and share != Share(None, None):
+                plans[index] = self._plan(standings[index], share)
+        return self._offset(standings, plans)
+
+    def partitions(self, start: Offset, end: Offset) -> list[RowsPartition]:
+        """What tasks read between two offsets that followed one another: the ranges of `end`."""
+        if start == end:
+            return []
+        spots = [(guid, m, s) for guid, m in end.managers.items() for s in m.queues.values() if s.rows]
+        total = sum(spot.rows for _, _, spot in spots)
+        return [
+            partition
+            for guid, manager, spot in spots
+            for partition in self._ranges(guid, manager, spot, self._limits.parts(spot.rows, total))
+        ]
+
+    def confirm(self, offset: Offset) -> None:
+        """Nothing: the queues are as they were."""
+
+    # ---- inside
+
+    def _resolved(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, wanted: Positions) -> int:
+        position = wanted.of(bounds, client.endpoint.url, queue)
+        return resolve(client, bounds, queue, position, self._content)
+
+    def _standings(self, start: Offset) -> list[_Standing]:
+        standings = []
+        looked = self._fleet.look(tolerant=bool(start.managers))
+        report_strangers(start, looked, self._losses)
+        for client, bounds in looked:
+            known = start.managers.get(bounds.qm)
+            spots = reconciled(known, bounds, self._losses)
+            stop = bounds.next
+            if self._caps is not None:
+                stop = min(stop, self._caps.get(bounds.qm, 0))
+            for queue in bounds.queues:
+                spot = spots.get(queue.guid)
+                if known is not None and spot is not None:
+                    self._check_late(queue, spot, known.started == bounds.start, bounds.name)
+                at = spot.end if spot else EARLIEST
+                standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
+        return standings
+
+    def _check_late(self, queue: QueueBounds, spot: Spot, same_start: bool, name: str) -> None:
+        more = queue.late - (spot.late if same_start else 0)
+        if more > 0:
+            self._losses.report(
+                f"{more} messages were moved into {queue.queue} of {name}, perhaps behind arrival number "
+                f"{spot.end}, up to which it was read",
+                "those that lie behind it are left out",
+            )
+
+    def _plan(self, standing: _Standing, share: Share) -> Plan:
+        """What can be read of a queue, as far as its share goes."""
+        if share.rows == 0:
+            return Plan((), standing.at, 0, 0)
+        if standing.at >= standing.stop or not standing.queue.count:
+            return Plan((), standing.stop, 0, 0)
+        return standing.client.plan(
+            standing.queue.queue,
+            standing.at,
+            standing.stop,
+            content=self._content,
+            max_rows=share.rows,
+            max_bytes=share.bytes,
+        )
+
+    def _offset(self, standings: list[_Standing], plans: list[Plan]) -> Offset:
+        managers: dict[str, ManagerSpot] = {}
+        for standing, plan in zip(standings, plans, strict=True):
+            bounds, queue = standing.bounds, standing.queue
+            manager = managers.setdefault(
+                bounds.qm, ManagerSpot(bounds.name, bounds.incarnation, bounds.start, {})
+            )
+            manager.queues[queue.guid] = Spot(queue.queue, standing.at, plan.stop, plan.rows, queue.late)
+        return Offset(MODE, managers)
+
+    def _ranges(self, guid: str, manager: ManagerSpot, spot: Spot, parts: int) -> list[RowsPartition]:
+        """One queue's part of a batch. If the batch is repeated, less may be there than was planned first."""
+        client = self._fleet.client_of(guid, manager.name).with_incarnation(manager.incarnation)
+        try:
+            with client:
+                plan = client.plan(spot.path, spot.begin, spot.end, content=self._content, parts=parts)
+        except QueueNotFound:
+            self._losses.report(
+                f"queue {spot.path} of {manager.name} was deleted before {spot.rows} rows of it were read",
+                "the batch does without them",
+            )
+            return []
+        except WrongIncarnation as error:
+            self._losses.report(
+                f"the store of {manager.name} was restored or copied before {spot.rows} rows of {spot.path} "
+                f"were read: {error}",
+                "the batch does without them",
+            )
+            return []
+        if plan.rows < spot.rows:
+            self._losses.report(
+                f"{spot.rows - plan.rows} of {spot.rows} rows of {spot.path} of {manager.name} between "
+                f"{spot.begin} and {spot.end - 1} went before they were read: received, expired or purged",
+                "the batch does without them",
+            )
+        return [
+            RowsPartition(
+                client.endpoint, manager.incarnation, MODE, spot.path, part.start, part.stop, part.rows
+            )
+            for part in plan.ranges
+        ]

@@ -1,0 +1,50 @@
+"""How large a batch may be, how long one waits for more rows, and in how many ranges it is cut. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one batch, and of one partition. None: no limit."""
+
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    min_rows: int | None = None
+    max_delay_ms: int = 0
+    min_partitions: int | None = None
+    partition_rows: int | None = None
+
+    def parts(self, rows: int, total: int) -> int:
+        """In how many ranges `rows` of the `total` rows of a batch are cut."""
+        parts = -(-self.min_partitions * rows // max(total, 1)) if self.min_partitions else 1
+        if self.partition_rows:
+            parts = max(parts, -(-rows // self.partition_rows))
+        return max(1, min(parts, rows))
+
+    def cuts(self, begin: int, rows: int, total: int) -> Iterator[tuple[int, int]]:
+        """The ranges in which the `rows` numbers from `begin` on are read, of which none is missing."""
+        parts = self.parts(rows, total)
+        return pairwise(begin + rows * part // parts for part in range(parts + 1))
+
+
+class Patience:
+    """Waits for `min_rows`, but not longer than `max_delay_ms` after the first row that waits."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._since: float | None = None
+
+    def wait(self, rows: int) -> bool:
+        """Whether a batch of `rows` rows is too small yet."""
+        limits, now = self._limits, self._clock()
+        since = now if self._since is None else self._since
+        too_few = bool(limits.min_rows) and rows < (limits.min_rows or 0)
+        wait = too_few and (now - since) * 1000 < limits.max_delay_ms
+        self._since = since if wait else None
+        return wait

@@ -1,0 +1,32 @@
+"""What becomes of data loss: the query fails, or goes on with a warning."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+log: Final = logging.getLogger("msmq_fast.spark")
+
+
+class SourceError(RuntimeError):
+    """The source can't go on. The message is one clear line."""
+
+
+class DataLoss(SourceError):
+    """Something that the query should have read can't be read, or may have been missed."""
+
+
+class Losses:
+    """Option `failOnDataLoss`."""
+
+    def __init__(self, *, fail: bool) -> None:
+        self._fail = fail
+        self._warned: set[str] = set()
+
+    def report(self, text: str, otherwise: str) -> None:
+        """DataLoss if the query is to fail, else one warning. `otherwise`: what goes on happening then."""
+        if self._fail:
+            raise DataLoss(f"{text}. With failOnDataLoss=false {otherwise}.")
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("data loss: %s; %s", text, otherwise)

@@ -1,0 +1,141 @@
+"""Offsets of streaming queries as they stand in checkpoints, and how a limit is shared among queues. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+VERSION: Final = 1
+FEED: Final = "feed"
+"""Stands for a queue's GUID where events are read."""
+
+
+class OffsetError(ValueError):
+    """A checkpoint that this source can't go on with."""
+
+
+class Spot(NamedTuple):
+    """Where a query is in one queue: the batch that ends here went from `begin` to `end` (not included).
+
+    Numbers are arrival numbers, delivery numbers or event numbers, as the mode says. `rows` is how many rows
+    were planned between them; `late` is the queue's count of late messages at that time.
+    """
+
+    path: str
+    begin: int
+    end: int
+    rows: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True)
+class ManagerSpot:
+    """One queue manager: incarnation of its store, start of its server, a spot for each queue's GUID."""
+
+    name: str
+    incarnation: int
+    started: int
+    queues: dict[str, Spot]
+
+
+@dataclass(frozen=True)
+class Offset:
+    """Where a query is. `mode` is keep, remove or events: numbers of one say nothing in another."""
+
+    mode: str
+    managers: dict[str, ManagerSpot] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Dicts, numbers and strings only, keys in a fixed order: Spark compares offsets as text."""
+        return {
+            "v": VERSION,
+            "mode": self.mode,
+            "qms": {
+                guid: {
+                    "name": manager.name,
+                    "inc": manager.incarnation,
+                    "start": manager.started,
+                    "q": {
+                        queue: {"path": s.path, "from": s.begin, "to": s.end, "rows": s.rows, "late": s.late}
+                        for queue, s in sorted(manager.queues.items())
+                    },
+                }
+                for guid, manager in sorted(self.managers.items())
+            },
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str, mode: str) -> Offset:
+        """Read what `to_json` gave. OffsetError: it is of another version or mode, or damaged."""
+        try:
+            values = json.loads(value) if isinstance(value, str) else value
+            version, found = values["v"], values["mode"]
+            if version != VERSION:
+                raise OffsetError(
+                    f"the checkpoint has offsets of version {version}; this release knows version {VERSION}"
+                )
+            if found != mode:
+                raise OffsetError(
+                    f"the checkpoint belongs to a query in mode {found!r}, this one is in mode {mode!r} "
+                    "(options onSourceCommit and content): use a new checkpointLocation"
+                )
+            managers = {
+                guid: ManagerSpot(
+                    entry["name"],
+                    int(entry["inc"]),
+                    int(entry["start"]),
+                    {
+                        queue: Spot(s["path"], int(s["from"]), int(s["to"]), int(s["rows"]), int(s["late"]))
+                        for queue, s in entry["q"].items()
+                    },
+                )
+                for guid, entry in values["qms"].items()
+            }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise OffsetError(f"the checkpoint holds no offset of this source: {error!r}") from None
+        return cls(mode, managers)
+
+
+class Share(NamedTuple):
+    """What one queue may give to a batch; None: as much as it has."""
+
+    rows: int | None
+    bytes: int | None
+
+
+def allot(
+    backlogs: Sequence[tuple[int, int]], max_rows: int | None, max_bytes: int | None, turn: int
+) -> list[Share]:
+    """Share limits among queues in proportion to their backlogs of (rows, bytes).
+
+    Each queue with a backlog gets at least one row, as long as there are rows; where there are fewer rows
+    than queues, `turn` (a number that grows) says which are served. The first row of a queue is taken however
+    large it is.
+    """
+    rows = _portions([backlog[0] for backlog in backlogs], max_rows, turn)
+    sizes = _portions([backlog[1] for backlog in backlogs], max_bytes, turn)
+    return [Share(r, None if b is None else max(b, 1)) for r, b in zip(rows, sizes, strict=True)]
+
+
+def _portions(weights: Sequence[int], limit: int | None, turn: int) -> list[int | None]:
+    total = sum(weights)
+    if limit is None or total <= limit:
+        return [None] * len(weights)
+    some = [index for index, weight in enumerate(weights) if weight]
+    some = some[turn % len(some) :] + some[: turn % len(some)]
+    portions = [0] * len(weights)
+    for index in some[:limit]:
+        portions[index] = 1
+    left = limit - min(limit, len(some))
+    spare = left
+    for index in some:
+        more = min(left * weights[index] // total, weights[index] - portions[index], spare)
+        portions[index] += max(more, 0)
+        spare -= max(more, 0)
+    for index in some:
+        more = min(spare, weights[index] - portions[index])
+        portions[index] += more
+        spare -= more
+    return list(portions)

@@ -1,0 +1,212 @@
+"""Options of the data sources and the sink: tables of names, kinds and defaults; anything else is refused.
+
+Names are compared without regard to case, as Spark does. No PySpark here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msmq_fast.spark.bulkhttp import Endpoint
+
+_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TRUE: Final = ("true", "1", "yes", "on")
+_FALSE: Final = ("false", "0", "no", "off")
+
+
+class OptionError(ValueError):
+    """An option that is unknown, missing, or has an impossible value. The message is one clear line."""
+
+
+class Option(NamedTuple):
+    """One option. `kind`: text, count (an integer from 1), integer, size (`64m`, read as bytes), duration
+    (`15m`, read as milliseconds), flag, json, positions, or the allowed values separated by `|`. `default` is
+    written as a user would write it; None: there is none.
+    """
+
+    name: str
+    kind: str
+    default: str | None = None
+    about: str = ""
+
+
+class Options(Mapping[str, Any]):
+    """Options as given, checked against a table. Reads as a mapping from the names of the table to values.
+
+    OptionError: a name that is not in the table, a value that does not fit its kind. The values are secret in
+    part, so they are never shown.
+    """
+
+    def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
+        known = {option.name.lower(): option for option in table}
+        self.given: Final = frozenset(known[name.lower()].name for name in given if name.lower() in known)
+        self._values: dict[str, Any] = {}
+        for option in table:
+            self._values[option.name] = None if option.default is None else _value(option, option.default)
+        for name, text in given.items():
+            option = known.get(name.lower()) or _unknown(name, known, format_name)
+            self._values[option.name] = _value(option, str(text))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(sorted(self.given))})"
+
+    def need(self, name: str, why: str) -> Any:
+        """The value of an option that must be there. OptionError: it is not."""
+        value = self._values[name]
+        if value is None:
+            raise OptionError(f"option {name!r} is missing: {why}")
+        return value
+
+
+CONNECTION: Final = (
+    Option("url", "text", None, "`msmq+bulk://host:port`, with TLS `https://host:port`; several by commas"),
+    Option("timeoutMs", "duration", "120000", "how long a request may be silent"),
+    Option("numRetries", "integer", "3", "how often a request is repeated that got no answer"),
+    Option("retryIntervalMs", "duration", "500", "pause before a repetition"),
+    Option("auth.token", "text", None, "token; without it that of MSMQ_FAST_TOKEN or MSMQ_FAST_TOKEN_FILE"),
+    Option("auth.tokenFile", "text", None, "file with the token, on the driver and on every executor"),
+    Option(
+        "tls.caFile", "text", None, "certificates to trust with https, on the driver and on every executor"
+    ),
+)
+"""Of everything that talks to a queue manager."""
+
+
+def endpoints(options: Options) -> list[Endpoint]:
+    """The queue managers that `url` names. OptionError: none, one of them twice, or no address."""
+    text = options.need("url", "it says where the queue manager is, as msmq+bulk://host:port")
+    found = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
+    if not found:
+        raise OptionError("option 'url' names no queue manager; write msmq+bulk://host:port")
+    if len(set(found)) < len(found):
+        raise OptionError("option 'url' names a queue manager twice")
+    if options["auth.token"] is not None and options["auth.tokenFile"] is not None:
+        raise OptionError("options 'auth.token' and 'auth.tokenFile' exclude each other")
+    try:
+        return [
+            Endpoint(
+                url,
+                token=options["auth.token"],
+                token_file=options["auth.tokenFile"],
+                ca_file=options["tls.caFile"],
+                timeout_ms=options["timeoutMs"],
+                retries=options["numRetries"],
+                retry_interval_ms=options["retryIntervalMs"],
+            )
+            for url in found
+        ]
+    except ValueError as error:
+        raise OptionError(f"option 'url': {error}") from None
+
+
+def _unknown(name: str, known: Mapping[str, Option], format_name: str) -> Option:
+    if name.lower() == "path":
+        raise OptionError(f"format {format_name!r} takes no path: call load() without one")
+    close = difflib.get_close_matches(name.lower(), known, 1, 0.5)
+    hint = f"did you mean {known[close[0]].name!r}?" if close else f"there are {_names(known)}"
+    raise OptionError(f"format {format_name!r} has no option {name!r}; {hint}")
+
+
+def _names(known: Mapping[str, Option]) -> str:
+    return ", ".join(sorted(option.name for option in known.values()))
+
+
+def _value(option: Option, text: str) -> Any:
+    text = text.strip() if option.kind != "text" else text
+    try:
+        return _READ[option.kind](text) if option.kind in _READ else _choice(option.kind, text)
+    except ValueError as error:
+        shown = "" if option.name.startswith("auth.") else f", not {text!r}"
+        raise OptionError(f"option {option.name!r} must be {error}{shown}") from None
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("an integer") from None
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < 1:
+        raise ValueError("an integer from 1")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,15})\s*([kmg]?)(i?b)?", text.lower())
+    if match is None or int(match[1]) < 1:
+        raise ValueError("a size in bytes, such as 4194304 or 4m")
+    return int(match[1]) * _SIZES[match[2]]
+
+
+def _duration(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,12})\s*(ms|s|m|h|d|)", text.lower())
+    if match is None:
+        raise ValueError("a duration, such as 15m, 30s or 500 (milliseconds)")
+    return int(match[1]) * _DURATIONS_MS[match[2] or "ms"]
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in _TRUE or text.lower() in _FALSE:
+        return text.lower() in _TRUE
+    raise ValueError("true or false")
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError("a JSON object")
+    return value
+
+
+def _positions(text: str) -> str | dict[str, Any]:
+    if text.lower() in ("earliest", "latest"):
+        return text.lower()
+    try:
+        return _json(text)
+    except ValueError:
+        raise ValueError('earliest, latest, or JSON such as {"orders": 1200}') from None
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text that is not empty")
+    return text
+
+
+def _choice(kind: str, text: str) -> str:
+    choices = kind.split("|")
+    for choice in choices:
+        if text.lower() == choice.lower():
+            return choice
+    raise ValueError(" or ".join(choices))
+
+
+_READ: Final = {
+    "positions": _positions,
+    "text": _text,
+    "integer": _integer,
+    "count": _count,
+    "size": _size,
+    "duration": _duration,
+    "flag": _flag,
+    "json": _json,
+}

@@ -1,0 +1,162 @@
+"""What one task reads: a range of numbers of one queue, as Arrow batches that go through untouched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from msmq_fast.spark.bulk import (
+    BulkClient,
+    BulkError,
+    Endpoint,
+    GoneEvents,
+    LeaseLost,
+    QueueNotFound,
+    Unavailable,
+    WrongIncarnation,
+)
+from msmq_fast.spark.losses import Losses, SourceError, log
+from msmq_fast.spark.selection import explain
+
+
+class RowsPartition(InputPartition):
+    """Numbers from `begin` up to but not including `end`, of which `rows` are expected.
+
+    `mode` keep: arrival numbers of a queue; remove: delivery numbers of `subscription`; events: of the feed.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        incarnation: int,
+        mode: str,
+        queue: str,
+        begin: int,
+        end: int,
+        rows: int,
+        subscription: str = "",
+    ) -> None:
+        super().__init__(None)
+        self.endpoint = endpoint
+        self.incarnation = incarnation
+        self.mode = mode
+        self.queue = queue
+        self.begin = begin
+        self.end = end
+        self.rows = rows
+        self.subscription = subscription
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tasks read. `columns` are the names that are asked for; `schema` is what Spark expects."""
+
+    content: str
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    fail_on_loss: bool
+    pause: Callable[[float], None] = time.sleep
+
+
+_KEYS: Final = {"keep": "arrival_seq", "remove": "delivery_seq", "events": "feed_seq"}
+
+
+def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The rows of one partition. A stream that breaks off is taken up again behind the last row that came.
+
+    SourceError: the server can't be reached, or does not have what was planned; DataLoss likewise.
+    """
+    url = partition.endpoint.url
+    losses = Losses(fail=reading.fail_on_loss)
+    position, seen, failures = partition.begin, 0, 0
+    with BulkClient(partition.endpoint, incarnation=partition.incarnation) as client:
+        while True:
+            try:
+                for batch in _request(client, partition, position, reading):
+                    if batch.num_rows:
+                        position = batch.column(_KEYS[partition.mode])[-1].as_py() + 1
+                        seen += batch.num_rows
+                        failures = 0
+                        yield _conformed(batch, reading.schema)
+                break
+            except Unavailable as error:
+                failures += 1
+                if failures > partition.endpoint.retries:
+                    raise SourceError(explain(error, url)) from None
+                log.warning("%s; reading on from %d", error, position)
+                reading.pause(partition.endpoint.retry_interval_ms / 1000)
+            except GoneEvents as error:
+                losses.report(f"{url}: {error}", "the query goes on with the first event that is left")
+                position = min(max(position, error.first or partition.end), partition.end)
+            except BulkError as error:
+                if not _gone(error, partition, losses):
+                    raise SourceError(explain(error, url)) from None
+                break
+    _check_count(partition, seen, losses)
+
+
+def _request(
+    client: BulkClient, partition: RowsPartition, position: int, reading: Reading
+) -> Iterator[pa.RecordBatch]:
+    """The batches from `position` on. The key column is always asked for: it says where to go on."""
+    end, key = partition.end, _KEYS[partition.mode]
+    if position >= end:
+        return
+    columns = ",".join(dict.fromkeys(name for name in (key, *reading.columns) if name != "delivery_seq"))
+    if partition.mode == "events":
+        batches = client.events(position, end, columns=columns)
+    elif partition.mode == "remove":
+        batches = client.leased(partition.subscription, partition.queue, position, end, columns=columns)
+    else:
+        batches = client.rows(partition.queue, position, end, content=reading.content, columns=columns)
+    with closing(batches):  # type: ignore[type-var]
+        yield from batches
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of `schema` in its order and types; nothing is copied where they are so already."""
+    if batch.schema.equals(schema):
+        return batch
+    arrays = [batch.column(field.name) for field in schema]
+    arrays = [a if a.type == f.type else a.cast(f.type) for a, f in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _gone(error: BulkError, partition: RowsPartition, losses: Losses) -> bool:
+    """Whether the error means that rows can't be had any more; reported as a loss then."""
+    where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
+    if isinstance(error, QueueNotFound):
+        losses.report(f"{where} was deleted before it was read", "its rows are left out")
+    elif isinstance(error, WrongIncarnation):
+        losses.report(f"{where}: the store was restored or copied: {error}", "the rows are left out")
+    elif isinstance(error, LeaseLost):
+        losses.report(
+            f"{where}: {error}; its messages are back in the queue. Use a longer lease (option 'lease')",
+            "the batch does without them; they come again in a later one",
+        )
+    else:
+        return False
+    return True
+
+
+def _check_count(partition: RowsPartition, seen: int, losses: Losses) -> None:
+    missing = partition.rows - seen
+    if missing <= 0:
+        return
+    where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
+    if partition.mode == "remove":
+        log.warning(
+            "%s: %d of %d deliveries were purged or expired meanwhile", where, missing, partition.rows
+        )
+        return
+    losses.report(
+        f"{where}: {missing} of {partition.rows} rows between {partition.begin} and {partition.end - 1} went "
+        "between planning and reading: received, expired or purged",
+        "the batch does without them",
+    )

@@ -1,0 +1,199 @@
+"""Which queues of which queue managers a query reads, and where it starts in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
+from msmq_fast.spark.options import OptionError, Options
+
+EARLIEST: Final = 0
+_LATEST_NUMBER, _EARLIEST_NUMBER = -1, -2
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a queue: the earliest, the latest, a number, or the first arrival at or after a time."""
+
+    kind: str  # earliest, latest, number or time
+    value: int = 0  # the number, or microseconds since 1970
+
+
+class Positions:
+    """`startingOffsets` or `endingOffsets`, with its timestamp: what they say for a queue."""
+
+    def __init__(self, options: Options, offsets: str, timestamp: str, default: str) -> None:
+        """`offsets` and `timestamp` are the names of the options. OptionError: both, or nonsense in them."""
+        self._option = offsets
+        self._default = Position(default)
+        self._single: dict[str, Position] = {}
+        self._used: set[str] = set()
+        text, moment = options[offsets], options[timestamp]
+        if text is not None and moment is not None:
+            raise OptionError(f"options {offsets!r} and {timestamp!r} exclude each other")
+        if moment is not None:
+            self._default = Position("time", moment * 1000)
+        elif isinstance(text, dict):
+            self._read(text, "")
+        elif text is not None:
+            self._default = Position(text)
+
+    def of(self, manager: Bounds, url: str, queue: QueueBounds | None) -> Position:
+        """For one queue of a manager, or its events if `queue` is None. Names count without their case."""
+        names = ["events"] if queue is None else _spellings(queue.queue, manager.name)
+        for prefix in (url, manager.name, manager.qm, ""):
+            for name in names:
+                key = f"{prefix}/{name}".lower()
+                if key in self._single:
+                    self._used.add(key)
+                    return self._single[key]
+        return self._default
+
+    def check_used(self) -> None:
+        """OptionError if a name in the option is no queue of this query: most likely it is misspelt."""
+        unused = sorted(set(self._single) - self._used)
+        if unused:
+            name = unused[0].strip("/")
+            raise OptionError(f"option {self._option!r} names {name!r}, which is no queue of this query")
+
+    def _read(self, values: Mapping[str, Any], prefix: str) -> None:
+        for name, value in values.items():
+            if isinstance(value, dict) and not prefix:
+                self._read(value, name)
+            elif type(value) is not int or value < _EARLIEST_NUMBER:
+                raise OptionError(
+                    f"option {self._option!r}: {name!r} must have a number, -2 (earliest) or -1 (latest)"
+                )
+            else:
+                self._single[f"{prefix}/{name}".lower()] = {
+                    _EARLIEST_NUMBER: Position("earliest"),
+                    _LATEST_NUMBER: Position("latest"),
+                }.get(value, Position("number", value))
+
+
+def _spellings(path: str, manager: str) -> list[str]:
+    """How people may write a path name: in full, for this computer, without `private$`."""
+    local = path.split("\\", 1)[1] if path.lower().startswith(manager.lower() + "\\") else path
+    short = local[len("private$\\") :] if local.lower().startswith("private$\\") else local
+    return [path, local, f".\\{local}", short]
+
+
+class Selection:
+    """`subscribe`, `subscribePattern` or `assign`."""
+
+    def __init__(self, options: Options) -> None:
+        """OptionError: none of them, or several, or nonsense in them."""
+        self.content: str = options["content"]
+        given = [name for name in ("subscribe", "subscribePattern", "assign") if options[name] is not None]
+        optional = self.content in ("events", "deadletter")
+        if len(given) > 1:
+            raise OptionError(f"options {given[0]!r} and {given[1]!r} exclude each other")
+        if given and self.content == "events":
+            raise OptionError(
+                f"option {given[0]!r} does not go with content=events: the feed is of all queues"
+            )
+        if not given and not optional:
+            raise OptionError(
+                "which queues? give one of the options 'subscribe', 'subscribePattern', 'assign'"
+            )
+        self.pattern: str | None = options["subscribePattern"]
+        self._everywhere = _names(options["subscribe"] or "", "subscribe") if "subscribe" in given else []
+        self._assigned: dict[str, list[str]] = {}
+        for url, names in (options["assign"] or {}).items():
+            if isinstance(names, str):
+                names = names.split(",")
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise OptionError('option \'assign\' must be like {"msmq+bulk://host:1802": ["orders"]}')
+            self._assigned[url.rstrip("/").lower()] = _names(",".join(names), "assign")
+
+    def check_urls(self, urls: Iterable[str]) -> None:
+        """OptionError if `assign` and `url` do not name the same queue managers."""
+        if self._assigned and set(self._assigned) != {url.lower() for url in urls}:
+            raise OptionError("option 'assign' must have one entry for each queue manager in 'url', no other")
+
+    def look(self, client: BulkClient, *, tolerant: bool) -> Bounds:
+        """Bounds of the queues that are selected here. `tolerant`: without those that do not exist.
+
+        Raises QueueNotFound, and whatever the client raises.
+        """
+        if self.pattern is not None or self.content == "events":
+            return client.bounds(pattern=self.pattern, content=self.content)
+        names = self._assigned.get(client.endpoint.url.lower(), self._everywhere)
+        try:
+            return client.bounds(names, content=self.content)
+        except QueueNotFound:
+            if not tolerant:
+                raise
+        found = [name for name in names if _exists(client, name, self.content)]
+        return client.bounds(found, content=self.content) if found else client.bounds()
+
+
+def _exists(client: BulkClient, name: str, content: str) -> bool:
+    try:
+        client.bounds([name], content=content)
+    except QueueNotFound:
+        return False
+    return True
+
+
+def _names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise OptionError(f"option {option!r} names no queue")
+    if len({name.lower() for name in names}) < len(names):
+        raise OptionError(f"option {option!r} names a queue twice")
+    return names
+
+
+def resolve(
+    client: BulkClient, bounds: Bounds, queue: QueueBounds | None, position: Position, content: str
+) -> int:
+    """The number that `position` is in a queue, or in the feed if `queue` is None."""
+    first, stop = (EARLIEST, bounds.next) if queue is not None else (bounds.feed_first, bounds.feed_next)
+    if position.kind == "earliest":
+        return first
+    if position.kind == "latest":
+        return stop
+    if position.kind == "number":
+        return position.value
+    low, high = first, stop
+    while low < high:  # the lowest number at or behind which nothing is earlier than the time
+        middle = (low + high) // 2
+        at = _first_at(client, queue, middle, high, content)
+        if at is None:
+            high = middle
+        elif at[1] < position.value:
+            low = at[0] + 1
+        else:
+            high = middle
+    return low
+
+
+def _first_at(
+    client: BulkClient, queue: QueueBounds | None, start: int, stop: int, content: str
+) -> tuple[int, int] | None:
+    """Number and time (microseconds) of the first row from `start` on and before `stop`."""
+    if queue is None:
+        batches = client.events(start, start + 1, columns="feed_seq,event_time")
+    else:
+        cut = client.plan(queue.queue, start, stop, content=content, max_rows=1).stop
+        batches = client.rows(queue.queue, start, cut, content=content, columns="arrival_seq,arrived_time")
+    for batch in batches:
+        if batch.num_rows:
+            number, time = batch.column(0)[0].as_py(), batch.column(1).cast("int64")[0].as_py()
+            return number, time
+    return None
+
+
+def explain(error: BulkError, url: str) -> str:
+    """One line about a call that failed, with what to do about it where that is known."""
+    hints = {
+        "UNAUTHORIZED": "give option 'auth.token' or 'auth.tokenFile'",
+        "ACCESS_DENIED": "the user of the token needs the peek right (to remove: the receive right)",
+        "NOT_READY": f"is the queue manager running, and is {url} its admin port?",
+        "NO_ARROW": "install msmq-fast[bulk] on the server",
+    }
+    hint = hints.get(error.code)
+    return f"{error} ({hint})" if hint else str(error)

@@ -1,0 +1,320 @@
+"""Readers of `format("msmq")`: queues of one or several queue managers, batch and streaming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
+from msmq_fast.spark.bulk import BulkClient, BulkError
+from msmq_fast.spark.consuming import Consuming
+from msmq_fast.spark.feeding import Feeding
+from msmq_fast.spark.fleet import Fleet
+from msmq_fast.spark.keeping import Keeping
+from msmq_fast.spark.limits import Limits
+from msmq_fast.spark.losses import Losses, SourceError
+from msmq_fast.spark.offsets import Offset
+from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
+from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
+from msmq_fast.spark.selection import Positions, Selection, explain
+
+FORMAT: Final = "msmq"
+OPTIONS: Final = (
+    *CONNECTION,
+    Option("subscribe", "text", None, "path names of queues, by commas"),
+    Option("subscribePattern", "text", None, "regular expression over path names"),
+    Option("assign", "json", None, 'queues of each queue manager, `{"url": ["queue"]}`'),
+    Option("content", "messages|journal|deadletter|events", "messages", "what is read of the queues"),
+    Option("columns", "text", "core", "`core`, `all`, or names by commas"),
+    Option("includeBody", "flag", "true", "the column `body`"),
+    Option("includeRaw", "flag", "false", "the column `raw_packet`"),
+    Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
+    Option("startingOffsets", "positions", None, "earliest, latest or JSON; stream: latest, batch: earliest"),
+    Option("endingOffsets", "positions", None, "of a batch: latest or JSON"),
+    Option("startingTimestamp", "integer", None, "milliseconds since 1970, by arrival time"),
+    Option("endingTimestamp", "integer", None, "likewise, of a batch; not included"),
+    Option("maxRowsPerTrigger", "count", None, "rows of one batch"),
+    Option("maxBytesPerTrigger", "size", None, "bytes of one batch; at least one row of a queue is read"),
+    Option("minRowsPerTrigger", "count", None, "no batch is made of fewer rows"),
+    Option("maxTriggerDelay", "duration", "15m", "unless they have waited that long"),
+    Option("minPartitions", "count", None, "tasks of one batch, at least"),
+    Option("maxRowsPerPartition", "count", None, "rows of one task"),
+    Option("onSourceCommit", "keep|remove", "keep", "what becomes of messages that were processed"),
+    Option("subscription", "text", None, "name under which messages are leased, or events are kept"),
+    Option("lease", "duration", "15m", "how long messages of a batch stay locked"),
+    Option("failOnDataLoss", "flag", "true", "whether the query fails when rows are or may be lost"),
+)
+
+_TYPES: Final[dict[str, DataType]] = {
+    "string": StringType(),
+    "binary": BinaryType(),
+    "int8": ByteType(),
+    "int16": ShortType(),
+    "int32": IntegerType(),
+    "int64": LongType(),
+    "bool": BooleanType(),
+    "timestamp": TimestampType(),
+}
+_POLL_S: Final = 0.05
+"""An idle query asks the server this often; Spark itself would ask a hundred times a second."""
+
+
+T = TypeVar("T")
+
+
+class Engine(Protocol):
+    """What plans a query: `Keeping`, `Consuming` or `Feeding`."""
+
+    @property
+    def mode(self) -> str:
+        """The mode of its offsets."""
+
+    def initial(self) -> Offset:
+        """Where the query begins."""
+
+    def prepare(self) -> None:
+        """Nothing that arrives from now on is read."""
+
+    def latest(self, start: Offset, *, limited: bool) -> Offset:
+        """The end of the next batch, or `start`."""
+
+    def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
+        """The tasks of a batch."""
+
+    def confirm(self, offset: Offset) -> None:
+        """Everything up to `offset` has been processed."""
+
+
+def source_options(given: Mapping[str, str]) -> Options:
+    """Options of a query that reads. OptionError."""
+    return Options(given, OPTIONS, FORMAT)
+
+
+def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
+    """Likewise, for a query with this schema. OptionError: it is not that of the options."""
+    options = source_options(given)
+    if schema.fieldNames() != spark_schema(columns_of(options)).fieldNames():
+        raise OptionError("format 'msmq' has columns of its own: choose them by option 'columns'")
+    return options
+
+
+def columns_of(options: Options) -> tuple[Column, ...]:
+    """The columns of the rows. OptionError: a name that is no column."""
+    try:
+        if options["content"] == "events":
+            return chosen_events(options["columns"])
+        columns = chosen(
+            options["columns"],
+            body=options["includeBody"],
+            raw=options["includeRaw"],
+            security=options["includeSecurity"],
+        )
+    except ValueError as error:
+        raise OptionError(f"option 'columns': {error}") from None
+    return (DELIVERY_SEQUENCE, *columns) if options["onSourceCommit"] == "remove" else columns
+
+
+def spark_schema(columns: tuple[Column, ...]) -> StructType:
+    """Spark's types for columns of the bulk API; all may be null."""
+    return StructType([StructField(column.name, _TYPES[column.kind]) for column in columns])
+
+
+class _Reader:
+    """What both readers share. Pickled to executors, where it has no connections."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._endpoints = endpoints(options)
+        selection = Selection(options)
+        selection.check_urls(endpoint.url for endpoint in self._endpoints)
+        self._limits = _limits(options)
+        self._fleet = Fleet([BulkClient(endpoint) for endpoint in self._endpoints], selection)
+        self._reading = Reading(
+            options["content"],
+            tuple(schema.fieldNames()),
+            to_arrow_schema(schema, timezone="UTC"),
+            options["failOnDataLoss"],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_reading": self._reading}
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, on an executor."""
+        if isinstance(partition, RowsPartition):
+            yield from read_rows(partition, self._reading)
+
+    def _losses(self) -> Losses:
+        return Losses(fail=self._options["failOnDataLoss"])
+
+    def _url(self) -> str:
+        return ", ".join(endpoint.url for endpoint in self._endpoints)
+
+
+def _limits(options: Options) -> Limits:
+    limits = Limits(
+        options["maxRowsPerTrigger"],
+        options["maxBytesPerTrigger"],
+        options["minRowsPerTrigger"],
+        options["maxTriggerDelay"],
+        options["minPartitions"],
+        options["maxRowsPerPartition"],
+    )
+    if limits.max_rows and limits.min_rows and limits.min_rows > limits.max_rows:
+        raise OptionError("option 'minRowsPerTrigger' is greater than 'maxRowsPerTrigger'")
+    return limits
+
+
+_STREAM_ONLY: Final = (
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "minRowsPerTrigger",
+    "maxTriggerDelay",
+    "subscription",
+    "lease",
+)
+_BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
+
+
+class MsmqReader(_Reader, DataSourceReader):
+    """What is there between two positions, as of the planning of the query."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        for name in _STREAM_ONLY:
+            if name in options.given:
+                raise OptionError(f"option {name!r} is for streams: it goes with spark.readStream")
+        if options["onSourceCommit"] == "remove":
+            raise OptionError(
+                "a batch query removes nothing, since Spark confirms no batch query: use spark.readStream "
+                "with trigger(availableNow=True)"
+            )
+        super().__init__(options, schema)
+
+    def partitions(self) -> list[InputPartition]:
+        """The ranges, as of now."""
+        options = self._options
+        starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
+        ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
+        kind = Feeding if options["content"] == "events" else Keeping
+        engine = kind(self._fleet, starting, self._limits, self._losses())
+        try:
+            end = engine.whole(ending)
+            return [*engine.partitions(Offset(engine.mode), end)]
+        except BulkError as error:
+            raise SourceError(explain(error, self._url())) from None
+        finally:
+            self._fleet.close()
+
+
+class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query. Spark keeps one in a process beside the driver; copies of it read on executors."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        for name in _BATCH_ONLY:
+            if name in options.given:
+                raise OptionError(f"option {name!r} is for batches: it goes with spark.read")
+        super().__init__(options, schema)
+        self._engine = self._planner()
+        self._seen: Offset | None = None
+        self._asked = 0.0
+
+    def _planner(self) -> Engine:
+        options, losses = self._options, self._losses()
+        remove = options["onSourceCommit"] == "remove"
+        starting = Positions(options, "startingOffsets", "startingTimestamp", "latest")
+        if options["content"] == "events":
+            if remove:
+                raise OptionError("events are never removed: leave option 'onSourceCommit' out")
+            return Feeding(self._fleet, starting, self._limits, losses, options["subscription"])
+        if not remove:
+            for name in ("subscription", "lease"):
+                if name in options.given:
+                    raise OptionError(f"option {name!r} goes with onSourceCommit=remove or content=events")
+            return Keeping(self._fleet, starting, self._limits, losses)
+        for name in ("startingOffsets", "startingTimestamp"):
+            if name in options.given:
+                raise OptionError(f"option {name!r} does not go with onSourceCommit=remove, which takes all")
+        subscription = options.need("subscription", "onSourceCommit=remove leases messages under this name")
+        return Consuming(self._fleet, subscription, options["lease"], self._limits, losses)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What Spark passes back to `latestOffset`; rows and bytes are combined there."""
+        if self._limits.max_rows:
+            return ReadMaxRows(self._limits.max_rows)
+        return ReadMaxBytes(self._limits.max_bytes) if self._limits.max_bytes else ReadAllAvailable()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins."""
+        return self._guarded(lambda: self._engine.initial()).to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read what is there now, then end."""
+        self._guarded(lambda: self._engine.prepare())
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch. `start` has been processed: it is confirmed to the server."""
+        self._pace()
+        begin = self._offset(start)
+        limited = not isinstance(limit, ReadAllAvailable) or self._limits.min_rows is not None
+        end = self._guarded(lambda: self._engine.latest(begin, limited=limited))
+        self._seen = end
+        if end != begin:
+            self._asked = 0.0
+            return end.to_json()
+        return start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the progress of the query."""
+        return self._seen.to_json() if self._seen else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks of a batch, planned anew when it is repeated."""
+        return [*self._guarded(lambda: self._engine.partitions(self._offset(start), self._offset(end)))]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Everything up to `end` has been processed."""
+        self._engine.confirm(self._offset(end))
+
+    def stop(self) -> None:
+        """The query ends."""
+        self._fleet.close()
+
+    def _offset(self, value: dict[str, Any]) -> Offset:
+        return Offset.from_json(value, self._engine.mode)
+
+    def _guarded(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except BulkError as error:
+            raise SourceError(explain(error, self._url())) from None
+
+    def _pace(self) -> None:
+        wait = self._asked + _POLL_S - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        self._asked = time.monotonic()
