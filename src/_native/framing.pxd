@@ -11,6 +11,13 @@ cdef enum:
     USER_MESSAGE_FIXED = 120    # BaseHeader 16, UserHeader 48, MessagePropertiesHeader 56
 
 
+cdef enum PacketProblem:
+    # Why packet_size gives none.
+    LONG_LABEL = -1             # more than 249 characters
+    BAD_LABEL = -2              # not UTF-8
+    UNPADDED = -3               # a name or header that is not padded to 4 bytes
+
+
 cdef enum PacketKind:
     PACKET_NONE = 0             # not complete yet
     PACKET_USER_MESSAGE = 1     # also OrderAck, FinalAck, administration acknowledgments
@@ -175,6 +182,10 @@ cdef bytes kept_packet(const uint8_t* packet, const UserMessage* m)
 
 # A new packet of at most MAX_PACKET bytes; ValueError says which field is too long or not UTF-8.
 cdef bytes build_packet(const MessageFields* f)
+# The same in two steps without Python: how many bytes the packet has, which may be more than MAX_PACKET, or a PacketProblem;
+# then the packet itself.
+cdef int64_t packet_size(const MessageFields* f) noexcept nogil
+cdef void write_packet(const MessageFields* f, uint8_t* p, uint64_t size) noexcept nogil
 cdef void clear_fields(MessageFields* f) noexcept nogil    # defaults: priority 3, direct destination, infinite times
 
 # Fields of a packet that change on the way; `packet` points at the BaseHeader.

@@ -9,7 +9,7 @@ cdef void clear_fields(MessageFields* f) noexcept nogil:
 
 
 cdef int64_t utf16_label(const uint8_t* text, uint32_t length, uint8_t* out) noexcept nogil:
-    """UTF-8 to at most 249 WCHARs and a NUL at `out` (500 bytes); WCHARs with the NUL, -1 too long, -2 not UTF-8.
+    """UTF-8 to at most 249 WCHARs and a NUL at `out` (500 bytes); WCHARs with the NUL, LONG_LABEL, or BAD_LABEL: not UTF-8.
 
     Encoded surrogates are accepted: a label that came from the wire with a lone one goes out unchanged.
     """
@@ -29,19 +29,19 @@ cdef int64_t utf16_label(const uint8_t* text, uint32_t length, uint8_t* out) noe
                 more = 3
                 code &= 0x07
             else:
-                return -2
+                return BAD_LABEL
             if length - i < more:
-                return -2
+                return BAD_LABEL
             while more:
                 if text[i] & 0xC0 != 0x80:
-                    return -2
+                    return BAD_LABEL
                 code = code << 6 | (text[i] & 0x3F)
                 i += 1
                 more -= 1
             if code > 0x10FFFF:
-                return -2
+                return BAD_LABEL
         if chars + (2 if code > 0xFFFF else 1) > LABEL_LIMIT - 1:
-            return -1
+            return LONG_LABEL
         if code > 0xFFFF:
             code -= 0x10000
             put_u16(out + 2 * chars, <uint16_t>(0xD800 | (code >> 10)))
@@ -67,29 +67,30 @@ cdef inline uint8_t* append_or_zero(uint8_t* to, const uint8_t* data, size_t len
     return to + length
 
 
-cdef bytes build_packet(const MessageFields* f):
+cdef int64_t packet_size(const MessageFields* f) noexcept nogil:
     cdef uint8_t label[500]
     cdef int64_t chars = 0
-    cdef uint64_t size, padding
-    cdef uint32_t flags
-    cdef bytes packet
-    cdef uint8_t* p
+    cdef uint64_t size
     if f.label_length:
         chars = utf16_label(f.label, f.label_length, label)
         if chars < 0:
-            raise ValueError("label is longer than 249 characters" if chars == -1 else "label is not UTF-8")
+            return chars
     if (f.dest_length | f.admin_length | f.response_length | f.transaction_length | f.security_length
             | f.trailer_length) & 3:
-        raise ValueError("queue names and headers must be padded to 4 bytes")
+        return UNPADDED
     size = (<uint64_t>USER_MESSAGE_FIXED + f.dest_length + f.admin_length + f.response_length
             + (16 if f.connector is not NULL else 0) + f.transaction_length + f.security_length
             + 2 * <uint64_t>chars + f.extension_length + f.body_length)
-    padding = align4(size) - size
-    size += padding + f.trailer_length
-    if size > MAX_PACKET:
-        raise PacketTooLarge(f"a packet of {size} bytes is larger than {MAX_PACKET}")
-    packet = PyBytes_FromStringAndSize(NULL, size)
-    p = <uint8_t*>PyBytes_AS_STRING(packet)
+    return <int64_t>(align4(size) + f.trailer_length)
+
+
+cdef void write_packet(const MessageFields* f, uint8_t* p, uint64_t size) noexcept nogil:
+    cdef const uint8_t* end = p + size - f.trailer_length
+    cdef uint8_t label[500]
+    cdef int64_t chars = 0
+    cdef uint32_t flags
+    if f.label_length:
+        chars = utf16_label(f.label, f.label_length, label)
     p[0] = VERSION
     p[1] = 0
     put_u16(p + 2, (f.base_flags & ~(BASE_PRIORITY | BASE_INTERNAL | BASE_SESSION)) | (f.priority & BASE_PRIORITY))
@@ -133,8 +134,21 @@ cdef bytes build_packet(const MessageFields* f):
     p = append(p + 56, label, 2 * <size_t>chars)
     p = append(p, f.extension, f.extension_length)
     p = append(p, f.body, f.body_length)
-    p = append_or_zero(p, NULL, padding)
+    p = append_or_zero(p, NULL, end - p)
     append(p, f.trailer, f.trailer_length)
+
+
+cdef bytes build_packet(const MessageFields* f):
+    cdef int64_t size = packet_size(f)
+    cdef bytes packet
+    if size == UNPADDED:
+        raise ValueError("queue names and headers must be padded to 4 bytes")
+    if size < 0:
+        raise ValueError("label is longer than 249 characters" if size == LONG_LABEL else "label is not UTF-8")
+    if size > MAX_PACKET:
+        raise PacketTooLarge(f"a packet of {size} bytes is larger than {MAX_PACKET}")
+    packet = PyBytes_FromStringAndSize(NULL, size)
+    write_packet(f, <uint8_t*>PyBytes_AS_STRING(packet), size)
     return packet
 
 

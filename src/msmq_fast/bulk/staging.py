@@ -1,7 +1,7 @@
 """What POST /stage does: an Arrow IPC stream that comes in pieces becomes a stage.
 
-A route makes a `StageUpload` of the query, feeds it the body of the request and finishes it; whatever goes wrong
-in between, it aborts it::
+A route makes a `StageUpload` of the query, feeds it the body of the request and finishes it; whatever goes
+wrong in between, it aborts it::
 
     upload = StageUpload(manager, workers, StageRequest.parse(request.query), token=token, owner=owner)
     try:
@@ -48,10 +48,10 @@ class StageRequest:
 class StageUpload:
     """One stage on its way in. `workers` runs what takes long: one executor with one thread for a server.
 
-    Every call raises, with one line for the client: ValueError (400; the stream, a column or a value is wrong),
-    ArrowMissing (501), and MSMQError: QUEUE_NOT_FOUND (404), ACCESS_DENIED (403), INSUFFICIENT_RESOURCES (413;
-    a message is too large, a quota is used up), SERVICE_NOT_AVAILABLE (503), any other (400). After an error
-    nothing is staged.
+    Every call raises, with one line for the client: ValueError (400; the stream, a column or a value is
+    wrong), ArrowMissing (501), and MSMQError: QUEUE_NOT_FOUND (404), ACCESS_DENIED (403),
+    INSUFFICIENT_RESOURCES (413; a message is too large, a quota is used up), SERVICE_NOT_AVAILABLE (503), any
+    other (400). After an error nothing is staged.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class StageUpload:
         raise NotImplementedError
 
     def abort(self) -> None:
-        """The client is gone, or something went wrong: nothing is staged. Any number of times; no effect behind
-        `finish`.
+        """The client is gone, or something went wrong: nothing is staged. Any number of times; no effect
+        behind `finish`.
         """
         raise NotImplementedError

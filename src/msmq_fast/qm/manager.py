@@ -45,6 +45,7 @@ from msmq_fast.qm.retirement import Retirement
 from msmq_fast.qm.sequences import OutgoingStreams
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
 from msmq_fast.qm.signing import Signing
+from msmq_fast.qm.staging import Staging
 from msmq_fast.qm.subqueue import Subqueues
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
 from msmq_fast.qm.transaction import Transactions
@@ -127,6 +128,7 @@ class QueueManager:
         self._housekeeping = Housekeeping(self)
         self.ledger.on_undone = self._housekeeping.undone
         self.transactions = Transactions(self, settings.transaction_idle)
+        self.staging = Staging(self, settings.stage_lifetime)
         self.subqueues = Subqueues(self)
         self.poison = PoisonHandling(self)
         self.retirement = Retirement(self, settings.outgoing_idle)
@@ -211,6 +213,7 @@ class QueueManager:
         """
         self.state = State.STOPPING
         self.transactions.stop()
+        self.staging.stop()
         for queue in self.queues():
             for handle in list(queue.descriptors):
                 handle.close()
@@ -251,6 +254,7 @@ class QueueManager:
         self.expiry.run()
         self._housekeeping.run()
         self.transactions.expire()
+        self.staging.run()
         self.subqueues.run()
         self.retirement.run()
         self.publication.expire()
@@ -260,6 +264,7 @@ class QueueManager:
         deadlines = (
             self._housekeeping.next_deadline(),
             self.transactions.next_deadline(),
+            self.staging.next_deadline(),
             self.subqueues.next_deadline(),
             self.retirement.next_deadline(),
             self.expiry.next_deadline(),

@@ -67,6 +67,7 @@ class MetaName:
     QUEUE_ORDINAL_HW: Final = b"queue_ord_hw"
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
     JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/jobs.py
+    WRITER: Final = b"writer:"  # and a name: the last batch that a writer published, see qm/staging.py
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
     SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
     PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand

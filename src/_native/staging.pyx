@@ -1,0 +1,428 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Staged messages in the store: contents without positions, and rows of META that say what becomes of them.
+
+A stage has an identifier of 16 bytes. Its rows have the keys ROW_PREFIX, identifier, number from 1 on; row 0 is its head (qm/staging.py). The
+content of a message and the row that names it are put by one unit, so that nothing in the store is ever without an owner. Publishing places
+the messages of some rows in their queues and deletes the rows, dropping deletes both.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer
+from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
+from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
+from msmq_fast._native.queue cimport Ledger, QueueCore, describe, undo_traces
+from msmq_fast._native.record cimport POSITION_TRANSACTIONAL, POSITION_VERSION, PositionRecord
+
+cdef enum:
+    ROW_VERSION = 1
+    ROW_MESSAGES = 1            # kind of a row
+    ROW_HEAD = 2                # bytes before its entries
+    WISH_WEIGHT = 16            # a message from whose arrival something may follow is that much work
+    WRITE_BYTES = 1 << 20       # of packets in one unit
+    FLAG_FIRST = 1 << 2         # TransactionHeader.Flags.FM
+    FLAG_LAST = 1 << 3          # and LM
+    NUMBER_SHIFT = 4
+
+ROW_PREFIX = b"stg\x00"
+ROW_WEIGHT = 1024
+"""Work of one row: as much as so many messages that ask for nothing."""
+
+
+cdef packed struct StagedEntry:
+    uint64_t content_id
+    uint8_t source[16]
+    uint32_t queue              # ordinal
+    uint32_t size               # of the packet
+    uint32_t ordinal            # of the message identifier
+    uint32_t sent_s
+    uint32_t time_to_reach_queue
+    uint32_t time_to_be_received
+    uint16_t message_class
+    uint8_t priority            # the effective one
+    uint8_t wishes
+    uint8_t flags               # of the position record
+    uint8_t reserved[3]
+
+
+class Refused(Exception):
+    """A queue has no room for a message: `index` is its place in the list, `result` an EnqueueResult."""
+
+    def __init__(self, index: int, result: int) -> None:
+        super().__init__("a queue has no room for a staged message")
+        self.index = index
+        self.result = result
+
+
+def row_key(bytes identifier not None, uint32_t row) -> bytes:
+    """Key in META of a row of a stage; row 0 is its head."""
+    return ROW_PREFIX + identifier + row.to_bytes(4, "big")
+
+
+cdef class Intake(CommitListener):
+    """``Intake(ledger, identifier, whole=0)``: writes the messages of one stage.
+
+    Their quota is taken at once. `whole`: they are one transaction of this number; 0: each is one, if it is any. `on_written` is called when
+    units have ended; `status` is not 0 when one was not kept. What an exception leaves behind is the caller's to drop.
+    """
+
+    cdef readonly Ledger ledger
+    cdef readonly bytes identifier
+    cdef readonly uint64_t messages, bytes
+    cdef readonly uint32_t rows             # written, or on their way
+    cdef readonly uint32_t flying           # units on their way
+    cdef readonly int status
+    cdef readonly dict reserved             # QueueCore -> bytes
+    cdef public object on_written
+    cdef uint32_t _whole
+    cdef dict _tails                        # QueueCore -> its latest packet, of a stage that is one transaction
+    cdef list _packets
+    cdef list _entries                      # StagedEntry for each of them
+    cdef uint64_t _size
+    cdef uint32_t _weight
+
+    def __init__(self, Ledger ledger not None, bytes identifier not None, uint32_t whole=0):
+        if len(identifier) != 16 or whole >> 20:
+            raise ValueError("an identifier has 16 bytes, a transaction number 20 bits")
+        self.ledger = ledger
+        self.identifier = identifier
+        self.reserved = {}
+        self._whole = whole
+        self._tails = {}
+        self._packets = []
+        self._entries = []
+
+    def put(self, list packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
+        """Take messages in: packets that nobody else has seen, for the queues `cores[targets[i]]`.
+
+        Those without an ordinal get consecutive ones from `ordinal` on, those with a TransactionHeader numbers from `number` on.
+        Raises Refused, ValueError for what is no packet or no queue, OverflowError and StoreError.
+        """
+        cdef QueueCore core
+        cdef UserMessage m
+        cdef bytes packet
+        cdef uint8_t* data
+        cdef size_t index
+        cdef int refused
+        if targets.shape[0] != len(packets):
+            raise ValueError("a queue for each packet")
+        for index in range(<size_t>len(packets)):
+            if targets[index] >= <size_t>len(cores):
+                raise ValueError("no such queue")
+            core = <QueueCore?>cores[targets[index]]
+            packet = packets[index]
+            data = <uint8_t*>PyBytes_AS_STRING(packet)
+            if parse_user_message(data, PyBytes_GET_SIZE(packet), &m) or m.wire_size != <uint64_t>PyBytes_GET_SIZE(packet):
+                raise ValueError("not a UserMessage packet")
+            if not m.message_id:
+                m.message_id = ordinal + <uint32_t>index
+                patch_message_id(data, m.message_id)
+            refused = core.reserve(&m, PyBytes_GET_SIZE(packet))
+            if refused:
+                raise Refused(index, refused)
+            self.reserved[core] = self.reserved.get(core, 0) + PyBytes_GET_SIZE(packet)
+            self.messages += 1
+            self.bytes += PyBytes_GET_SIZE(packet)
+            if not m.transaction_offset:
+                self._add(core, packet, &m)
+            elif not self._whole:
+                put_u32(data + m.transaction_offset, FLAG_FIRST | FLAG_LAST | (number + <uint32_t>index) << NUMBER_SHIFT)
+                self._add(core, packet, &m)
+            else:
+                self._follow(core, packet, data, &m)
+
+    cdef int _follow(self, QueueCore core, bytes packet, uint8_t* data, UserMessage* m) except -1:
+        """One more of a transaction: each waits for the next to the same queue, since the last one says so (M-55)."""
+        cdef bytes before = self._tails.get(core)
+        put_u32(data + m.transaction_offset, (0 if before is not None else FLAG_FIRST) | self._whole << NUMBER_SHIFT)
+        self._tails[core] = packet
+        if before is not None:
+            parse_user_message(<const uint8_t*>PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), m)
+            self._add(core, before, m)
+        return 0
+
+    cdef int _add(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
+        cdef StagedEntry entry
+        cdef PositionRecord record
+        cdef Slot slot
+        memset(&slot, 0, sizeof(slot))
+        slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if m.transaction_offset else 0)
+        slot.key = <uint64_t>(7 if m.transaction_offset else 7 - (m.priority & 7)) << 56
+        slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
+        describe(&record, &slot, m, PyBytes_AS_STRING(packet))
+        memset(&entry, 0, sizeof(entry))
+        memcpy(entry.source, record.source, 16)
+        entry.queue = core.ordinal
+        entry.size = record.content_bytes
+        entry.ordinal = record.ordinal
+        entry.sent_s = record.sent_s
+        entry.time_to_reach_queue = record.time_to_reach_queue
+        entry.time_to_be_received = record.time_to_be_received
+        entry.message_class = record.message_class
+        entry.priority = record.priority
+        entry.wishes = record.wishes
+        entry.flags = record.flags
+        self._packets.append(packet)
+        self._entries.append((<char*>&entry)[:sizeof(entry)])
+        self._size += entry.size
+        self._weight += WISH_WEIGHT if entry.wishes else 1
+        if self._size >= WRITE_BYTES or self._weight >= <uint32_t>ROW_WEIGHT:
+            self._write(None)
+        return 0
+
+    def end(self, head not None) -> bool:
+        """Write what is left; with the row that `head(rows)` gives if nothing else is on its way. False: call again when that has been written."""
+        cdef QueueCore core
+        cdef UserMessage m
+        cdef bytes packet
+        tails, self._tails = self._tails, {}
+        for core, packet in tails.items():
+            parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
+            (<uint8_t*>PyBytes_AS_STRING(packet))[m.transaction_offset] |= FLAG_LAST
+            self._add(core, packet, &m)
+        if not self.flying:
+            self._write(head(self.rows + (1 if self._packets else 0)))
+            return True
+        if self._packets:
+            self._write(None)
+        return False
+
+    cdef int _write(self, bytes head) except -1:
+        """What has been gathered, as one unit."""
+        cdef Writer writer = self.ledger.writer
+        cdef StagedEntry entry
+        cdef bytes raw
+        cdef list entries = []
+        writer.make_room(self._size)
+        writer.begin_unit()
+        try:
+            for packet, raw in zip(self._packets, self._entries):
+                memcpy(&entry, PyBytes_AS_STRING(raw), sizeof(entry))
+                entry.content_id = self.ledger.next_sequence()
+                writer.put_content(entry.content_id, <bytes>packet)
+                entries.append((<char*>&entry)[:sizeof(entry)])
+            if entries:
+                self.rows += 1
+                writer.put_record(TABLE_META, row_key(self.identifier, self.rows), bytes((ROW_VERSION, ROW_MESSAGES)) + b"".join(entries))
+            if head is not None:
+                writer.put_record(TABLE_META, row_key(self.identifier, 0), head)
+            writer.notify(self, 0)
+        except BaseException:
+            writer.abandon_unit()
+            raise
+        writer.end_unit()
+        self.flying += 1
+        self._packets = []
+        self._entries = []
+        self._size = 0
+        self._weight = 0
+        return 0
+
+    def forget(self) -> None:
+        """Nothing that has not been written will be; the quota is given back."""
+        self._packets = []
+        self._entries = []
+        self._tails = {}
+        give_back(self.reserved)
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        self.flying -= 1
+        if status != STATUS_OK:
+            self.status = status
+        return 0
+
+    cdef int settled(self) except -1:
+        if self.on_written is not None:
+            self.on_written()
+        return 0
+
+
+def give_back(dict reserved not None) -> None:
+    """Quota that is not needed; `reserved` is empty afterwards."""
+    cdef QueueCore core
+    for core, size in reserved.items():
+        core.unreserve(<uint64_t>size)
+    reserved.clear()
+
+
+def reserve_again(dict reserved not None) -> None:
+    """After a start: quota that was taken before has its place again, whatever it is now."""
+    cdef QueueCore core
+    for core, size in reserved.items():
+        core.reserve_again(<uint64_t>size)
+
+
+# ---- rows
+
+cdef inline size_t _count(bytes row) except? 0xFFFFFFFF:
+    cdef size_t size = PyBytes_GET_SIZE(row)
+    if size < ROW_HEAD or PyBytes_AS_STRING(row)[0] != ROW_VERSION or PyBytes_AS_STRING(row)[1] != ROW_MESSAGES \
+            or (size - ROW_HEAD) % sizeof(StagedEntry):
+        raise ValueError("the row of a stage is damaged")
+    return (size - ROW_HEAD) // sizeof(StagedEntry)
+
+
+cdef inline void _entry(bytes row, size_t index, StagedEntry* out) noexcept:
+    memcpy(out, PyBytes_AS_STRING(row) + ROW_HEAD + index * sizeof(StagedEntry), sizeof(StagedEntry))
+
+
+def tally(bytes row not None) -> dict:
+    """Bytes of packets by the ordinal of their queue. ValueError: the row is damaged."""
+    cdef StagedEntry entry
+    cdef size_t index
+    cdef dict sums = {}
+    for index in range(_count(row)):
+        _entry(row, index, &entry)
+        sums[entry.queue] = sums.get(entry.queue, 0) + entry.size
+    return sums
+
+
+def weigh(bytes row not None) -> int:
+    """How much work it is to place a row; ValueError: it is damaged."""
+    cdef StagedEntry entry
+    cdef size_t index, weight = 0
+    for index in range(_count(row)):
+        _entry(row, index, &entry)
+        weight += WISH_WEIGHT if entry.wishes else 1
+    return weight
+
+
+cdef class Placement(CommitListener):
+    """The rows that one unit publishes."""
+    cdef dict _reserved         # of their stage
+    cdef dict _taken            # QueueCore -> bytes, by this unit
+    cdef object _sink
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        cdef QueueCore core
+        for core, size in self._taken.items():
+            if status == STATUS_OK or core.gone:
+                self._reserved[core] -= size
+            else:
+                core.reserve_again(<uint64_t>size)
+        self._sink(status)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+def place(Ledger ledger not None, list rows not None, list keys not None, dict reserved not None, sink not None) -> tuple:
+    """Put the messages of rows, pairs of key and value, into their queues, in one unit that deletes the rows and the META records `keys`.
+
+    `sink(status)` is called when it has ended; if it was not kept everything is as before. `reserved` (QueueCore to bytes) is what their stage holds
+    of quotas. Returns (messages, how many of them had lost their queue). What raises has done nothing: ValueError for a damaged row,
+    OverflowError, StoreError, MemoryError.
+    """
+    cdef Writer writer = ledger.writer
+    cdef Placement placement = Placement.__new__(Placement)
+    cdef StagedEntry entry
+    cdef PositionRecord record
+    cdef QueueCore core = None
+    cdef bytes row
+    cdef size_t index, count
+    cdef uint64_t messages = 0, gone = 0
+    cdef list traces = [], placed = []
+    cdef dict taken = {}
+    for _, row in rows:
+        messages += _count(row)
+    if ledger.sequence + messages > ledger.sequence_limit:
+        ledger.next_sequence()      # asks for more, if nobody has
+        raise OverflowError("no SequentialIDs are reserved: the store does not keep up")
+    placement._reserved = reserved
+    placement._taken = taken
+    placement._sink = sink
+    writer.begin_unit()
+    ledger.traces = traces
+    try:
+        for key, row in rows:
+            count = _count(row)
+            for index in range(count):
+                _entry(row, index, &entry)
+                if core is None or core.ordinal != entry.queue:
+                    core = ledger._cores.get(entry.queue)
+                if core is None or core.gone:
+                    gone += 1
+                    writer.delete_content(entry.content_id, entry.size)
+                    continue
+                _record(&record, &entry)
+                core.commit_enqueue(entry.content_id, None, &record, 0)
+                placed.append((core, core._entered))
+                taken[core] = taken.get(core, 0) + entry.size
+            writer.delete_record(TABLE_META, <bytes>key)
+        for key in keys:
+            writer.delete_record(TABLE_META, <bytes>key)
+        writer.notify(placement, 0)
+    except BaseException:
+        for core, index in placed:
+            core.undo_enqueue(index)
+        undo_traces(ledger, traces)
+        writer.abandon_unit()
+        if ledger.on_undone is not None:
+            ledger.on_undone()
+        raise
+    finally:
+        ledger.traces = None
+    writer.end_unit()
+    return messages, gone
+
+
+cdef void _record(PositionRecord* record, const StagedEntry* entry) noexcept:
+    memset(record, 0, sizeof(record[0]))
+    record.version = POSITION_VERSION
+    record.flags = entry.flags
+    record.priority = entry.priority
+    record.wishes = entry.wishes
+    record.message_class = entry.message_class
+    record.content_id = entry.content_id
+    record.content_bytes = entry.size
+    record.sent_s = entry.sent_s
+    record.time_to_reach_queue = entry.time_to_reach_queue
+    record.time_to_be_received = entry.time_to_be_received
+    memcpy(record.source, entry.source, 16)
+    record.ordinal = entry.ordinal
+
+
+cdef class Ending(CommitListener):
+    """Calls its sink when the unit has ended."""
+    cdef object _sink
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        self._sink(status)
+        return 0
+
+    cdef int settled(self) except -1:
+        return 0
+
+
+def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
+    """Delete rows, pairs of key and value, and what they name, in one unit; `sink(status)` as with `place`. Returns how many messages that were.
+
+    A row that is no row of messages is deleted alone.
+    """
+    cdef Writer writer = ledger.writer
+    cdef Ending ending = Ending.__new__(Ending)
+    cdef StagedEntry entry
+    cdef bytes row
+    cdef size_t index, count
+    cdef uint64_t messages = 0
+    ending._sink = sink
+    writer.begin_unit()
+    try:
+        for key, row in rows:
+            try:
+                count = _count(row)
+            except ValueError:
+                count = 0
+            for index in range(count):
+                _entry(row, index, &entry)
+                writer.delete_content(entry.content_id, entry.size)
+            messages += count
+            writer.delete_record(TABLE_META, <bytes>key)
+        writer.notify(ending, 0)
+    except BaseException:
+        writer.abandon_unit()
+        raise
+    writer.end_unit()
+    return messages

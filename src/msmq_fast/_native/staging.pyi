@@ -1,0 +1,45 @@
+from array import array
+from collections.abc import Callable
+
+from msmq_fast._native.batch import CommitListener
+from msmq_fast._native.queue import Ledger, QueueCore
+
+ROW_PREFIX: bytes
+ROW_WEIGHT: int
+
+class Refused(Exception):
+    index: int
+    result: int
+    def __init__(self, index: int, result: int) -> None: ...
+
+def row_key(identifier: bytes, row: int) -> bytes: ...
+
+class Intake(CommitListener):
+    ledger: Ledger
+    identifier: bytes
+    messages: int
+    bytes: int
+    rows: int
+    flying: int
+    status: int
+    reserved: dict[QueueCore, int]
+    on_written: Callable[[], object] | None
+    def __init__(self, ledger: Ledger, identifier: bytes, whole: int = 0) -> None: ...
+    def put(
+        self, packets: list[bytes], targets: array[int], cores: list[QueueCore], ordinal: int, number: int
+    ) -> None: ...
+    def end(self, head: Callable[[int], bytes]) -> bool: ...
+    def forget(self) -> None: ...
+
+def give_back(reserved: dict[QueueCore, int]) -> None: ...
+def reserve_again(reserved: dict[QueueCore, int]) -> None: ...
+def tally(row: bytes) -> dict[int, int]: ...
+def weigh(row: bytes) -> int: ...
+def place(
+    ledger: Ledger,
+    rows: list[tuple[bytes, bytes]],
+    keys: list[bytes],
+    reserved: dict[QueueCore, int],
+    sink: Callable[[int], object],
+) -> tuple[int, int]: ...
+def drop(ledger: Ledger, rows: list[tuple[bytes, bytes]], sink: Callable[[int], object]) -> int: ...

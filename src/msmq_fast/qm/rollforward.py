@@ -1,0 +1,210 @@
+"""Published stages on their way into their queues, discarded ones on their way out of the store: in units so
+small that nobody notices, resumed by the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast._native.batch import StoreError
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.staging import ROW_WEIGHT, drop, give_back, place, row_key, weigh
+from msmq_fast.packet.text import printable
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.records import cold
+from msmq_fast.store.schema import Table
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_log = logging.getLogger(__name__)
+
+PUBLICATION_PREFIX: Final = b"pub\x00"
+RETRY: Final = 1.0  # seconds after which something is tried again that the store did not keep
+
+_UNIT: Final = 2 * ROW_WEIGHT  # work of one unit
+_PAGE: Final = 4  # rows that are read at a time
+_LAST_ROW: Final = 0xFFFFFFFF
+_NUMBER: Final = 4  # bytes of the number of a row, at the end of its key
+
+Row = tuple[bytes, bytes]
+
+
+class Publication:
+    """A batch that has been decided: its stages, as (identifier, rows), and how far it got.
+
+    `reserved` is what they hold of quotas. Resolved with the number of messages.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        writer: str,
+        messages: int,
+        stages: list[tuple[bytes, int]],
+        reserved: dict[QueueCore, int],
+    ) -> None:
+        self.number = number
+        self.writer = writer
+        self.messages = messages
+        self.stages = deque((identifier, 0, rows) for identifier, rows in stages if rows)
+        self.reserved = reserved
+        self.gone = 0
+        self.done: Completion[int] = Completion()
+
+    @property
+    def key(self) -> bytes:
+        """Of its record in META."""
+        return PUBLICATION_PREFIX + self.number.to_bytes(8, "big")
+
+    def record(self) -> bytes:
+        """The decision."""
+        stages = [[identifier, rows] for identifier, _, rows in self.stages]
+        return cold([self.writer, self.messages, stages])
+
+    @classmethod
+    def load(cls, name: bytes, stored: Any) -> Publication:
+        """From its record, whose key ends with `name`. ValueError, TypeError: it is damaged."""
+        writer, messages, stages = stored
+        return cls(
+            int.from_bytes(name), writer, messages, [(bytes(key), int(rows)) for key, rows in stages], {}
+        )
+
+
+class RollForward:
+    """Publications take turns, unit by unit; discarded stages go when nothing is to be published.
+
+    One unit is on its way at a time. `run` is to be called when `next_deadline` is due.
+    """
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._active: deque[Publication] = deque()
+        self._dropping: deque[bytes] = deque()
+        self._flying = False
+        self._due = 0.0
+
+    def publish(self, publication: Publication) -> None:
+        """A decision is durable: it is carried out."""
+        self._active.append(publication)
+
+    def discard(self, identifier: bytes) -> None:
+        """Nothing of a stage is needed any more."""
+        self._dropping.append(identifier)
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds; None without work, or while a unit is on its way."""
+        return self._due if not self._flying and (self._active or self._dropping) else None
+
+    def run(self) -> None:
+        """One unit, if it is time."""
+        if self._flying or self._manager.monotonic() < self._due:
+            return
+        try:
+            if self._active:
+                self._active.rotate(-1)
+                self._place(self._active[-1])
+            elif self._dropping:
+                self._drop(self._dropping[0])
+        except (OverflowError, MemoryError, StoreError) as problem:
+            if not self._manager.store.writer.failed:
+                _log.warning("staged messages wait: %s", problem)
+            self._ended(1)
+
+    def _unit(self, then: Callable[[], None]) -> Callable[[int], None]:
+        self._flying = True
+
+        def ended(status: int) -> None:
+            self._ended(status)
+            if not status:
+                then()
+
+        return ended
+
+    def _ended(self, status: int) -> None:
+        self._flying = False
+        self._due = self._manager.monotonic() + RETRY if status else 0.0
+
+    # ---- into the queues
+
+    def _place(self, publication: Publication) -> None:
+        rows, left = self._next_rows(publication)
+        keys = [] if left else [publication.key]
+        gone = 0
+
+        def placed() -> None:
+            publication.gone += gone
+            publication.stages = left
+            if not left:
+                self._finish(publication)
+
+        ended = self._unit(placed)
+        try:
+            _, gone = place(self._manager.ledger, rows, keys, publication.reserved, ended)
+        except BaseException:
+            self._flying = False
+            raise
+
+    def _next_rows(self, publication: Publication) -> tuple[list[Row], deque[tuple[bytes, int, int]]]:
+        """Rows for one unit, and what is left of the stages behind it."""
+        rows: list[Row] = []
+        left = publication.stages.copy()
+        work = 0
+        while left:
+            identifier, done, last = left[0]
+            found = self._rows(identifier, done + 1)
+            for key, value in found:
+                try:
+                    work += weigh(value)
+                except ValueError as problem:
+                    self._manager.set_aside("stage", f"{problem}: its key is {key.hex()}")
+                    done = int.from_bytes(key[-_NUMBER:])
+                    continue
+                if rows and work > _UNIT:
+                    left[0] = identifier, done, last
+                    return rows, left
+                rows.append((key, value))
+                done = int.from_bytes(key[-_NUMBER:])
+            if done >= last:
+                left.popleft()
+            elif not found:
+                self._manager.set_aside(
+                    "stage", f"{last - done} rows of stage {identifier.hex()} are missing"
+                )
+                left.popleft()
+            else:
+                left[0] = identifier, done, last
+        return rows, left
+
+    def _rows(self, identifier: bytes, first: int) -> list[Row]:
+        tables = self._manager.store.tables
+        upper = row_key(identifier, _LAST_ROW)
+        return tables.scan(Table.META, row_key(identifier, first), upper, _PAGE)
+
+    def _finish(self, publication: Publication) -> None:
+        self._active.remove(publication)
+        give_back(publication.reserved)
+        if publication.gone:
+            _log.warning(
+                "%d messages of the writer %s are gone with their queues, which were deleted meanwhile",
+                publication.gone,
+                printable(publication.writer),
+            )
+        publication.done.resolve(publication.messages)
+
+    # ---- out of the store
+
+    def _drop(self, identifier: bytes) -> None:
+        rows = self._rows(identifier, 0)
+        if not rows:
+            self._dropping.popleft()
+            return
+        ended = self._unit(lambda: None)
+        try:
+            drop(self._manager.ledger, rows, ended)
+        except BaseException:
+            self._flying = False
+            raise
