@@ -1,14 +1,23 @@
-"""What all tests share: the marks `rule`, `long` and `needs`, and the time budget of a run."""
+"""What all tests share: the marks `rule`, `long` and `needs`, the time budget of a run, and who runs what."""
 
+import importlib.util
 import shutil
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tools.conformance import load_catalogue
 
 _STARTED = time.monotonic()
+_WRONG = pytest.StashKey[str]()
+
+# Several processes run the tests of `make test`: each takes a file at a time, and of these rooms, whose files
+# share what they start, the whole.
+_TOGETHER = ("tests/spark/",)
+# What takes long begins first, so that no process is left alone with it at the end.
+_FIRST = (*_TOGETHER, "tests/simulator/", "tests/faults/", "tests/interop/", "tests/cli/", "tests/server/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,22 +35,60 @@ def _rules(item: pytest.Item) -> Iterator[str]:
         yield from mark.args
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _unit(nodeid: str) -> str:
+    """What one process runs as a whole: a file, or a room."""
+    return next((room for room in _TOGETHER if nodeid.startswith(room)), nodeid.partition("::")[0])
+
+
+def _place(nodeid: str) -> int:
+    return next((place for place, room in enumerate(_FIRST) if nodeid.startswith(room)), len(_FIRST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files go to the processes, in the order of the collection."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        """The place where pytest-xdist lets units of one's own be named."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return _unit(nodeid)
+
+    config.option.loadscopereorder = False
+    return Scheduler(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse marks that name no rule: such a test would seem to prove something."""
     known = {rule.id for document in load_catalogue() for rule in document.rules}
-    wrong = [
-        f"{item.nodeid}: no rule {rule!r} in docs/conformance"
+    wrong = {
+        item: f"{item.nodeid}: no rule {rule!r} in docs/conformance"
         for item in items
         for rule in _rules(item)
         if rule not in known
-    ]
-    if wrong:
-        raise pytest.UsageError("\n".join(wrong))
+    }
+    if not hasattr(config, "workerinput"):
+        if wrong:
+            raise pytest.UsageError("\n".join(wrong.values()))
+        return
+    items.sort(key=lambda item: _place(item.nodeid))
+    for item, complaint in wrong.items():  # one of several processes cannot stop the run
+        item.stash[_WRONG] = complaint
+
+
+def _missing(mark: pytest.Mark) -> Iterator[str]:
+    yield from (program for program in mark.args if shutil.which(program) is None)
+    for module in mark.kwargs.get("modules", ()):
+        if importlib.util.find_spec(module) is None:
+            yield f"Python module {module}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _WRONG in item.stash:
+        pytest.fail(item.stash[_WRONG], pytrace=False)
     for mark in item.iter_markers("needs"):
-        missing = [program for program in mark.args if shutil.which(program) is None]
+        missing = list(_missing(mark))
         if missing:
             pytest.fail(
                 f"not installed: {', '.join(missing)} (docs/development.md lists the packages)", pytrace=False

@@ -15,6 +15,7 @@ from bench.packets import (
     session_ack,
     user_message,
 )
+from msmq_fast._native import framing
 
 CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
@@ -68,7 +69,6 @@ def test_user_message_is_the_published_frame_7_as_far_as_it_is_printed(published
 @pytest.mark.parametrize("body", [0, 1, 2, 3, 4, 256, 1024, 65536, 1 << 20])
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_the_server_reads_what_the_generator_writes(body: int, recoverable: bool) -> None:
-    framing = pytest.importorskip("msmq_fast._native.framing")
     packet = user_message(
         "TCP:127.0.0.1\\private$\\bench",
         (bytes(range(256)) * 4096)[:body],

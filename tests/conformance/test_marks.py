@@ -36,6 +36,28 @@ def test_a_missing_program_fails_and_does_not_skip(run):
     result.stdout.fnmatch_lines(["*not installed: no-such-program*"])
 
 
+def test_a_missing_module_fails_and_does_not_skip(run):
+    result = run('@pytest.mark.needs(modules=["json", "no_such_module"])\ndef test_it(): pass')
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*not installed: Python module no_such_module*"])
+
+
+def test_several_processes_share_the_files_and_leave_rooms_whole(run, pytester: pytest.Pytester):
+    """A mark that is wrong fails its test there."""
+    where = "import os\ndef test_it(): print('run by', os.environ['PYTEST_XDIST_WORKER'], __name__)"
+    for name in ("spark/test_a", "qm/test_c", "spark/test_b"):
+        file = pytester.path / "tests" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(where)
+    text = '@pytest.mark.rule("QB-999")\ndef test_wrong(): pass\n'
+    result = run(text, "--numprocesses=2", "--dist=loadfile", "--import-mode=importlib", "-rP")
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["*test_wrong: no rule 'QB-999' in docs/conformance*"])
+    ran = dict(reversed(line.split()[-2:]) for line in result.outlines if line.startswith("run by"))
+    assert len(ran) == 3
+    assert ran["tests.spark.test_a"] == ran["tests.spark.test_b"]
+
+
 def test_long_tests_that_do_not_fit_into_the_budget_are_skipped_by_name(run):
     result = run(
         "@pytest.mark.long(seconds=1)\ndef test_short(): pass\n"

@@ -9,6 +9,8 @@ import pytest
 from tests.faults.fuzz_framing_build import BUGS, build_copy
 from tests.faults.fuzz_native import ROOT, instrumented, run, seconds
 
+pytestmark = pytest.mark.needs(modules=["atheris", "coverage"])
+
 FUZZER = ROOT / "tests" / "faults" / "fuzz_framing.py"
 FOUND = 77
 BRANCHES = 95  # percent of the reference that the corpus must reach
@@ -18,7 +20,6 @@ BRANCHES = 95  # percent of the reference that the corpus must reach
 @pytest.mark.timeout(seconds() + 400)
 def test_no_difference_between_the_native_parser_and_the_reference(tmp_path: Path) -> None:
     """Guided by the branches of both where clang is installed; MSMQ_FAST_FUZZ_SECONDS says how long."""
-    pytest.importorskip("atheris")
     work = tmp_path / "work"
     result = run(FUZZER, seconds(), work, instrumented("framing", tmp_path / "build"))
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
@@ -30,8 +31,6 @@ def test_no_difference_between_the_native_parser_and_the_reference(tmp_path: Pat
 
 def branches(corpus: Path) -> float:
     """Percentage of lines and branches of the reference that the inputs reach, measured in a new process."""
-    coverage = pytest.importorskip("coverage")
-    assert coverage
     result = subprocess.run(
         [sys.executable, "-c", MEASURE, str(corpus)], capture_output=True, text=True, cwd=ROOT, check=True
     )
@@ -61,7 +60,6 @@ print(measured.report(file=io.StringIO()))
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bounds_bug_is_found(bug: str, tmp_path: Path) -> None:
-    pytest.importorskip("atheris")
     module = build_copy(tmp_path, *BUGS[bug])
     result = run(FUZZER, 120, tmp_path / "work", module)
     assert result.returncode == FOUND, result.stderr[-4000:]
@@ -71,7 +69,6 @@ def test_a_planted_bounds_bug_is_found(bug: str, tmp_path: Path) -> None:
 @pytest.mark.long(seconds=30)
 def test_a_copy_without_a_bug_is_clean(tmp_path: Path) -> None:
     """So that what the fuzzer finds in the other copies is the bug and not the copying."""
-    pytest.importorskip("atheris")
     right, _ = next(iter(BUGS.values()))
     module = build_copy(tmp_path, right, right)
     result = run(FUZZER, 5, tmp_path / "work", module)

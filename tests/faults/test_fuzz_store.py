@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -22,23 +21,21 @@ def test_good_records_are_good() -> None:
         fuzz_store.one_input(data)
 
 
+@pytest.mark.needs(modules=["atheris"])
 @pytest.mark.long(seconds=seconds() + 60)
 @pytest.mark.timeout(seconds() + 400)
 def test_loader_and_decoder_agree_on_damaged_records(tmp_path: Path) -> None:
     """MSMQ_FAST_FUZZ_SECONDS says how long."""
-    pytest.importorskip("atheris")
     result = run(FUZZER, seconds(), tmp_path / "work", instrumented("batch", tmp_path / "build"))
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     print(result.stderr[-200:])
 
 
+@pytest.mark.needs("clang", modules=["atheris"])
 @pytest.mark.long(seconds=90)
 @pytest.mark.timeout(400)
 def test_a_planted_bounds_bug_is_found(tmp_path: Path) -> None:
     """A loader that does not look at the size of a position record reads behind it."""
-    pytest.importorskip("atheris")
-    if shutil.which("clang") is None:
-        pytest.skip("clang is not installed")
     guard = "value.mv_size < sizeof(PositionRecord) or value.mv_size < position_size(record)"
     change = ("batch_tables.pxi", guard, "value.mv_size < 1")
     module = build("batch", tmp_path, change, flags=INSTRUMENTED, compiler="clang")

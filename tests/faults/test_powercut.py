@@ -12,7 +12,7 @@ import pytest
 from msmq_fast._native.batch import StoreError
 from tests.faults import powercut
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+pytestmark = pytest.mark.needs("cc")
 
 
 @pytest.fixture(scope="module")

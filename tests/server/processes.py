@@ -8,15 +8,21 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.server import forking
+
 READY_TIMEOUT = 20.0
 QUICK = {"MSMQ_FAST_PROTECTION__RSA_BITS": "1024"}  # every first start makes four key pairs
+
+
+def inherited() -> dict[str, str]:
+    """What processes get of the environment: nothing that would configure them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
 
 
 def command(
@@ -26,21 +32,26 @@ def command(
     timeout: float = 30,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `msmq-fast` to its end."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
-    return subprocess.run(
-        [sys.executable, "-m", "msmq_fast", *arguments],
-        input=stdin,
-        capture_output=True,
-        timeout=timeout,
-        env={**inherited, **(environment or {})},
-        check=False,
+    process = forking.start(
+        *arguments,
+        environment=inherited() | (environment or {}),
+        stdin=None if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
+    with process:
+        try:
+            shown, complaint = process.communicate(stdin, timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, shown, complaint)
 
 
 class Server:
     """One server process on a data directory of its own."""
 
-    program: tuple[str, ...] = (sys.executable, "-m", "msmq_fast")
+    program: tuple[str, ...] = forking.PROGRAM
     free_ports: tuple[str, ...] = ("--port", "--ping-port", "--admin-port")
 
     def __init__(
@@ -56,18 +67,21 @@ class Server:
 
     def start(self, timeout: float = READY_TIMEOUT) -> Server:
         """Start, and return when the ready line is there."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MSMQ_FAST_")}
         defaults = ["--host", self.host, "--data", str(self.data)]
         for flag in self.free_ports:
             if flag not in self.flags:
                 defaults += [flag, "0"]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.program, "serve", *defaults, *self.flags],
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env={**inherited, **QUICK, **self.environment},
-            )
+            arguments = ["serve", *defaults, *self.flags]
+            environment = inherited() | QUICK | self.environment
+            if self.program == forking.PROGRAM:
+                self.process = forking.start(
+                    *arguments, environment=environment, stdout=subprocess.PIPE, stderr=log
+                )
+            else:
+                self.process = subprocess.Popen(
+                    [*self.program, *arguments], stdout=subprocess.PIPE, stderr=log, env=environment
+                )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
         line, deadline = b"", time.monotonic() + timeout

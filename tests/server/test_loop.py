@@ -7,6 +7,7 @@ import os
 import socket
 
 import pytest
+import uvloop
 
 from msmq_fast.server.loop import Pacemaker
 
@@ -37,7 +38,6 @@ def beat() -> tuple[Pacemaker, list[str]]:
 @pytest.fixture(params=["asyncio", "uvloop"])
 def runner(request: pytest.FixtureRequest) -> asyncio.Runner:
     if request.param == "uvloop":
-        uvloop = pytest.importorskip("uvloop")
         return asyncio.Runner(loop_factory=uvloop.new_event_loop)
     return asyncio.Runner()
 
