@@ -39,6 +39,8 @@ typedef struct {
 
 #define MDB_FIRST 0
 #define MDB_NEXT 8
+#define MDB_PREV 12
+#define MDB_SET 15
 #define MDB_LAST 6
 #define MDB_SET_RANGE 17
 

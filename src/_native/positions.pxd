@@ -56,6 +56,21 @@ cdef struct Band:
     uint64_t live, available, pending
 
 
+cdef inline Slot* at(Band* band, uint64_t index) noexcept nogil:
+    return &band.slots[index & (band.capacity - 1)]
+
+# The logical index of the first slot whose key is not below `key`; from there to `tail` tombstones stand between live slots.
+cdef inline uint64_t lower_bound(Band* band, uint64_t key) noexcept nogil:
+    cdef uint64_t low = band.head, high = band.tail, middle
+    while low < high:
+        middle = low + (high - low) // 2
+        if at(band, middle).key < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @cython.final
 cdef class PositionList:
     cdef Band _bands[BANDS]

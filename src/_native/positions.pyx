@@ -16,24 +16,8 @@ from libc.string cimport memcpy, memset
 assert sizeof(Slot) == 72
 
 
-cdef inline Slot* at(Band* band, uint64_t index) noexcept nogil:
-    return &band.slots[index & (band.capacity - 1)]
-
-
 cdef inline uint64_t index_of(Band* band, Slot* slot) noexcept nogil:
     return band.head + (((<uint64_t>(slot - band.slots)) - band.head) & (band.capacity - 1))
-
-
-cdef uint64_t lower_bound(Band* band, uint64_t key) noexcept nogil:
-    """The logical index of the first slot whose key is not below `key`."""
-    cdef uint64_t low = band.head, high = band.tail, middle
-    while low < high:
-        middle = low + (high - low) // 2
-        if at(band, middle).key < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 cdef class PositionList:

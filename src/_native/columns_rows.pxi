@@ -1,0 +1,243 @@
+# On the loop: which messages are to be encoded. Bounded work a call, no Python object for a message.
+
+cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
+cdef uint64_t WALK_ENDED = <uint64_t>0xFFFFFFFFFFFFFFFF
+
+
+cdef inline bint seen_in_bulk(const Slot* slot) noexcept nogil:
+    """Available, or somebody has it and may give it back; and durable, if it is to be stored."""
+    if slot.state == STATE_AVAILABLE:
+        return True
+    return slot.state == STATE_LOCKED and (slot.flags & FLAG_COUNTED != 0 or not slot.flags & FLAG_REMOVING)
+
+
+cdef void walk_on(Walk* walk, PositionList positions, int number) noexcept nogil:
+    """Moves the cursor of a priority to the next message, or over the limit to a slot that is none; at least by one such slot."""
+    cdef Band* band = &positions._bands[number]
+    cdef Slot* slot
+    cdef bint moved = False
+    walk.sequence[number] = WALK_ENDED
+    while walk.index[number] < band.tail:
+        slot = at(band, walk.index[number])
+        walk.examined += 1
+        if slot.key & SEQUENCE_MASK >= walk.stop:
+            return
+        if seen_in_bulk(slot) or (moved and walk.examined > walk.limit):
+            walk.sequence[number] = slot.key & SEQUENCE_MASK
+            return
+        walk.index[number] += 1
+        moved = True
+
+
+cdef void walk_from(Walk* walk, PositionList positions, uint64_t start, uint64_t stop, size_t limit) noexcept nogil:
+    cdef int number
+    walk.examined = 0
+    walk.limit = limit
+    walk.stop = stop
+    if start > SEQUENCE_MASK:
+        start = SEQUENCE_MASK
+        walk.stop = start
+    for number in range(BANDS):
+        walk.index[number] = lower_bound(&positions._bands[number], <uint64_t>number << 56 | start)
+        walk_on(walk, positions, number)
+
+
+cdef int walk_first(const Walk* walk) noexcept nogil:
+    """The priority with the earliest message, or BANDS if there is none before `stop`."""
+    cdef int number, best = BANDS
+    cdef uint64_t earliest = WALK_ENDED
+    for number in range(BANDS):
+        if walk.sequence[number] < earliest:
+            earliest = walk.sequence[number]
+            best = number
+    return best
+
+
+cdef class Rows:
+    def __cinit__(self):
+        self.damaged = []
+
+    def __dealloc__(self):
+        cdef size_t i
+        for i in range(self._count):
+            Py_XDECREF(self._rows[i].body)
+        free(self._rows)
+
+    def __len__(self):
+        return self._count
+
+    def keys(self):
+        """Their LookupIdentifiers."""
+        cdef size_t i
+        return [self._rows[i].key for i in range(self._count)]
+
+    cdef Row* _add(self) except NULL:
+        cdef size_t capacity
+        cdef Row* rows
+        if self._count == self._capacity:
+            capacity = self._capacity * 2 if self._capacity else 256
+            rows = <Row*>realloc(self._rows, capacity * sizeof(Row))
+            if rows == NULL:
+                raise MemoryError("no memory for rows")
+            self._rows = rows
+            self._capacity = capacity
+        self._count += 1
+        rows = &self._rows[self._count - 1]
+        memset(rows, 0, sizeof(Row))
+        return rows
+
+
+cdef int add_slot(Rows rows, QueueCore core, const Slot* slot) except -1:
+    cdef Row* row = rows._add()
+    cdef OutEntry* entry
+    row.key = slot.key
+    row.content_id = slot.content_id
+    row.arrived = slot.arrived
+    row.size = slot.size
+    row.owner = slot.owner
+    row.last_move_s = MOVE_UNKNOWN if slot.move_count else 0
+    row.abort_count = slot.abort_count
+    row.move_count = slot.move_count
+    row.reason = slot.reason
+    row.state = ROW_LOCKED if slot.state == STATE_LOCKED else ROW_AVAILABLE
+    row.recoverable = slot.flags & FLAG_RECOVERABLE != 0
+    if slot.body != NULL:
+        Py_INCREF(<object>slot.body)
+        row.body = slot.body
+        row.packet = <const uint8_t*>PyBytes_AS_STRING(<object>slot.body)
+    if core.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
+        entry = core.sequence.find(slot.key)
+        if entry != NULL:
+            row.sequence_id = core.sequence.identifier
+            row.sequence_number = entry.number
+    rows.bytes += slot.size
+    return 0
+
+
+def scan(QueueCore core not None, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
+    """Messages of a queue with start <= arrival sequence < stop, in the order of their arrival: those that are available or locked.
+
+    At most `max_rows`, and packets of `max_bytes` together unless the first is greater. The next call starts at `next`.
+    """
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef PositionList positions = core.positions
+    cdef Walk walk
+    cdef Slot* slot
+    cdef int number
+    rows.ordinal = core.ordinal
+    walk_from(&walk, positions, start, stop, 4 * max_rows + EXAMINED)
+    while True:
+        number = walk_first(&walk)
+        if number == BANDS:
+            rows.next = max(start, stop)
+            rows.finished = True
+            return rows
+        slot = at(&positions._bands[number], walk.index[number])
+        rows.next = slot.key & SEQUENCE_MASK
+        if not seen_in_bulk(slot) or rows._count >= max_rows or (rows._count and rows.bytes + slot.size > max_bytes):
+            return rows
+        add_slot(rows, core, slot)
+        walk.index[number] += 1
+        walk_on(&walk, positions, number)
+
+
+def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint64_t[::1] numbers=None) -> Rows:
+    """The messages with these LookupIdentifiers in this order, each with its delivery number; `gone` says how many are not there."""
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef Slot* slot
+    cdef Py_ssize_t i
+    rows.ordinal = core.ordinal
+    rows.finished = True
+    rows.numbered = numbers is not None
+    if rows.numbered and numbers.shape[0] != keys.shape[0]:
+        raise ValueError("a number for each message, or none at all")
+    for i in range(keys.shape[0]):
+        slot = core.positions.find(keys[i])
+        if slot == NULL or not seen_in_bulk(slot):
+            rows.gone += 1
+            continue
+        add_slot(rows, core, slot)
+        if rows.numbered:
+            rows._rows[rows._count - 1].delivery = numbers[i]
+    return rows
+
+
+def first_sequence(QueueCore core not None, uint64_t stop) -> int:
+    """The arrival sequence of the first message that `scan` would find before `stop`, or `stop`.
+
+    Behind many slots of messages that are not to be seen it is a sequence before which there is none.
+    """
+    cdef Walk walk
+    cdef int number
+    walk_from(&walk, core.positions, 0, stop, EXAMINED)
+    number = walk_first(&walk)
+    return stop if number == BANDS else walk.sequence[number]
+
+
+cdef class Tally:
+    """``Tally(core, start, stop, max_rows, max_bytes)``: counts what `scan` would find, and where to part it."""
+
+    def __init__(self, QueueCore core not None, uint64_t start, uint64_t stop, uint64_t max_rows, uint64_t max_bytes):
+        self._core = core
+        self.start = self.next = start
+        self._stop = max(start, stop)
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+        self._every = 1
+        self._marks = []
+
+    def advance(self, size_t limit=65536) -> bool:
+        """Looks at about `limit` more messages. True when all are counted; `next` is where the stretch ends then."""
+        cdef PositionList positions = self._core.positions
+        cdef Walk walk
+        cdef Slot* slot
+        cdef int number
+        cdef uint64_t begun = self.next
+        walk_from(&walk, positions, begun, self._stop, limit)
+        while not self.finished:
+            number = walk_first(&walk)
+            if number == BANDS:
+                self.next = self._stop
+                self.finished = True
+                break
+            slot = at(&positions._bands[number], walk.index[number])
+            self.next = slot.key & SEQUENCE_MASK
+            if walk.examined > walk.limit and (self.next != begun or not seen_in_bulk(slot)):
+                break
+            if self.rows and (self.rows >= self._max_rows or self.bytes + slot.size > self._max_bytes):
+                self.finished = True
+                break
+            if self._since == 0:
+                self._marks.append((self.next, self.rows, self.bytes))
+                if len(self._marks) >= MOST_MARKS:
+                    self._marks = self._marks[::2]
+                    self._every *= 2
+                    self._since = self._every // 2  # the mark that was just made has gone
+            self._since += 1
+            if self._since == self._every:
+                self._since = 0
+            self.rows += 1
+            self.bytes += slot.size
+            walk.index[number] += 1
+            walk_on(&walk, positions, number)
+        return self.finished
+
+    def ranges(self, size_t parts) -> list:
+        """The stretch in at most `parts` pieces of about as many messages, as (from, to, rows, bytes); none if it is empty."""
+        cdef list result = []
+        cdef size_t part, at_mark, i
+        if self.rows == 0:
+            return result
+        edges = [(self.start, 0, 0)]
+        at_mark = 0
+        for part in range(1, max(parts, 1)):
+            wanted = self.rows * part // parts
+            while at_mark < <size_t>len(self._marks) and self._marks[at_mark][1] < wanted:
+                at_mark += 1
+            if at_mark < <size_t>len(self._marks) and edges[len(edges) - 1][1] < self._marks[at_mark][1]:
+                edges.append(self._marks[at_mark])
+        edges.append((self.next, self.rows, self.bytes))
+        for i in range(<size_t>len(edges) - 1):
+            low, high = edges[i], edges[i + 1]
+            result.append((low[0], high[0], high[1] - low[1], high[2] - low[2]))
+        return result

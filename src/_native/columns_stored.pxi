@@ -1,0 +1,206 @@
+# What the store has: packets and position records, for a thread without the GIL; and rows out of a store that no server runs on.
+
+cdef struct Lookup:
+    # A read transaction that is renewed before it pins pages for long.
+    LmdbStore* store
+    MDB_txn* txn
+    MDB_cursor* cursor
+    uint64_t begun_ns
+    size_t bytes                # read in this transaction
+    unsigned int calls
+    Growing scratch
+
+
+cdef int lookup_begin(Lookup* lookup) noexcept nogil:
+    cdef StoreFields* store = <StoreFields*>lookup.store
+    cdef int status
+    if lookup.txn != NULL:
+        return 0
+    status = lmdb_api.txn_begin(store.env, NULL, MDB_RDONLY, &lookup.txn)
+    if status:
+        lookup.txn = NULL
+        return status
+    status = lmdb_api.cursor_open(lookup.txn, store.dbi[<int>TABLE_CONTENT], &lookup.cursor)
+    if status:
+        lmdb_api.txn_abort(lookup.txn)
+        lookup.txn = NULL
+        return status
+    lookup.begun_ns = monotonic_ns()
+    lookup.bytes = 0
+    return 0
+
+
+cdef void lookup_end(Lookup* lookup) noexcept nogil:
+    if lookup.txn != NULL:
+        lmdb_api.cursor_close(lookup.cursor)
+        lmdb_api.txn_abort(lookup.txn)
+        lookup.txn = NULL
+
+
+cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
+    """Between two messages: nothing points into the map. A long transaction ends, so that its pages can be used again."""
+    lookup.calls += 1
+    if lookup.txn != NULL and (
+        lookup.bytes > READ_BYTES or (lookup.calls & 15 == 0 and monotonic_ns() - lookup.begun_ns > READ_NS)
+    ):
+        lookup_end(lookup)
+
+
+cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
+    """Where the packet of a message stands until the next call. MDB_NOTFOUND, MDB_CORRUPTED or another status if it does not."""
+    cdef uint8_t name[CONTENT_KEY_SIZE]
+    cdef MDB_val key, value
+    cdef int status
+    if row.body != NULL:
+        packet[0] = row.packet
+        return 0
+    if lookup.store == NULL or not row.content_id:
+        return MDB_NOTFOUND
+    if row.size > LARGEST_PACKET:
+        return MDB_CORRUPTED
+    status = lookup_begin(lookup)
+    if status:
+        return status
+    lookup.bytes += row.size
+    if row.size > WHOLE_BYTES:
+        lookup.scratch.used = 0
+        if make_room(&lookup.scratch, row.size):
+            return ENOMEM
+        packet[0] = lookup.scratch.data
+        return read_content(lookup.store, lookup.txn, row.content_id, row.size, <char*>lookup.scratch.data)
+    content_key(name, row.content_id, 0)
+    key.mv_size = CONTENT_KEY_SIZE
+    key.mv_data = &name[0]
+    # Contents lie in the order of arrival: a cursor finds the next one beside the last.
+    status = lmdb_api.cursor_get(lookup.cursor, &key, &value, MDB_SET)
+    if status:
+        return status
+    if value.mv_size != <size_t>row.size + 1 or (<const uint8_t*>value.mv_data)[0] != CONTENT_VERSION:
+        return MDB_CORRUPTED
+    packet[0] = <const uint8_t*>value.mv_data + 1
+    return 0
+
+
+cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil:
+    """When a stored message was moved for the last time, 0 if nobody knows. Returns a status."""
+    cdef uint8_t name[POSITION_KEY_SIZE]
+    cdef MDB_val key, value
+    cdef int status
+    seconds[0] = 0
+    if lookup.store == NULL or not row.recoverable:
+        return 0
+    status = lookup_begin(lookup)
+    if status:
+        return status
+    position_key(name, queue, row.key)
+    key.mv_size = POSITION_KEY_SIZE
+    key.mv_data = &name[0]
+    status = lmdb_api.get(lookup.txn, (<StoreFields*>lookup.store).dbi[<int>TABLE_POSITION], &key, &value)
+    if status == 0 and value.mv_size >= sizeof(PositionRecord):
+        seconds[0] = (<const PositionRecord*>value.mv_data).last_move_s
+    return 0 if status == MDB_NOTFOUND else status
+
+
+cdef class Contents:
+    def __init__(self, Tables tables not None):
+        self.tables = tables
+        if isinstance(tables, LmdbTables):
+            self._store = &(<LmdbTables>tables)._store
+            if (<StoreFields*>self._store).env == NULL:
+                raise StoreError("the store is closed")
+            (<LmdbTables>tables)._users += 1
+
+    def __dealloc__(self):
+        self.close()
+
+    def close(self):
+        """Nothing is read any more; closing twice is fine."""
+        if not self._closed and self._store != NULL:
+            (<LmdbTables>self.tables)._users -= 1
+        self._closed = True
+
+    cdef int fill(self, Rows rows) except -1:
+        """A store in memory: takes the packets out now."""
+        cdef size_t i
+        cdef Row* row
+        cdef bytes packet
+        if self._closed:
+            raise StoreError("the store is closed")
+        if self._store != NULL:
+            return 0
+        for i in range(rows._count):
+            row = &rows._rows[i]
+            if row.last_move_s == MOVE_UNKNOWN:
+                record = self.tables.get(TABLE_POSITION, rows.ordinal.to_bytes(4, "big") + row.key.to_bytes(8, "big"))
+                row.last_move_s = 0 if record is None else (<const PositionRecord*>PyBytes_AS_STRING(<bytes>record)).last_move_s
+            if row.body != NULL:
+                continue
+            try:
+                packet = self.tables.read_content(row.content_id, row.size)
+            except StoreError as error:
+                if error.status != MDB_NOTFOUND:
+                    row.content_id = 0
+                    row.size = LARGEST_PACKET + 1
+                continue
+            Py_INCREF(packet)
+            row.body = <PyObject*>packet
+            row.packet = <const uint8_t*>PyBytes_AS_STRING(packet)
+        return 0
+
+
+cdef int add_stored(Rows rows, uint64_t key, const PositionRecord* record, size_t size) except -1:
+    cdef Row* row = rows._add()
+    row.key = key
+    row.content_id = record.content_id
+    row.arrived = record.arrived_us
+    row.size = record.content_bytes
+    row.last_move_s = record.last_move_s
+    row.abort_count = <uint16_t>min(record.abort_count, <uint32_t>0xFFFF)
+    row.move_count = <uint16_t>min(record.move_count, <uint32_t>0xFFFF)
+    row.reason = record.reason
+    row.recoverable = record.flags & POSITION_RECOVERABLE != 0
+    row.state = (
+        ROW_PURGED if record.flags & POSITION_PURGE_PENDING
+        else ROW_PREPARED if record.flags & POSITION_PREPARED
+        else ROW_ORDERED if record.flags & POSITION_ORDERED
+        else ROW_AVAILABLE
+    )
+    if record.version == POSITION_NUMBERED and size >= sizeof(NumberedPosition):
+        row.sequence_id = (<const NumberedPosition*>record).sequence_id
+        row.sequence_number = (<const NumberedPosition*>record).sequence_number
+    rows.bytes += record.content_bytes
+    return 0
+
+
+def stored(Tables tables not None, uint32_t queue, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
+    """Messages of a queue in a store, start <= LookupIdentifier < stop, in queue order; `next` is a LookupIdentifier here.
+
+    Limits as for `scan`. A position record that is none is not among them: `damaged` has its key.
+    """
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef const PositionRecord* record
+    cdef bytes name, value
+    cdef uint64_t key
+    rows.ordinal = queue
+    rows.next = start
+    prefix = queue.to_bytes(4, "big")
+    found = tables.scan(TABLE_POSITION, prefix + start.to_bytes(8, "big"), prefix + stop.to_bytes(8, "big"), max_rows)
+    for name, value in found:
+        key = int.from_bytes(name[4:12], "big")
+        rows.next = key
+        record = <const PositionRecord*>PyBytes_AS_STRING(value)
+        if (
+            len(name) != POSITION_KEY_SIZE
+            or len(value) < <Py_ssize_t>sizeof(PositionRecord)
+            or (record.version != POSITION_VERSION and record.version != POSITION_NUMBERED)
+        ):
+            rows.damaged.append(name)
+        elif rows._count and rows.bytes + record.content_bytes > max_bytes:
+            return rows
+        else:
+            add_stored(rows, key, record, len(value))
+        rows.next = key + 1
+    if <size_t>len(found) < max_rows:
+        rows.next = stop
+        rows.finished = True
+    return rows
