@@ -83,6 +83,26 @@ class Guard:
             right = _JOURNAL.get(access, right)
         self._on_queue(token, queue, right, operation)
 
+    def read(self, token: Token | None, queue: Queue) -> None:
+        """Read the messages of a queue in bulk and leave them there."""
+        if token is None or token.reader:
+            return
+        if queue.kind is QueueKind.OUTGOING:
+            self._on_machine(token, _ADMINISTER, f"read {queue.name or 'an outgoing queue'}")
+        else:
+            self.open(token, queue, Access.PEEK)
+
+    def may_read(self, token: Token | None, queue: Queue) -> bool:
+        """Whether `read` would pass for a queue of programs; no refusal is recorded."""
+        if token is None or token.reader:
+            return True
+        return self.authorizer.allows(token, queue.security, int(QueueRight.PEEK_MESSAGE), QUEUE)
+
+    def read_everything(self, token: Token | None, operation: str) -> None:
+        """Read what is about all queues."""
+        if token is None or not token.reader:
+            self._on_machine(token, _ADMINISTER, operation)
+
     def create(self, token: Token | None) -> None:
         """Create a queue."""
         self._on_machine(token, int(MachineRight.CREATE_QUEUE), "create a queue")

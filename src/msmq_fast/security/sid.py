@@ -21,6 +21,7 @@ __all__ = [
     "LOCAL_SYSTEM",
     "OWNER_RIGHTS",
     "PRINCIPAL_SELF",
+    "READERS",
     "USERS",
     "Sid",
     "sid",
@@ -126,6 +127,8 @@ AUTHENTICATED_USERS: Final = sid("S-1-5-11")
 LOCAL_SYSTEM: Final = sid("S-1-5-18")
 ADMINISTRATORS: Final = sid("S-1-5-32-544")
 USERS: Final = sid("S-1-5-32-545")
+READERS: Final = sid("S-1-22-4-1")
+"""Ours, beside the SIDs of Unix users and programs: who reads everything in bulk."""
 GUEST_RID: Final = 501
 """DOMAIN_USER_RID_GUEST (MS-SAMR 2.2.1.14)."""
 

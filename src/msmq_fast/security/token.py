@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Final
 
-from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, Sid
+from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, EVERYONE, READERS, Sid
 
 __all__ = ["ANONYMOUS_TOKEN", "EVERYONE_TOKEN", "Privilege", "Token"]
 
@@ -33,6 +33,11 @@ class Token:
     def administrator(self) -> bool:
         """Whether the caller is in the Administrators group."""
         return ADMINISTRATORS in self.sids
+
+    @property
+    def reader(self) -> bool:
+        """Whether the caller reads everything in bulk, whatever descriptors say: in the Readers group."""
+        return READERS in self.sids
 
     def __str__(self) -> str:
         return f"{self.name} ({self.user})" if self.name else str(self.user)

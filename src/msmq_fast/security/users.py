@@ -9,7 +9,16 @@ from typing import Final
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.passwords import SALT_SIZE, hash_password
-from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid, sid
+from msmq_fast.security.sid import (
+    ADMINISTRATORS,
+    ANONYMOUS,
+    AUTHENTICATED_USERS,
+    EVERYONE,
+    READERS,
+    USERS,
+    Sid,
+    sid,
+)
 
 __all__ = ["WELL_KNOWN", "User", "Users", "UsersFileError"]
 
@@ -17,6 +26,7 @@ FIRST_RID: Final = 1000
 WELL_KNOWN: Final = {
     "administrators": ADMINISTRATORS,
     "users": USERS,
+    "readers": READERS,
     "everyone": EVERYONE,
     "anonymous": ANONYMOUS,
     "authenticated": AUTHENTICATED_USERS,

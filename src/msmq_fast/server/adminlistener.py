@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -35,14 +36,29 @@ class _Refused(logging.Filter):
 
 
 class AdminListener:
-    """Serves the admin application until it is closed; `refuse(what, reason)` hears of malformed requests."""
+    """Serves the admin application until it is closed; `refuse(what, reason)` hears of malformed requests.
 
-    def __init__(self, view: View, queue_limit: int, refuse: Callable[[str, str], None]) -> None:
+    `parts` are applications of their own, by the path under which they are served.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        queue_limit: int,
+        refuse: Callable[[str, str], None],
+        *,
+        tls: ssl.SSLContext | None = None,
+        parts: Mapping[str, web.Application] | None = None,
+    ) -> None:
+        self._tls = tls
+        application = build(view, queue_limit)
+        for path, part in (parts or {}).items():
+            application.add_subapp(path, part)
         logger = logging.Logger("msmq_fast.admin")
         logger.parent = logging.getLogger("msmq_fast")
         logger.addFilter(_Refused(refuse))
         self._runner = web.AppRunner(
-            build(view, queue_limit),
+            application,
             access_log=None,
             handle_signals=False,
             shutdown_timeout=1.0,
@@ -53,7 +69,7 @@ class AdminListener:
         """Accept on bound sockets."""
         await self._runner.setup()
         for listener in listeners:
-            await web.SockSite(self._runner, listener).start()
+            await web.SockSite(self._runner, listener, ssl_context=self._tls).start()
 
     async def close(self) -> None:
         """Close the sockets and all connections."""

@@ -6,14 +6,13 @@ import asyncio
 import logging
 import random
 import socket
-import ssl
 from collections.abc import Callable
 from typing import cast
 from uuid import UUID
 
 from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
-from msmq_fast.app.auth import TokenTable
 from msmq_fast.app.service import Counters, Service
+from msmq_fast.bulk.callers import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
 from msmq_fast.server import sockets
@@ -21,9 +20,11 @@ from msmq_fast.server.access import AccessControl
 from msmq_fast.server.addresses import host_names, local_addresses
 from msmq_fast.server.adminlistener import AdminListener
 from msmq_fast.server.applistener import AppListener
+from msmq_fast.server.bulk import BULK_PATH, BulkService
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.credentials import tls_context, token_table
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
@@ -35,6 +36,7 @@ from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.feed import Feed
+from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures, space_figures
 
@@ -89,6 +91,11 @@ class Assembly:
         self._security = MessageSecurity(config, manager, self._clock.monotonic)
         manager.signing = self._security.signing
         store.commit()
+        self._snapshots = Snapshots(
+            cast(LmdbTables, store.tables),
+            lambda: self._clock.wall_us() // 1_000_000,
+            self._loop.call_soon_threadsafe,
+        )
         pacemaker = self._pacemaker = Pacemaker(
             self._loop, self._clock.monotonic, tick=self._tick, submit=store.writer.submit
         )
@@ -178,6 +185,7 @@ class Assembly:
             transaction_idle=config.queue_manager.transaction_idle,
             outgoing_idle=config.queue_manager.outgoing_idle,
             feed=config.store.feed,
+            stage_lifetime=config.bulk.stage_lifetime,
             directory=DirectoryMode(config.directory.mode),
             routing_server=config.mqqb.router,
             site=UUID(config.directory.site) if config.directory.site else None,
@@ -248,7 +256,7 @@ class Assembly:
             remote = Service(
                 manager,
                 software,
-                _tokens(config),
+                token_table(config),
                 statistics=view.stats,
                 counters=counters,
                 principals=principals,
@@ -256,11 +264,43 @@ class Assembly:
                 keyring=keyring,
             )
             for listener in bound["app-tcp"]:
-                await self._app.listen(listener, remote, _tls(config))
+                await self._app.listen(
+                    listener,
+                    remote,
+                    tls_context(
+                        config.server.app_tls_certificate,
+                        config.server.app_tls_key,
+                        "server.app_tls_certificate",
+                    ),
+                )
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
         if "admin" in bound:
-            self._admin = AdminListener(view, config.limits.metric_queues, self._refused.refuse)
-            await self._admin.listen(bound["admin"])
+            await self._listen_admin(bound["admin"], view)
+
+    async def _listen_admin(self, listeners: list[socket.socket], view: ServerView) -> None:
+        config, pacemaker = self._config, self._pacemaker
+        assert pacemaker is not None  # noqa: S101 - set by start() before
+        parts = {}
+        if config.bulk.access != Access.OFF:
+            self._bulk = BulkService(
+                config,
+                self._manager,
+                self._store_of(),
+                self._snapshots,
+                self._access.principals,
+                token_table(config),
+                self._refused,
+                self._clock,
+                pacemaker.touch,
+                lambda: self._not_ready,
+            )
+            parts[BULK_PATH] = self._bulk.application
+        server = config.server
+        tls = tls_context(server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate")
+        self._admin = AdminListener(
+            view, config.limits.metric_queues, self._refused.refuse, tls=tls, parts=parts
+        )
+        await self._admin.listen(listeners)
 
     def _store_of(self) -> Store:
         assert self._store is not None  # noqa: S101 - set by start() before
@@ -315,6 +355,7 @@ class Assembly:
         await self._settle()
         if self._admin is not None:
             await self._admin.close()
+        self._snapshots.close()
         if self._pacemaker is not None:
             self._pacemaker.stop()
         store = self._store_of()
@@ -338,31 +379,3 @@ class Assembly:
             self._pacemaker.stop()
         for listener in getattr(self, "_bound", []):
             listener.close()
-
-
-def _tokens(config: Config) -> TokenTable:
-    users = {}
-    for user in config.users:
-        token = user.token
-        if user.token_file is not None:
-            try:
-                token = user.token_file.read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise DeclarationError(f'user "{user.name}": {user.token_file}: {error.strerror}') from None
-        if not token:
-            raise DeclarationError(f'user "{user.name}": the token is empty')
-        users[user.name] = token
-    return TokenTable(users, {user.name: user.groups for user in config.users})
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    certificate, key = config.server.app_tls_certificate, config.server.app_tls_key
-    if certificate is None or key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise DeclarationError(f"server.app_tls_certificate: {error}") from None
-    return context

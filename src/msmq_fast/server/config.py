@@ -14,6 +14,7 @@ from msmq_fast.server.kinds import Kind
 
 __all__ = [
     "SECTIONS",
+    "BulkConfig",
     "Config",
     "DirectoryConfig",
     "LimitsConfig",
@@ -85,7 +86,11 @@ class ServerConfig:
     app_tls_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of the TCP listener")  # noqa: RUF009
     app_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the TCP listener")  # noqa: RUF009
     admin_host: tuple[str, ...] = _key(kinds.TEXTS, ("127.0.0.1", "::1"), "addresses of the admin listener")
-    admin_port: int | None = _key(kinds.port(), 1802, "HTTP port of health, metrics and the read-only API")
+    admin_port: int | None = _key(kinds.port(), 1802, "HTTP port of health, metrics and the bulk API")
+    admin_tls_certificate: Path | None = _key(  # noqa: RUF009
+        kinds.PATH, None, "certificate chain (PEM) of the admin listener, which then speaks HTTPS only"
+    )
+    admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
     http_port: int | None = _key(kinds.port(), None, "SRMP over HTTP; not in this version")
     rpc_port: int | None = _key(kinds.port(), None, "remote read over RPC; not in this version")
     epm_port: int | None = _key(kinds.port(), None, "RPC endpoint mapper; not in this version")
@@ -279,6 +284,30 @@ class MqqbConfig:
 
 
 @dataclass(slots=True)
+class BulkConfig:
+    """Section [bulk]: the bulk API on the admin port."""
+
+    access: str = _key(
+        kinds.choice("loopback", "token", "off"),
+        "loopback",
+        "loopback: users of this machine without a token, all others with one; token: all with one",
+    )
+    share: float = _key(
+        kinds.fraction(), 0.5, "of one processor core that reading in bulk takes at most; 0: no limit"
+    )
+    streams: int = _key(kinds.integer(1, 10_000), 32, "rows that are read at the same time; others wait")
+    max_stage_bytes: int = _key(
+        kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as they come over the network"
+    )
+    stage_lifetime: float = _key(
+        kinds.duration(1, 31_536_000), 3600.0, "stages that nobody publishes are thrown away after so long"
+    )
+    lease: float = _key(
+        kinds.duration(1, 31_536_000), 900.0, "messages given to a subscription come back after so long"
+    )
+
+
+@dataclass(slots=True)
 class LimitsConfig:
     """Section [limits]: what strangers may use up."""
 
@@ -372,6 +401,7 @@ class Config:
     protection: ProtectionConfig = field(default_factory=ProtectionConfig)
     mqqb: MqqbConfig = field(default_factory=MqqbConfig)
     directory: DirectoryConfig = field(default_factory=DirectoryConfig)
+    bulk: BulkConfig = field(default_factory=BulkConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
@@ -415,6 +445,7 @@ SECTIONS: dict[str, type] = {
     "protection": ProtectionConfig,
     "mqqb": MqqbConfig,
     "directory": DirectoryConfig,
+    "bulk": BulkConfig,
     "limits": LimitsConfig,
     "log": LogConfig,
 }

@@ -183,13 +183,21 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
             mistakes.append(
                 Mistake(config.source, None, f'server.{key}: {what} is not in this version; leave it "off"')
             )
-    if (server.app_tls_certificate is None) != (server.app_tls_key is None):
-        mistakes.append(
-            Mistake(config.source, None, "server.app_tls_certificate and server.app_tls_key go together")
-        )
+    for name in ("app", "admin"):
+        certificate, key = f"{name}_tls_certificate", f"{name}_tls_key"
+        if (getattr(server, certificate) is None) != (getattr(server, key) is None):
+            mistakes.append(
+                Mistake(config.source, None, f"server.{certificate} and server.{key} go together")
+            )
     if server.app_port is not None and not config.users:
         mistakes.append(
             Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
+        )
+    if config.bulk.access == "token" and not config.users:
+        mistakes.append(
+            Mistake(
+                config.source, None, 'bulk.access = "token" needs at least one [[users]] entry with a token'
+            )
         )
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give either token or token_file')

@@ -23,6 +23,7 @@ __all__ = [
     "choice",
     "duration",
     "file_mode",
+    "fraction",
     "integer",
     "parse_size",
     "port",
@@ -186,6 +187,24 @@ def duration(low: float, high: float) -> Kind:
         return float(value)
 
     return Kind(described, check, check)
+
+
+def fraction() -> Kind:
+    """A number from 0 to 1."""
+    described = "a number from 0 to 1"
+
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise _mismatch(described, value)
+        return float(value)
+
+    def from_text(text: str) -> float:
+        try:
+            return check(float(text))
+        except ValueError:
+            raise _mismatch(described, text) from None
+
+    return Kind(described, check, from_text)
 
 
 def choice(*words: str) -> Kind:

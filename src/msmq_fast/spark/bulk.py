@@ -22,6 +22,8 @@ from msmq_fast.spark.bulkerrors import (
     NotFound,
     QueueNotFound,
     SlotDropped,
+    StageNotFound,
+    SubscriptionNotFound,
     TooLarge,
     Truncated,
     Unauthorized,
@@ -56,6 +58,8 @@ __all__ = [
     "Range",
     "SlotDropped",
     "Stage",
+    "StageNotFound",
+    "SubscriptionNotFound",
     "TooLarge",
     "Truncated",
     "Unauthorized",
@@ -302,7 +306,7 @@ class BulkClient:
         return [_subscription(entry) for entry in _member(answer, "subscriptions", list)]
 
     def subscription(self, name: str) -> FeedSubscription:
-        """One; NotFound, or SlotDropped."""
+        """One; SubscriptionNotFound, or SlotDropped."""
         return _subscription(self._link.call("GET", _slot(name), repeat=True))
 
     def subscribe(self, name: str, **settings: Any) -> FeedSubscription:

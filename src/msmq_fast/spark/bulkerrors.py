@@ -16,6 +16,8 @@ __all__ = [
     "NotFound",
     "QueueNotFound",
     "SlotDropped",
+    "StageNotFound",
+    "SubscriptionNotFound",
     "TooLarge",
     "Truncated",
     "Unauthorized",
@@ -26,7 +28,7 @@ __all__ = [
 
 
 class BulkError(Exception):
-    """A call failed; the text is one line for people. `code` is that of the API, `details` the whole answer."""
+    """A call failed; the text is one line for people. `code` is that of the API, `details` the answer."""
 
     code: ClassVar[str] = "ERROR"
 
@@ -63,9 +65,21 @@ class QueueNotFound(BulkError):
 
 
 class NotFound(BulkError):
-    """There is no such subscription, stage or path."""
+    """There is no such subscription, stage or call."""
 
     code = "NOT_FOUND"
+
+
+class SubscriptionNotFound(NotFound):
+    """There is no such subscription of the feed."""
+
+    code = "SUBSCRIPTION_NOT_FOUND"
+
+
+class StageNotFound(NotFound):
+    """There is no such stage, or not any more: its time was over."""
+
+    code = "STAGE_NOT_FOUND"
 
 
 class LeaseLost(BulkError):
@@ -134,7 +148,7 @@ class Truncated(Unavailable):
     code = "TRUNCATED"
 
 
-_CLASSES = {
+_CLASSES: dict[str, type[BulkError]] = {
     kind.code: kind
     for kind in (
         BadRequest,
@@ -142,6 +156,8 @@ _CLASSES = {
         AccessDenied,
         QueueNotFound,
         NotFound,
+        SubscriptionNotFound,
+        StageNotFound,
         LeaseLost,
         Fenced,
         WrongIncarnation,

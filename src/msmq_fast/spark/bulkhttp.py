@@ -1,4 +1,4 @@
-"""HTTP to one queue manager: connection, retries, answers as JSON, bodies as streams. Blocking, one thread."""
+"""HTTP to one queue manager: connection, retries, answers as JSON, bodies as streams. Blocking."""
 
 from __future__ import annotations
 

@@ -1,0 +1,100 @@
+"""The bulk API as an aiohttp application: who asks, errors as JSON, counts. Its calls stand in other modules.
+
+The server puts it under /v1/bulk of the admin port.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from aiohttp import web
+
+from msmq_fast.bulk.context import Context, set_caller
+from msmq_fast.bulk.errors import Refusal, bad_request, refusal_of
+
+__all__ = ["INCARNATION_HEADER", "build"]
+
+INCARNATION_HEADER: Final = "X-MSMQ-Incarnation"
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger("msmq_fast.bulk")
+
+
+def build(context: Context, routes: Iterable[web.RouteDef]) -> web.Application:
+    """The application of some calls, each a route whose name counts it in the metrics."""
+    application = web.Application(middlewares=[_Boundary(context).run])
+    application.add_routes(routes)
+    return application
+
+
+class _Boundary:
+    """What is done before and behind every call."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @web.middleware
+    async def run(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Admit, call, answer."""
+        call = _name(request)
+        try:
+            response = await self._call(request, handler)
+        except web.HTTPNotFound:
+            response = self._refused(call, Refusal("NOT_FOUND", f"there is no call {request.path[:200]!r}"))
+        except web.HTTPMethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.allowed_methods))
+            refusal = Refusal("METHOD_NOT_ALLOWED", f"this call takes {allowed} only")
+            response = self._refused(call, refusal)
+            response.headers["Allow"] = allowed
+        except Exception as error:
+            refusal_or_none = refusal_of(error)
+            if refusal_or_none is None:
+                _log.exception("the call %s failed", call)
+                refusal_or_none = Refusal("FAILED", "the server failed; its log says more")
+            response = self._refused(call, refusal_or_none)
+        self._context.figures.requests[call, response.status] += 1
+        return response
+
+    async def _call(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        context = self._context
+        set_caller(request, context.callers.identify(request))
+        reason = context.not_ready()
+        if reason is not None:
+            raise Refusal("NOT_READY", f"the server is not ready: {reason}")
+        self._check_incarnation(request)
+        context.manager.tick()
+        return await handler(request)
+
+    def _check_incarnation(self, request: web.Request) -> None:
+        given = request.headers.get(INCARNATION_HEADER)
+        if given is None:
+            return
+        if not (given.isascii() and given.isdigit() and len(given) < 20):
+            raise bad_request(f"{INCARNATION_HEADER} must be a whole number")
+        here = self._context.incarnation
+        if int(given) != here:
+            raise Refusal(
+                "INCARNATION",
+                f"the store was restored or copied: it has incarnation {here}, the request is for {given}",
+                given=int(given),
+                incarnation=here,
+            )
+
+    def _refused(self, call: str, refusal: Refusal) -> web.Response:
+        self._context.refuse("bulk request", refusal.code, f"{call}: {refusal}")
+        response = answer(refusal.answer(), refusal.status)
+        if refusal.code == "UNAUTHORIZED":
+            response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+
+def _name(request: web.Request) -> str:
+    return request.match_info.route.name or "unknown"
+
+
+def answer(content: object, status: int = 200) -> web.Response:
+    """An answer in JSON."""
+    return web.Response(text=json.dumps(content) + "\n", status=status, content_type="application/json")

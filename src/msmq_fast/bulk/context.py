@@ -1,0 +1,74 @@
+"""What all calls of the bulk API share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from aiohttp import web
+
+from msmq_fast.bulk.callers import Callers
+from msmq_fast.bulk.figures import Figures
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.security.token import Token
+
+__all__ = ["Context", "Limits", "caller", "set_caller"]
+
+_CALLER = "msmq_fast.caller"
+
+T = TypeVar("T")
+
+
+def set_caller(request: web.Request, token: Token) -> None:
+    """Remember whose request it is."""
+    request[_CALLER] = token
+
+
+def caller(request: web.Request) -> Token:
+    """Whose request it is."""
+    token: Token = request[_CALLER]
+    return token
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`streams` that are open at a time, seconds that a client may take none of it, bytes of a stage."""
+
+    streams: int = 32
+    slow_reader: float = 120.0
+    stage_bytes: int = 1 << 30
+
+
+@dataclass(slots=True)
+class Context:
+    """`touch` has what a call put into the current batch written at the end of this turn of the loop."""
+
+    manager: QueueManager
+    callers: Callers
+    touch: Callable[[], None]
+    not_ready: Callable[[], str | None]
+    refuse: Callable[[str, str, str], None]  # what, reason, detail
+    incarnation: int
+    start: int  # differs from start to start
+    release: str
+    limits: Limits = field(default_factory=Limits)
+    figures: Figures = field(default_factory=Figures)
+
+    async def settled(self, completion: Completion[T]) -> T:
+        """The result of an operation, when it has one; raises its error."""
+        if not completion.done:
+            self.touch()
+            waiting = asyncio.get_running_loop().create_future()
+
+            def wake(_: Completion[T]) -> None:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+            completion.add_done_callback(wake)
+            await waiting
+        return completion.result()

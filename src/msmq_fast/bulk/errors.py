@@ -1,0 +1,87 @@
+"""Answers of the bulk API that are errors: a status, a code for programs, one line for people."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmq_fast.bulk.arrow import ArrowMissing
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InsufficientResources,
+    MSMQError,
+    QueueNotFound,
+    ServiceNotAvailable,
+)
+from msmq_fast.qm.staging import Fenced, StageNotFound
+
+__all__ = ["Refusal", "bad_request", "refusal_of"]
+
+STATUS: Final = {
+    "BAD_REQUEST": 400,
+    "UNAUTHORIZED": 401,
+    "ACCESS_DENIED": 403,
+    "NOT_FOUND": 404,
+    "QUEUE_NOT_FOUND": 404,
+    "STAGE_NOT_FOUND": 404,
+    "SUBSCRIPTION_NOT_FOUND": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "BUSY": 409,
+    "FENCED": 409,
+    "INCARNATION": 409,
+    "LEASE_LOST": 409,
+    "GONE_EVENTS": 410,
+    "SLOT_DROPPED": 410,
+    "TOO_LARGE": 413,
+    "FAILED": 500,
+    "NO_ARROW": 501,
+    "NOT_READY": 503,
+}
+
+
+class Refusal(Exception):
+    """`code` is one of STATUS; `details` stand beside it in the answer."""
+
+    def __init__(self, code: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = STATUS[code]
+        self.details = details
+
+    def answer(self) -> dict[str, Any]:
+        """What the client gets."""
+        return {"error": self.code, "message": str(self), **self.details}
+
+
+def bad_request(message: str) -> Refusal:
+    """What was asked cannot be understood."""
+    return Refusal("BAD_REQUEST", message)
+
+
+def refusal_of(error: Exception) -> Refusal | None:
+    """The answer for what the rooms below raise; None for a fault of our own."""
+    match error:
+        case Refusal():
+            return error
+        case AccessDenied():
+            return Refusal("ACCESS_DENIED", _words(error))
+        case QueueNotFound():
+            return Refusal("QUEUE_NOT_FOUND", _words(error))
+        case ServiceNotAvailable():
+            return Refusal("NOT_READY", _words(error))
+        case InsufficientResources():
+            return Refusal("TOO_LARGE", _words(error))
+        case MSMQError():
+            return Refusal("BAD_REQUEST", _words(error))
+        case Fenced():
+            return Refusal("FENCED", str(error))
+        case StageNotFound():
+            return Refusal("STAGE_NOT_FOUND", str(error))
+        case ArrowMissing():
+            return Refusal("NO_ARROW", str(error))
+        case ValueError():
+            return Refusal("BAD_REQUEST", str(error))
+    return None
+
+
+def _words(error: MSMQError) -> str:
+    return error.detail or str(error)

@@ -1,0 +1,137 @@
+"""What stands in a request, checked before anything is done with it: the query, or an object in JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from msmq_fast.bulk.errors import Refusal, bad_request
+
+__all__ = ["MAX_NUMBER", "Fields", "body_fields", "query_fields"]
+
+MAX_NUMBER: Final = (1 << 63) - 1
+"""Of arrivals, events, deliveries, epochs and batches: what fits in a signed column of 64 bits."""
+
+MAX_BODY: Final = 4 << 20  # bytes of a request in JSON
+MAX_TEXT: Final = 2048
+_DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_MISSING: Final = object()
+
+
+class Fields:
+    """Values by name. Every access raises Refusal (BAD_REQUEST) for what does not fit; so does `done` for
+    names that nobody asked for.
+    """
+
+    def __init__(self, values: Mapping[str, Any], *, as_text: bool) -> None:
+        """`as_text`: numbers and flags are written as text, as in a query."""
+        self._values = dict(values)
+        self._as_text = as_text
+        self._known: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        self._known.add(name)
+        return name in self._values
+
+    def text(self, name: str, default: str | None = None, *, empty: bool = False) -> str:
+        """A text; without `default` it must be there. At most 2,048 characters."""
+        value = self._take(name, default)
+        if not isinstance(value, str) or len(value) > MAX_TEXT or not (value or empty):
+            raise bad_request(f"{name} must be a text of 1 to {MAX_TEXT} characters")
+        if not value.isprintable():
+            raise bad_request(f"{name} holds a character that cannot be shown")
+        return value
+
+    def number(self, name: str, default: int | None = None, *, low: int = 0, high: int = MAX_NUMBER) -> int:
+        """A whole number from `low` to `high`; without `default` it must be there."""
+        value = self._take(name, default)
+        if self._as_text and isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if type(value) is not int or not low <= value <= high:
+            raise bad_request(f"{name} must be a whole number from {low} to {high}")
+        return value
+
+    def optional_number(self, name: str, *, low: int = 0, high: int = MAX_NUMBER) -> int | None:
+        """A number, or None where it is left out or null."""
+        if name not in self or self._values[name] is None:
+            return None
+        return self.number(name, low=low, high=high)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """1 or 0, true or false."""
+        value = self._take(name, default)
+        if self._as_text and isinstance(value, str):
+            value = {"1": True, "true": True, "0": False, "false": False}.get(value.lower(), value)
+        if not isinstance(value, bool):
+            raise bad_request(f"{name} must be {'1 or 0' if self._as_text else 'true or false'}")
+        return value
+
+    def choice(self, name: str, words: Iterable[str], default: str | None = None) -> str:
+        """One of the words."""
+        value = self._take(name, default)
+        known = tuple(words)
+        if value not in known:
+            raise bad_request(f"{name} must be one of {', '.join(known)}")
+        return str(value)
+
+    def texts(self, name: str, most: int) -> list[str]:
+        """A list of up to `most` texts."""
+        values = self._take(name, None)
+        if not isinstance(values, list) or len(values) > most:
+            raise bad_request(f"{name} must be a list of at most {most} texts")
+        for value in values:
+            if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
+                raise bad_request(f"{name} must hold texts of 1 to {MAX_TEXT} characters only")
+        return values
+
+    def done(self) -> None:
+        """All has been taken."""
+        for name in self._values:
+            if name not in self._known:
+                known = ", ".join(sorted(self._known)) or "none"
+                raise bad_request(f"unknown parameter {name[:100]!r}; known here: {known}")
+
+    def _take(self, name: str, default: Any) -> Any:
+        self._known.add(name)
+        value = self._values.get(name, _MISSING)
+        if value is not _MISSING:
+            return value
+        if default is None:
+            raise bad_request(f"{name} is missing")
+        return default
+
+
+def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
+    """The query of a request. Names may come once, those in `several` more often: they are lists."""
+    values: dict[str, Any] = {}
+    lists = frozenset(several)
+    for name, value in request.query.items():
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise bad_request(f"{name[:100]!r} is given twice")
+        else:
+            values[name] = value
+    return Fields(values, as_text=True)
+
+
+async def body_fields(request: web.Request) -> Fields:
+    """The object in JSON that the body of a request is. Raises Refusal: BAD_REQUEST, TOO_LARGE."""
+    if request.content_type != "application/json":
+        raise bad_request("the body must be JSON, with Content-Type: application/json")
+    body = bytearray()
+    async for part in request.content.iter_any():
+        body += part
+        if len(body) > MAX_BODY:
+            raise Refusal("TOO_LARGE", f"a request in JSON has at most {MAX_BODY} bytes")
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise bad_request("the body must be an object in JSON")
+    return Fields(values, as_text=False)

@@ -1,0 +1,41 @@
+"""How programs and the server prove who they are: tokens of the configuration, certificates of listeners."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from msmq_fast.app.auth import TokenTable
+from msmq_fast.server.config import Config
+from msmq_fast.server.declarations import DeclarationError
+
+__all__ = ["tls_context", "token_table"]
+
+
+def token_table(config: Config) -> TokenTable:
+    """The tokens of the [[users]]. Raises DeclarationError for a file that cannot be read or is empty."""
+    users = {}
+    for user in config.users:
+        token = user.token
+        if user.token_file is not None:
+            try:
+                token = user.token_file.read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise DeclarationError(f'user "{user.name}": {user.token_file}: {error.strerror}') from None
+        if not token:
+            raise DeclarationError(f'user "{user.name}": the token is empty')
+        users[user.name] = token
+    return TokenTable(users, {user.name: user.groups for user in config.users})
+
+
+def tls_context(certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
+    """TLS for a listener, None without files. Raises DeclarationError, which names the key `name`."""
+    if certificate is None or key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise DeclarationError(f"{name}: {error}") from None
+    return context

@@ -1,0 +1,120 @@
+"""Snapshots of a running store: one at a time, in a thread of its own, at most as fast as asked for."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msmq_fast._native.batch import LmdbTables
+from msmq_fast.store.backup import Backup, Manifest
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import BackupError
+
+__all__ = ["Snapshot", "SnapshotBusy", "Snapshots"]
+
+MIN_RATE: Final = 1 << 16
+"""Bytes a second below which a snapshot would hold pages of the store for days."""
+
+
+class SnapshotBusy(BackupError):
+    """Another snapshot is being made."""
+
+
+class Snapshot:
+    """One that is being made. `done` completes with its manifest, or fails with BackupError; when it fails,
+    nothing is left of the directory.
+    """
+
+    def __init__(self, backup: Backup, total: int) -> None:
+        self.done: Completion[Manifest] = Completion()
+        self.total = total
+        self._backup = backup
+
+    @property
+    def written(self) -> int:
+        """Bytes so far, of about `total`."""
+        return self._backup.written
+
+    def cancel(self) -> None:
+        """Give up soon; no effect when it is done."""
+        self._backup.cancel()
+
+
+class Snapshots:
+    """Makes snapshots of the store behind `tables`. `deliver` runs a function on the thread of the server."""
+
+    def __init__(
+        self,
+        tables: LmdbTables,
+        now_s: Callable[[], int],
+        deliver: Callable[[Callable[[], object]], object],
+    ) -> None:
+        self._tables = tables
+        self._now_s = now_s
+        self._deliver = deliver
+        self._thread: threading.Thread | None = None
+        self.current: Snapshot | None = None
+
+    def begin(self, directory: str, bytes_per_second: int | None = None) -> Snapshot:
+        """Begin to copy into a new directory of this machine.
+
+        Raises BackupError with one line that says what is wrong: a path that cannot be used, too little
+        space, a rate that is too low; SnapshotBusy while another one is made.
+        """
+        if self.current is not None:
+            raise SnapshotBusy("another snapshot is being made; wait until it is done")
+        if bytes_per_second is not None and bytes_per_second < MIN_RATE:
+            raise BackupError(f"{bytes_per_second} bytes a second are too few: {MIN_RATE} or more")
+        space = self._tables.space()
+        total = space["pages"] * space["page_size"]
+        target = _checked(directory, total)
+        backup = Backup(self._tables, target, now_s=self._now_s(), bytes_per_second=bytes_per_second)
+        snapshot = self.current = Snapshot(backup, total)
+        self._thread = threading.Thread(target=self._run, args=(backup, snapshot), name="snapshot")
+        self._thread.start()
+        return snapshot
+
+    def close(self) -> None:
+        """Give up what is being made, and wait for the end of it."""
+        if self.current is not None:
+            self.current.cancel()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, backup: Backup, snapshot: Snapshot) -> None:
+        try:
+            manifest = backup.run()
+        except Exception as error:
+            failure = (
+                error if isinstance(error, BackupError) else BackupError(f"the snapshot failed: {error}")
+            )
+            self._deliver(lambda: self._end(lambda: snapshot.done.fail(failure)))
+        else:
+            self._deliver(lambda: self._end(lambda: snapshot.done.resolve(manifest)))
+
+    def _end(self, complete: Callable[[], object]) -> None:
+        self.current = None
+        complete()
+
+
+def _checked(directory: str, size: int) -> Path:
+    if not directory or "\0" in directory:
+        raise BackupError("a snapshot needs the path of a directory")
+    target = Path(directory)
+    if not target.is_absolute():
+        raise BackupError(f"{directory} is not a full path; the directory is one of the server's machine")
+    try:
+        if target.exists() or target.is_symlink():
+            raise BackupError(f"{directory} exists already; a snapshot makes a directory of its own")
+        place = next(parent for parent in target.parents if parent.exists())
+        if not place.is_dir():
+            raise BackupError(f"{place} is not a directory")
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        raise BackupError(f"{directory}: {error.strerror}") from None
+    if free < size:
+        raise BackupError(f"{place} has {free} bytes left, and the store takes {size}")
+    return target
