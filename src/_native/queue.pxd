@@ -30,6 +30,7 @@ cdef enum Owner:
     OWNER_POISON = 5            # its last abort was one too many: it is about to be moved
     OWNER_FINAL = 7             # sent and ordered: it waits for its FinalAck
     OWNER_FIRST = 16
+    OWNER_LEASE = 0x40000000    # bit of the numbers of leases: a purge takes what they lock
     OWNER_TRANSFER = 0x80000000     # bit of the numbers of sessions to other queue managers: what they lock is under way
 
 
@@ -91,6 +92,7 @@ cdef class Drain:
     cdef Ledger _ledger
     cdef uint32_t _queue
     cdef uint8_t _role
+    cdef bint _outgoing
     cdef int _reason
     cdef PositionList _positions
     cdef size_t run(self, size_t limit) except? 0
@@ -171,7 +173,9 @@ cdef class Ledger:
     cdef int doom(self, const Doomed* entry) except -1
     # `moved`: the content belongs to another queue now.
     cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
-    cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1
+    # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
+    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=*, uint64_t identifier=*,
+                   uint32_t number=*) except -1
 
 
 @cython.final
@@ -227,6 +231,10 @@ cdef class QueueCore(CommitListener):
     # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
     cdef int mark(self) except -1
+    # The feed hears of a message: of one that came, with its place in its transactional sequence.
+    cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=*) except -1
+    cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1
+    cdef int _tell_of_abort(self, const Slot* slot) except -1
     cdef uint64_t family_bytes(self) noexcept
     cdef void _use(self, uint64_t size) noexcept
     # The arrival sequence to be stored for a message: behind the purge marker, so that it is not taken for a purged one.

@@ -13,6 +13,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from array import array
 
+from msmq_fast._native.batch import StoreError
+
 cimport cython
 from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
@@ -91,6 +93,11 @@ cdef enum:
     EVENT_DEAD_LETTERED = 9
     EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
     EVENT_NACKED = 11
+    EVENT_ABORTED_RETURN = 16
+    EVENT_RETURNED = 18
+    TRANSPORT_LOCAL = 0         # store/schema.py Transport
+    TRANSPORT_MQQB = 1
+    SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
     FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
     WISH_POSITIVE_ARRIVAL = 1   # bits of PositionRecord.wishes
     WISH_POSITIVE_RECEIVE = 2
@@ -156,3 +163,4 @@ include "queue_delivery.pxi"
 include "queue_relocation.pxi"
 include "queue_seek.pxi"
 include "queue_moving.pxi"
+include "queue_lease.pxi"

@@ -80,7 +80,7 @@ cdef class QueueCore(CommitListener):
             if remember:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), True)
             if ledger.feed:
-                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, True)
+                self._tell(EVENT_SENT if self.outgoing else EVENT_ARRIVED, slot, True)
             self._count(slot)
             if self.interested:
                 self.mark()
@@ -96,7 +96,7 @@ cdef class QueueCore(CommitListener):
             if remember:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
             if ledger.feed:
-                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
+                self._came(slot, m, data, &record)
             ledger.writer.notify(self, slot.key)
             if slot.wishes:
                 arrived(self, slot, packet)
@@ -105,6 +105,39 @@ cdef class QueueCore(CommitListener):
         finally:
             ledger.writer.end_unit()
         return ENQUEUED_PENDING
+
+    cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=REASON_NONE) except -1:
+        return self.ledger.event(kind, self.ordinal, self.outgoing, slot, ride, reason)
+
+    cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1:
+        cdef uint64_t identifier = 0
+        cdef uint32_t number = 0
+        if record.position.version == POSITION_NUMBERED:
+            identifier, number = record.sequence_id, record.sequence_number
+        elif m.transaction_offset:
+            memcpy(&identifier, packet + m.transaction_offset + SEQUENCE_OFFSET, sizeof(identifier))
+            memcpy(&number, packet + m.transaction_offset + SEQUENCE_OFFSET + sizeof(identifier), sizeof(number))
+        return self.ledger.event(
+            EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, not slot.flags & FLAG_RECOVERABLE,
+            REASON_NONE, identifier, number
+        )
+
+    cdef int _tell_of_abort(self, const Slot* slot) except -1:
+        """Aborts wait for nobody, and one that cannot be told of is done all the same. Many of them are told in several commits."""
+        cdef Writer writer = self.ledger.writer
+        if not self.ledger.feed:
+            return 0
+        try:
+            writer.begin_unit()
+        except StoreError:
+            return 0
+        try:
+            self._tell(EVENT_ABORTED_RETURN, slot, True)
+        except StoreError:
+            writer.abandon_unit()
+            return 0
+        writer.end_unit()
+        return 0
 
     cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
         """Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for."""
@@ -310,10 +343,9 @@ cdef class QueueCore(CommitListener):
         cdef Ledger ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
-        cdef int reason = REASON_NONE
+        cdef int reason = reason_of(self, event)
         cdef bytes packet
         if slot.wishes or self.journal is not None:
-            reason = reason_of(self, event)
             if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
                 if slot.body != NULL:
                     packet = <bytes>slot.body
@@ -326,7 +358,7 @@ cdef class QueueCore(CommitListener):
         if recoverable:
             ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
         if ledger.feed and event:
-            ledger.event(event, self.ordinal, slot, not recoverable)
+            self._tell(event, slot, not recoverable, reason)
         self.removed_total += 1
         return self._drop(slot)
 
@@ -352,7 +384,7 @@ cdef class QueueCore(CommitListener):
         if not moved:
             ledger.writer.delete_content(slot.content_id, slot.size)
         if ledger.feed:
-            ledger.event(EVENT_RECEIVED if reason == REASON_RECEIVED else EVENT_REMOVED, self.ordinal, slot, False)
+            self._tell(EVENT_RECEIVED if reason == REASON_RECEIVED else EVENT_REMOVED, slot, False, reason)
         return moved
 
     cdef bint _is_followed(self, const Slot* slot, int reason) noexcept:
@@ -604,7 +636,7 @@ cdef class QueueCore(CommitListener):
                     ledger.writer.delete_position(self.ordinal, slot.key)
                     ledger.writer.delete_content(slot.content_id, slot.size)
                     if ledger.feed:
-                        ledger.event(EVENT_RECEIVED, self.ordinal, slot, False)
+                        self._tell(EVENT_RECEIVED, slot, False)
                 else:
                     if slot.wishes or self.journal is not None:
                         self._leave(slot, <Received>result[count - 1])
@@ -791,13 +823,17 @@ cdef class QueueCore(CommitListener):
         self._entered = slot.key
         self.arrived_total += 1
         try:
+            memset(&numbered, 0, sizeof(numbered))
             numbered.position = record[0]
             number(self, slot, &numbered)
             ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
             if content_id == 0:
                 ledger.writer.put_content(sequence, packet)
             if ledger.feed:
-                ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, slot, False)
+                ledger.event(
+                    EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, False, REASON_NONE,
+                    numbered.sequence_id, numbered.sequence_number
+                )
             ledger.writer.notify(self, slot.key)
             if slot.wishes & concerning(self.role, REASON_ARRIVED):
                 arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
@@ -845,6 +881,7 @@ cdef class QueueCore(CommitListener):
             return self._let_purged_go(slot)
         if slot.abort_count < COUNT_LIMIT:
             slot.abort_count += 1
+        self._tell_of_abort(slot)
         if self.poison_after and slot.abort_count >= self.poison_after and not slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
             # It is moved before anybody sees it again.
             slot.owner = OWNER_POISON
@@ -927,7 +964,7 @@ cdef class QueueCore(CommitListener):
             slot = old.following(key, 1 << STATE_LOCKED | 1 << STATE_PURGE_PENDING)
             key = slot.key
             left -= 1
-            if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED):
+            if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED or slot.owner & <uint32_t>OWNER_LEASE):
                 continue
             slot = kept.adopt(old, slot)
             if slot.owner == OWNER_FINAL:
@@ -956,6 +993,7 @@ cdef class QueueCore(CommitListener):
             drain._ledger = ledger
             drain._queue = self.ordinal
             drain._role = self.role
+            drain._outgoing = self.outgoing
             drain._reason = reason_of(self, EVENT_PURGED)
             drain._positions = old
             ledger._drains.append(drain)
@@ -1017,10 +1055,10 @@ cdef class QueueCore(CommitListener):
             sink(STATUS_OK)
         return results, keys
 
-    def give_back(self, list messages not None) -> None:
+    def give_back(self, list messages not None, bint told=True) -> None:
         """Put messages back in their old places that were received for a reader who is gone (DM-119).
 
-        One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
+        `told`: that they were received is in the feed or on its way there. One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
         transactional one has lost its number, and comes behind the others.
         """
         cdef Received received
@@ -1075,6 +1113,8 @@ cdef class QueueCore(CommitListener):
                     self._count(slot)
                     if self.interested:
                         self.mark()
+                if told and self.ledger.feed:
+                    self._tell(EVENT_RETURNED, self.positions.find(received.lookup_id), True)
         finally:
             writer.end_unit()
 
@@ -1090,7 +1130,7 @@ cdef class QueueCore(CommitListener):
         slot.ordinal = m.message_id
         slot.message_class = m.message_class
         slot.source = ledger.sources.intern(<const uint8_t*>PyBytes_AS_STRING(received.packet) + SOURCE_OFFSET)
-        ledger.event(EVENT_PURGED, self.ordinal, &slot, True)
+        self._tell(EVENT_PURGED, &slot, True, reason_of(self, EVENT_PURGED))
         ledger.sources.release(slot.source)
         return 0
 

@@ -27,7 +27,7 @@ cdef class Delivery(CommitListener):
             self._messages = []
         elif status != STATUS_OK:
             if express and not core.ledger.writer.failed:
-                core.give_back(express)
+                core.give_back(express, False)
         elif kept:
             self._messages = kept
         else:
@@ -88,6 +88,8 @@ cdef class Loader(PositionVisitor):
             reason = reason_of(self._core, EVENT_PURGED)
         elif self._queue in self._silent:
             role = ROLE_NONE
+        entry.role = role
+        entry.reason = failure(reason)
         entry.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         entry.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         entry.dead_letter = record.dead_letter_queue
@@ -96,8 +98,6 @@ cdef class Loader(PositionVisitor):
         )
         if wishes & concerning(role, reason):
             entry.follows = True
-            entry.role = role
-            entry.reason = <uint16_t>reason
             entry.wishes = wishes
         return 0
 

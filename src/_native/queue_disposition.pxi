@@ -13,6 +13,11 @@ cdef inline int concerning(uint8_t role, int reason) noexcept nogil:
     return POSITION_JOURNAL_POSITIVE if role == ROLE_OUTGOING else WISH_POSITIVE_ARRIVAL | POSITION_JOURNAL_POSITIVE
 
 
+cdef inline uint16_t failure(int reason) noexcept nogil:
+    """What the feed is told of why a message left: 0 if it did not fail."""
+    return <uint16_t>(reason if reason > 0 and reason & REASON_NEGATIVE else 0)
+
+
 cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept nogil:
     """What the sender asked for, as a position record has it."""
     return (
@@ -57,7 +62,7 @@ cdef bint hand_on(Ledger ledger, uint32_t queue, uint8_t role, QueueCore journal
     if ledger.dispose is not None and left.wishes & concerning(role, reason):
         what, told, goal = ledger.dispose(role, packet, reason, left.wishes, left.dead_letter)
         if told and ledger.feed:
-            _tell_of(ledger, queue, &left, what)
+            _tell_of(ledger, queue, role, &left, what)
         if goal is not None:
             target = goal
             moved = transfer(ledger, &left, packet, target, what)
@@ -66,12 +71,13 @@ cdef bint hand_on(Ledger ledger, uint32_t queue, uint8_t role, QueueCore journal
     return moved
 
 
-cdef int _tell_of(Ledger ledger, uint32_t queue, const Slot* slot, int reason) except -1:
+cdef int _tell_of(Ledger ledger, uint32_t queue, uint8_t role, const Slot* slot, int reason) except -1:
     """The feed hears of an acknowledgment, with its class."""
     cdef Slot told = slot[0]
     told.message_class = <uint16_t>reason
     ledger.event(
-        EVENT_NACKED if reason & REASON_NEGATIVE else EVENT_ACKED, queue, &told, not slot.flags & FLAG_RECOVERABLE
+        EVENT_NACKED if reason & REASON_NEGATIVE else EVENT_ACKED, queue, role == ROLE_OUTGOING, &told,
+        not slot.flags & FLAG_RECOVERABLE, reason
     )
     return 0
 
@@ -145,7 +151,7 @@ cdef bint _settle(Ledger ledger, const Slot* slot, Slot* there, bytes packet, co
     there.dead_letter = slot.dead_letter
     target.arrived_total += 1
     if ledger.feed:
-        ledger.event(EVENT_DEAD_LETTERED if there.reason else EVENT_JOURNALED, target.ordinal, there, not recoverable)
+        target._tell(EVENT_DEAD_LETTERED if there.reason else EVENT_JOURNALED, there, not recoverable, there.reason)
     if not recoverable:
         target._count(there)
         if target.interested:
@@ -197,7 +203,7 @@ cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1:
         there.wishes &= ~POSITION_JOURNAL_POSITIVE
     _, told, goal = ledger.dispose(core.role, packet, REASON_ARRIVED, there.wishes, 0)
     if told and ledger.feed:
-        _tell_of(ledger, core.ordinal, &there, REASON_ARRIVED)
+        _tell_of(ledger, core.ordinal, core.role, &there, REASON_ARRIVED)
     if goal is not None:
         duplicate(ledger, &there, packet, <QueueCore?>goal, 0)
     return 0
@@ -233,6 +239,8 @@ cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slo
     entry.ordinal = slot.ordinal
     entry.message_class = slot.message_class
     entry.event = <uint8_t>event
+    entry.role = role
+    entry.reason = failure(reason)
     entry.abort_count = slot.abort_count
     entry.move_count = slot.move_count
     entry.dead_letter = slot.dead_letter
@@ -334,7 +342,7 @@ cdef class Disposal(ReadListener):
                 )
                 ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
                 if ledger.feed and entry.event:
-                    ledger.event(entry.event, entry.queue, &slot, False)
+                    ledger.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
                 ledger.sources.release(entry.source)
             ledger.removals.watch()
             writer.notify(confirmation(ledger._reap_ended(self._sink)), 0)

@@ -92,15 +92,16 @@ cdef class Ledger:
                 self.on_memory(memory)
         return 0
 
-    def new_owner(self, bint transfer=False) -> int:
+    def new_owner(self, bint transfer=False, bint lease=False) -> int:
         """A number under which a session or subscription locks positions, not given to another one while it could still matter.
 
-        `transfer`: for a session with another queue manager. What it locks still expires, all others' locks are theirs to end.
+        `transfer`: for a session with another queue manager. What it locks still expires, all others' locks are theirs to end; but a
+        purge takes along what is locked for a `lease`.
         """
         self._last_owner += 1
-        if not OWNER_FIRST <= self._last_owner < <uint32_t>OWNER_TRANSFER:
+        if not OWNER_FIRST <= self._last_owner < <uint32_t>OWNER_LEASE:
             self._last_owner = OWNER_FIRST
-        return self._last_owner | (<uint32_t>OWNER_TRANSFER if transfer else 0)
+        return self._last_owner | (<uint32_t>OWNER_TRANSFER if transfer else 0) | (<uint32_t>OWNER_LEASE if lease else 0)
 
     cdef uint64_t next_sequence(self) except 0:
         """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
@@ -201,7 +202,7 @@ cdef class Ledger:
                 slot_of(&slot, &entry)
                 self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
                 if self.feed and entry.event:
-                    self.event(entry.event, entry.queue, &slot, False)
+                    self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
                 self.sources.release(entry.source)
                 done += 1
             while done < limit and not self._doomed_count and self._drains:
@@ -243,12 +244,12 @@ cdef class Ledger:
 
         return ended
 
-    cdef int event(self, int kind, uint32_t queue, const Slot* slot, bint ride) except -1:
-        """One feed event about a message."""
+    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=REASON_NONE,
+                   uint64_t identifier=0, uint32_t number=0) except -1:
         cdef FeedEntry entry
         memset(&entry, 0, sizeof(entry))
         entry.kind = <uint8_t>kind
-        entry.flags = 0 if slot.source == self._own_source else 1
+        entry.flags = TRANSPORT_MQQB if outgoing or slot.source != self._own_source else TRANSPORT_LOCAL
         entry.message_class = slot.message_class
         entry.queue = queue
         entry.arrival_seq = slot.key & SEQUENCE_MASK
@@ -256,6 +257,10 @@ cdef class Ledger:
         entry.time_us = self.now_us
         entry.ordinal = slot.ordinal
         entry.size = slot.size
+        entry.sequence_id = identifier
+        entry.sequence_number = number
+        entry.abort_count = slot.abort_count
+        entry.reason = failure(reason)
         memcpy(entry.source, self.sources.guid(slot.source), 16)
         self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), ride)
         return 0
@@ -407,7 +412,7 @@ cdef class Drain:
             if recoverable:
                 ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
             if ledger.feed:
-                ledger.event(EVENT_PURGED, self._queue, slot, not recoverable)
+                ledger.event(EVENT_PURGED, self._queue, self._outgoing, slot, not recoverable, self._reason)
             ledger.sources.release(slot.source)
             positions.remove(slot)
         return count

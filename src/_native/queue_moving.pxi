@@ -75,7 +75,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     target._arm(there)
     if not recoverable:
         if ledger.feed:
-            ledger.event(EVENT_MOVED, target.ordinal, there, True)
+            ledger.event(EVENT_MOVED, target.ordinal, False, slot, True, REASON_NONE, source.ordinal)
         source._drop(slot)
         note_late(target, there)
         target._available(there)
@@ -105,7 +105,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
         ledger.writer.delete_position(source.ordinal, key)
         ledger.writer.put_position(target.ordinal, key, &record.position)
         if ledger.feed:
-            ledger.event(EVENT_MOVED, target.ordinal, there, False)
+            ledger.event(EVENT_MOVED, target.ordinal, False, slot, False, REASON_NONE, source.ordinal)
         ledger.writer.notify(relocation, key)
         ledger.writer.notify(target, key)
         if sink is not None:

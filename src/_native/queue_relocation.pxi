@@ -114,11 +114,12 @@ def place(QueueCore core not None, list entries not None) -> list:
             lay_to_rest(core, slot)
         core.arrived_total += 1
         recoverable = slot.flags & FLAG_RECOVERABLE
-        if ledger.feed:
-            ledger.event(EVENT_SENT if core.outgoing else EVENT_ARRIVED, core.ordinal, slot, not recoverable)
+        describe(&record.position, slot, &m, PyBytes_AS_STRING(packet))
         if recoverable:
-            describe(&record.position, slot, &m, PyBytes_AS_STRING(packet))
             number(core, slot, &record)
+        if ledger.feed:
+            core._came(slot, &m, PyBytes_AS_STRING(packet), &record)
+        if recoverable:
             ledger.writer.put_position(core.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
             ledger.writer.notify(core, slot.key)
@@ -166,7 +167,7 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
         ledger.writer.delete_position(core.ordinal, slot.key)
         ledger.writer.delete_content(slot.content_id, slot.size)
         if ledger.feed:
-            ledger.event(event, core.ordinal, slot, False)
+            core._tell(event, slot, False)
         withdrawal._keys.append(key)
     if withdrawal._keys:
         ledger.writer.notify(withdrawal, 0)

@@ -153,7 +153,7 @@ cdef int conclude(QueueCore core, uint64_t key, int reason) except -1:
         if left.flags & FLAG_RECOVERABLE:
             ledger._condemn(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
         if ledger.feed:
-            ledger.event(EVENT_NACKED if negative else EVENT_ACKED, core.ordinal, slot, not left.flags & FLAG_RECOVERABLE)
+            core._tell(EVENT_NACKED if negative else EVENT_ACKED, slot, not left.flags & FLAG_RECOVERABLE, reason)
         core.removed_total += 1
         core._drop(slot)
         ledger.removals.watch()

@@ -10,8 +10,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from libc.errno cimport ENOSPC
-from libc.string cimport memcmp, memcpy
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
+from libc.string cimport memcmp, memcpy, memset
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, CommitListener, Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
     PACKET_BAD,
@@ -43,6 +43,7 @@ from msmq_fast._native.queue cimport (
     QUEUE_GONE as QUEUE_SAYS_GONE,
     QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
 )
+from msmq_fast._native.record cimport FeedEntry
 from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
 
 from uuid import UUID
@@ -74,6 +75,8 @@ cdef enum:
     ADDRESS_OFFSET = 32         # UserHeader.QueueManagerAddress
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
+    SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
+    TRANSPORT_MQQB = 1          # store/schema.py Transport
     CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
     MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
     MAX_SENDER_ID = 68          # bytes: no SID is longer
@@ -457,6 +460,31 @@ cdef class Receiver:
         finally:
             writer.end_unit()
 
+    def tell(self, int kind, uint16_t reason=0) -> None:
+        """The feed hears that the current message was not taken: a store.schema.EventKind, and the MessageClass that says why, or 0.
+
+        With the next commit, which it does not cause.
+        """
+        cdef const UserMessage* m = &self._scanner.message
+        cdef const uint8_t* packet = self._scanner.packet
+        cdef FeedEntry entry
+        if not self._ledger.feed:
+            return
+        memset(&entry, 0, sizeof(entry))
+        entry.kind = <uint8_t>kind
+        entry.flags = TRANSPORT_MQQB
+        entry.message_class = reason if reason else m.message_class
+        entry.reason = reason
+        entry.queue = told_queue(self)
+        entry.time_us = self._ledger.now_us
+        memcpy(entry.source, packet + SOURCE_OFFSET, 16)
+        entry.ordinal = m.message_id
+        entry.size = m.size
+        if m.transaction_offset:
+            memcpy(&entry.sequence_id, packet + m.transaction_offset + SEQUENCE_OFFSET, sizeof(entry.sequence_id))
+            entry.sequence_number = get_u32(packet + m.transaction_offset + SEQUENCE_OFFSET + sizeof(entry.sequence_id))
+        self._ledger.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), True)
+
     def consume(self, act) -> None:
         """The current message is for the queue manager itself: `act()` does what it says, in the unit after which it is acknowledged."""
         cdef Writer writer = self._ledger.writer
@@ -485,6 +513,19 @@ cdef class Receiver:
 
 include "receive_stream.pxi"
 include "receive_transit.pxi"
+
+
+cdef uint32_t told_queue(Receiver self) except? 0:
+    # The ordinal of the queue that the current message is for, 0 if that is not known without asking.
+    cdef InStream stream
+    cdef QueueCore core
+    if not self._is_local():
+        return 0
+    if self._scanner.message.transaction_offset:
+        stream = find_stream(self)
+        return stream.queue if stream is not None else 0
+    core = self._find_route()
+    return core.ordinal if core is not None else 0
 
 
 def head(QueueCore core not None) -> tuple:

@@ -91,7 +91,7 @@ typedef struct {
     uint32_t accessed_s; /* Unix seconds, our clock */
 } IncomingStream;
 
-/* One event of TABLE_FEED. */
+/* One event of TABLE_FEED; the last four fields came later: entries of 56 bytes have none of them. */
 typedef struct {
     uint8_t kind;
     uint8_t flags; /* how it came or went: 0 local, 1 MQQB, 2 MQQP, 3 SRMP */
@@ -100,9 +100,13 @@ typedef struct {
     uint64_t arrival_seq;
     uint64_t lookup_id;
     uint64_t time_us; /* Unix microseconds */
-    uint8_t source[16];
+    uint8_t source[16]; /* message identifier; of a queue that is created or deleted, its GUID */
     uint32_t ordinal;
     uint32_t size;
+    uint64_t sequence_id; /* SENT, ARRIVED, DUPLICATE of a transactional message: TxSequenceID; MOVED: ordinal of the queue it came from */
+    uint32_t sequence_number;
+    uint16_t abort_count;
+    uint16_t reason; /* the Class that says why a message failed, else 0 */
 } FeedEntry;
 
 /* One entry of TABLE_HISTORY: a message identifier that was accepted. */
@@ -126,7 +130,7 @@ _Static_assert(sizeof(PositionRecord) == 88, "PositionRecord is stored");
 _Static_assert(sizeof(NumberedPosition) == 100, "NumberedPosition is stored");
 _Static_assert(sizeof(OutgoingStream) == 32, "OutgoingStream is stored");
 _Static_assert(sizeof(IncomingStream) == 28, "IncomingStream is stored");
-_Static_assert(sizeof(FeedEntry) == 56, "FeedEntry is stored");
+_Static_assert(sizeof(FeedEntry) == 72, "FeedEntry is stored");
 _Static_assert(sizeof(HistoryEntry) == 24, "HistoryEntry is stored");
 _Static_assert(sizeof(PackHead) == 8, "PackHead is stored");
 

@@ -83,6 +83,10 @@ cdef extern from "record.h" nogil:
         uint8_t source[16]
         uint32_t ordinal
         uint32_t size
+        uint64_t sequence_id
+        uint32_t sequence_number
+        uint16_t abort_count
+        uint16_t reason
 
     ctypedef struct HistoryEntry:
         uint8_t source[16]

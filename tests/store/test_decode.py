@@ -55,6 +55,7 @@ def test_golden_records_of_version_1_are_read() -> None:
     first, second = decode.feed(*RECORDS["feed"])
     assert first == make.EVENT
     assert second == make.EVENT._replace(number=101, kind=decode.EventKind.SENT)
+    assert decode.feed(*RECORDS["feed_whole"]) == [make.WHOLE_EVENT]
     assert decode.history(*RECORDS["history"]) == [make.ITEM]
     key, value = RECORDS["queue"]
     assert (decode.queue_key(key), decode.queue(value)) == (7, make.QUEUE)
@@ -110,6 +111,21 @@ def test_every_length_of_string_binary_list_and_map(size: int) -> None:
         assert decode.cold(records.cold(value)) == value
 
 
+def test_events_say_what_follows_from_their_fields() -> None:
+    event = make.WHOLE_EVENT
+    assert (event.previous_number, event.origin) == (4_000_000_000, 0)
+    assert (make.EVENT.previous_number, make.EVENT.sequence_id) == (0, 0)
+    assert event._replace(kind=decode.EventKind.MOVED, sequence_id=12).origin == 12
+
+
+def test_fields_that_a_later_version_adds_to_events_are_passed_over() -> None:
+    layout = decode.FEED_ENTRY
+    whole = layout.pack(*make.WHOLE_EVENT[1:])
+    head = decode.PACK_HEAD.pack(1, 0, layout.size + 8, 2)
+    events = decode.feed(decode.NUMBER_KEY.pack(100), head + (whole + bytes(8)) * 2)
+    assert events == [make.WHOLE_EVENT, make.WHOLE_EVENT._replace(number=101)]
+
+
 @given(st.binary(max_size=60), st.binary(max_size=12))
 def test_noise_is_an_error_and_nothing_else(value: bytes, key: bytes) -> None:
     for function in (decode.position, decode.cold, decode.queue):
@@ -130,10 +146,11 @@ def test_a_record_of_a_sequence_that_was_cut_or_is_of_a_later_version_is_refused
             read(data)
 
 
-@pytest.mark.parametrize("name", ["position", "feed", "history", "queue", "meta"])
+@pytest.mark.parametrize("name", ["position", "feed", "feed_whole", "history", "queue", "meta"])
 def test_a_record_that_was_cut_or_is_of_a_later_version_is_refused(name: str) -> None:
     key, value = RECORDS[name]
     read = {"position": decode.position, "queue": decode.cold, "meta": decode.cold}.get(name)
+    name = name.removesuffix("_whole")
     for data in (*(value[:end] for end in range(len(value))), b"\x02" + value[1:]):
         with pytest.raises(decode.DecodeError):
             read(data) if read else getattr(decode, name)(key, data)

@@ -32,8 +32,10 @@ OUTGOING_STREAM: Final = struct.Struct("<BBHIQQII")
 # version, destination type, size of the address, reserved, queue ordinal, sequence id and number, rejects,
 # accessed_s; the address and the DestinationQueue field follow
 INCOMING_STREAM: Final = struct.Struct("<BBBBIQIII")
-# kind, flags, class, queue ordinal, arrival sequence, lookup id, time_us, source GUID, ordinal, size
-FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
+# kind, flags, class, queue ordinal, arrival sequence, lookup id, time_us, source GUID, ordinal, size;
+# since the second layout: sequence id, sequence number, abort count, reason
+FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sIIQIHH")
+FIRST_FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
 # source GUID, ordinal, time_s
 HISTORY_ENTRY: Final = struct.Struct("<16sII")
 # version, reserved, entry size, count
@@ -75,28 +77,30 @@ class Wish(IntFlag):
 
 
 class EventKind(IntEnum):
-    """`kind` of a feed entry."""
+    """`kind` of a feed entry. `queue` is the queue that a message is in, came to or left."""
 
-    SENT = 1
-    ARRIVED = 2
+    SENT = 1  # it came into an outgoing queue
+    ARRIVED = 2  # it came into a queue of this computer
     RECEIVED = 3
-    REMOVED = 4
+    REMOVED = 4  # an operator took it out, or its application rejected it
     EXPIRED = 5
-    MOVED = 6
-    PURGED = 7
-    JOURNALED = 8
-    DEAD_LETTERED = 9
-    ACKED = 10
-    NACKED = 11
+    MOVED = 6  # with an origin: it is in `queue` now; without: it left `queue`, and comes to another one anew
+    PURGED = 7  # with its queue, or with everything in it
+    JOURNALED = 8  # a copy, or what was left of it, came into a journal
+    DEAD_LETTERED = 9  # it came into a dead-letter queue
+    ACKED = 10  # it left for the next queue manager, which keeps it; or its sender got an acknowledgment
+    NACKED = 11  # it was refused or failed, and its sender is told if he wants to know: the class says why
     QUEUE_CREATED = 12
     QUEUE_DELETED = 13
-    STARTED = 14
+    STARTED = 14  # express messages of an earlier life are gone
     STOPPED = 15
-    ABORTED_RETURN = 16
+    ABORTED_RETURN = 16  # the transaction that had received it was aborted: it is where it was
+    DUPLICATE = 17  # it came again, and was dropped
+    RETURNED = 18  # it was RECEIVED, but its reader was gone: it is where it was
 
 
 class Transport(IntEnum):
-    """`flags` of a feed entry: how the message came or went."""
+    """`flags` of a feed entry: how the message came, or in an outgoing queue how it goes."""
 
     LOCAL = 0
     MQQB = 1
@@ -158,7 +162,15 @@ class IncomingStream(NamedTuple):
 
 
 class FeedEvent(NamedTuple):
-    """One event of the feed; `number` grows by one with every event."""
+    """One event of the feed; `number` grows by one with every event.
+
+    `source` and `ordinal` are the message identifier; of QUEUE_CREATED and QUEUE_DELETED `source` is the GUID
+    of the queue. `message_class` is that of the message, of ACKED and NACKED that of the acknowledgment;
+    `reason` says why a message failed, else it is 0. SENT, ARRIVED and DUPLICATE of a transactional message
+    from or to another queue manager have its place in the sequence: the number before it is
+    `sequence_number` - 1 as long as nothing of the sequence was purged or expired. Events of stores that were
+    written by earlier versions have zeros from `sequence_id` on.
+    """
 
     number: int
     kind: int
@@ -171,6 +183,21 @@ class FeedEvent(NamedTuple):
     source: bytes
     ordinal: int
     size: int
+    sequence_id: int = 0
+    """TxSequenceID, TimeStamp << 32 | Ordinal; of MOVED the ordinal of the queue that it came from."""
+    sequence_number: int = 0
+    abort_count: int = 0
+    reason: int = 0
+
+    @property
+    def origin(self) -> int:
+        """Of MOVED: ordinal of the queue that it came from, 0 if it left `queue` itself."""
+        return self.sequence_id if self.kind == EventKind.MOVED else 0
+
+    @property
+    def previous_number(self) -> int:
+        """The TxSequenceNumber before this one, 0 if there is none."""
+        return max(self.sequence_number - 1, 0)
 
 
 class HistoryItem(NamedTuple):
@@ -258,7 +285,10 @@ def content(chunks: list[bytes], size: int) -> bytes:
     return packet
 
 
-def _entries(key: bytes, value: bytes, layout: struct.Struct) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def _entries(
+    key: bytes, value: bytes, layout: struct.Struct, longer: struct.Struct | None = None, last_only: bool = False
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """(number, fields) of each entry; those of a record whose entries are long enough are `longer`."""
     if len(key) != NUMBER_KEY.size:
         raise DecodeError(f"the key of a packed record has {NUMBER_KEY.size} bytes, not {len(key)}")
     _versioned(value)
@@ -269,14 +299,31 @@ def _entries(key: bytes, value: bytes, layout: struct.Struct) -> Iterator[tuple[
         raise DecodeError(
             f"a packed record of {len(value)} bytes cannot hold {count} entries of {entry_size}"
         )
+    if longer is not None and entry_size >= longer.size:
+        layout = longer
     (number,) = NUMBER_KEY.unpack(key)
-    for index in range(count):
+    for index in range(max(count - 1, 0) if last_only else 0, count):
         yield number + index, layout.unpack_from(value, PACK_HEAD.size + entry_size * index)
 
 
 def feed(key: bytes, value: bytes) -> list[FeedEvent]:
     """The events of one commit."""
-    return [FeedEvent(number, *fields) for number, fields in _entries(key, value, FEED_ENTRY)]
+    return [FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, FEED_ENTRY)]
+
+
+class FeedSpan(NamedTuple):
+    """What one record of the feed holds: events with start <= number < stop, the last of them at `last_us`."""
+
+    start: int
+    stop: int
+    last_us: int
+
+
+def feed_span(key: bytes, value: bytes) -> FeedSpan:
+    """As `feed`, of all events together."""
+    entries = [FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, last_only=True)]
+    (start,) = NUMBER_KEY.unpack(key)
+    return FeedSpan(start, entries[0].number + 1, entries[0].time_us) if entries else FeedSpan(start, start, 0)
 
 
 def history(key: bytes, value: bytes) -> list[HistoryItem]:

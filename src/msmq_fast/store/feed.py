@@ -8,11 +8,14 @@ of the change they tell of; this class adds the rare ones, reads ranges and trim
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from msmq_fast.store import decode, records
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import NUMBER_KEY, Table
 from msmq_fast.store.store import Store
+
+_LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
 
 
 class Feed:
@@ -22,13 +25,15 @@ class Feed:
         self.store = store
         self.enabled = enabled
 
-    def append(self, kind: EventKind, time_us: int, *, queue: int = 0, ride: bool = False) -> int:
+    def append(
+        self, kind: EventKind, time_us: int, *, queue: int = 0, subject: bytes = bytes(16), ride: bool = False
+    ) -> int:
         """Adds an event that is not about one message, to the current batch; its number, or 0 when the feed
-        is off.
+        is off. `subject`: the GUID of what it is about, as on the wire.
         """
         if not self.enabled:
             return 0
-        event = FeedEvent(0, kind, 0, 0, queue, 0, 0, time_us, bytes(16), 0, 0)
+        event = FeedEvent(0, kind, 0, 0, queue, 0, 0, time_us, subject, 0, 0)
         return self.store.writer.add_entry(Table.FEED, records.feed_entry(event), ride)
 
     def bounds(self) -> tuple[int, int]:
@@ -67,24 +72,49 @@ class Feed:
                 return wanted
             step *= 16
 
-    def trim(self, now_us: int, max_age_s: int, max_bytes: int, limit: int = 1000) -> int:
+    def trim(
+        self, now_us: int, max_age_s: int, max_bytes: int, limit: int = 1000, keep_from: int | None = None
+    ) -> int:
         """Drops, in the current batch, the oldest records beyond an age or a total size; returns how many, at
         most `limit`.
 
-        Records are dropped whole, and the newest one stays. Call again while it returns `limit`.
+        Records are dropped whole; one that holds event `keep_from` or a later one stays whatever its age, and
+        so does the newest, from which the numbering goes on. Call again while it returns `limit`.
         """
         oldest_us = now_us - max_age_s * 1_000_000
-        found = self.store.tables.scan(Table.FEED, b"", None, limit + 1)
         surplus = self._size() - max_bytes
-        before = 0
-        for key, value in found:
-            events = decode.feed(key, value)
-            if surplus <= 0 and events[-1].time_us >= oldest_us:
+        dropped: list[bytes] = []
+        lower = b""
+        while len(dropped) < limit:
+            found = self.store.tables.scan(Table.FEED, lower, None, _LOOK + 1)
+            for key, value in found[:_LOOK]:
+                span = _span(key, value)
+                kept = keep_from is not None and span.stop > keep_from
+                newest = key == found[-1][0]
+                if newest or kept or len(dropped) == limit or (surplus <= 0 and span.last_us >= oldest_us):
+                    return self._drop(dropped)
+                surplus -= (span.stop - span.start) * decode.FEED_ENTRY.size
+                dropped.append(key)
+            if not found:
                 break
-            surplus -= len(events) * decode.FEED_ENTRY.size
-            before = events[-1].number + 1
-        return self.store.trim(Table.FEED, before, limit) if before else 0
+            lower = found[-1][0]
+        return self._drop(dropped)
+
+    def _drop(self, keys: list[bytes]) -> int:
+        with self.store.unit() as writer:
+            for key in keys:
+                writer.delete_record(Table.FEED, key)
+        return len(keys)
 
     def _size(self) -> int:
         first, following = self.bounds()
         return (following - first) * decode.FEED_ENTRY.size
+
+
+def _span(key: bytes, value: bytes) -> decode.FeedSpan:
+    """A damaged record goes when its turn comes, and holds up nothing."""
+    try:
+        return decode.feed_span(key, value)
+    except decode.DecodeError:
+        number = int.from_bytes(key)
+        return decode.FeedSpan(number, number + 1, 0)

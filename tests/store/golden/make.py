@@ -33,6 +33,10 @@ STREAM = decode.OutgoingStream(3, 4_000_000_000, 1_700_000_000 << 32 | 7, 4_000_
 EVENT = decode.FeedEvent(
     100, EventKind.RECEIVED, 1, 0x4000, 7, 55, 0x0100000000000037, 1_700_000_000_000_001, GUID, 8, 1024
 )
+WHOLE_EVENT = EVENT._replace(
+    kind=EventKind.ARRIVED, sequence_id=1_700_000_000 << 32 | 7, sequence_number=4_000_000_001, abort_count=3,
+    reason=0xC002,
+)  # fmt: skip
 ITEM = decode.HistoryItem(500, GUID, 99, 1_700_000_000)
 QUEUE = {
     "path": ".\\private$\\größe",
@@ -46,15 +50,19 @@ PACKETS = {1: b"", 2: b"packet", 3: bytes(range(256)) * 300}
 
 def golden_records() -> dict[str, list[str]]:
     """Key and value, in hexadecimal, of one record of each kind."""
-    head = decode.PACK_HEAD.pack(1, 0, decode.FEED_ENTRY.size, 2)
-    events = records.feed_entry(EVENT) + records.feed_entry(EVENT._replace(kind=EventKind.SENT))
+    old = decode.FIRST_FEED_ENTRY  # as it was written before events had places in sequences
+    old_events = decode.PACK_HEAD.pack(1, 0, old.size, 2) + b"".join(
+        old.pack(*event[1:11]) for event in (EVENT, EVENT._replace(kind=EventKind.SENT))
+    )
+    events = decode.PACK_HEAD.pack(1, 0, decode.FEED_ENTRY.size, 1) + records.feed_entry(WHOLE_EVENT)
     history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(ITEM)
     pairs = {
         "position": (decode.POSITION_KEY.pack(7, 0x0100000000000037), records.position(POSITION)),
         "position_numbered": (decode.POSITION_KEY.pack(7, 0x0700000000000038), records.position(NUMBERED)),
         "outgoing_stream": (outgoing_stream_key(7), records.outgoing_stream(STREAM)),
         "content": (decode.CONTENT_KEY.pack(2, 0), records.content(b"packet")[0]),
-        "feed": (decode.NUMBER_KEY.pack(100), head + events),
+        "feed": (decode.NUMBER_KEY.pack(100), old_events),
+        "feed_whole": (decode.NUMBER_KEY.pack(100), events),
         "history": (decode.NUMBER_KEY.pack(500), history),
         "queue": (decode.ORDINAL_KEY.pack(7), records.cold(QUEUE)),
         "meta": (MetaName.GUID, records.cold(GUID)),

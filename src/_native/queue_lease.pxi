@@ -1,0 +1,80 @@
+# Messages that are somebody's for a while: locked from the front, removed or put back in stretches by whoever remembers them.
+
+def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes) -> tuple:
+    """Lock messages from the front for `owner`: (array("Q") of their lookup ids in queue order, bytes of their packets).
+
+    Their packets need not be in memory. At least one message whatever its size, if one is available.
+    """
+    cdef uint64_t size = 0
+    cdef size_t count = 0
+    cdef Slot* slot = NULL
+    cdef uint64_t[::1] keys
+    max_count = min(max_count, core.positions.available)
+    result = array("Q", bytes(8 * max_count))
+    keys = result
+    while count < max_count:
+        slot = core.positions.first_takeable(False)
+        if slot == NULL or (count and size + slot.size > max_bytes):
+            break
+        core.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = owner
+        size += slot.size
+        keys[count] = slot.key
+        count += 1
+    keys = None
+    return (result if count == max_count else result[:count]), size
+
+
+def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
+    """Lock those of the messages for `owner` that are available. Returns how many are."""
+    cdef Py_ssize_t number
+    cdef Slot* slot = NULL
+    cdef int locked = 0
+    for number in range(keys.shape[0]):
+        slot = core.positions.find(keys[number])
+        if slot != NULL and slot.state == STATE_AVAILABLE:
+            core.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = owner
+            locked += 1
+    return locked
+
+
+def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t first, uint32_t owner) -> tuple:
+    """Which messages `owner` still has: (array("Q") of their lookup ids, array("Q") of their numbers); `keys` are numbered from `first` on."""
+    cdef Py_ssize_t number, count = 0
+    cdef Slot* slot = NULL
+    cdef uint64_t[::1] there, numbers
+    found, numbered = array("Q", bytes(8 * keys.shape[0])), array("Q", bytes(8 * keys.shape[0]))
+    there, numbers = found, numbered
+    for number in range(keys.shape[0]):
+        slot = core.positions.find(keys[number])
+        if slot != NULL and slot.owner == owner and slot.state == STATE_LOCKED:
+            there[count] = keys[number]
+            numbers[count] = first + number
+            count += 1
+    there = numbers = None
+    return found[:count], numbered[:count]
+
+
+def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
+    """Receive, with the current unit, those of the messages that `owner` has. Returns how many; what was purged meanwhile is none of them.
+
+    A removal that the store does not keep is repeated by Ledger.reap.
+    """
+    cdef Py_ssize_t number
+    cdef Slot* slot = NULL
+    cdef int received = 0
+    if keys.shape[0] == 0:
+        return 0
+    for number in range(keys.shape[0]):
+        slot = core.positions.find(keys[number])
+        received += slot != NULL and slot.owner == owner and slot.state == STATE_LOCKED
+    core.remove_keys(&keys[0], keys.shape[0], owner, EVENT_RECEIVED)
+    return received
+
+
+def chain(Ledger ledger not None, uint64_t behind) -> int:
+    """The current batch fails if batch `behind` fails, 0 for none. Returns its number, for what builds on it."""
+    if behind:
+        ledger.writer.build_on(behind)
+    return ledger.writer.batch_number()
