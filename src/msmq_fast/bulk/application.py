@@ -24,7 +24,7 @@ _log = logging.getLogger("msmq_fast.bulk")
 
 
 def build(context: Context, routes: Iterable[web.RouteDef]) -> web.Application:
-    """The application of some calls, each a route whose name counts it in the metrics."""
+    """The application of some calls."""
     application = web.Application(middlewares=[_Boundary(context).run])
     application.add_routes(routes)
     return application
@@ -92,7 +92,10 @@ class _Boundary:
 
 
 def _name(request: web.Request) -> str:
-    return request.match_info.route.name or "unknown"
+    """The call, for counts and logs: its path without what stands in for names."""
+    resource = request.match_info.route.resource
+    words = [] if resource is None else resource.canonical.split("/")
+    return next((word for word in reversed(words) if word and not word.startswith("{")), "unknown")
 
 
 def answer(content: object, status: int = 200) -> web.Response:

@@ -57,6 +57,6 @@ def routes(context: Context, snapshots: Snapshots) -> list[web.RouteDef]:
         return answer({"running": True, "written": current.written, "total": current.total})
 
     return [
-        web.post("/snapshot", make, name="snapshot"),
-        web.get("/snapshot", progress, name="snapshot_progress", allow_head=False),
+        web.post("/snapshot", make),
+        web.get("/snapshot", progress, allow_head=False),
     ]

@@ -12,7 +12,6 @@ from msmq_fast.packet.errors import (
     QueueNotFound,
     ServiceNotAvailable,
 )
-from msmq_fast.qm.staging import Fenced, StageNotFound
 
 __all__ = ["Refusal", "bad_request", "refusal_of"]
 
@@ -72,10 +71,6 @@ def refusal_of(error: Exception) -> Refusal | None:
             return Refusal("TOO_LARGE", _words(error))
         case MSMQError():
             return Refusal("BAD_REQUEST", _words(error))
-        case Fenced():
-            return Refusal("FENCED", str(error))
-        case StageNotFound():
-            return Refusal("STAGE_NOT_FOUND", str(error))
         case ArrowMissing():
             return Refusal("NO_ARROW", str(error))
         case ValueError():

@@ -29,7 +29,7 @@ class NamePattern:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
             raise ValueError(f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed")
-        self._text = text
+        self.text = text
         self._free: list[list[int]] = [[]]  # where each state leads without a character
         self._tests: list[tuple[re.Pattern[str], int] | None] = [None]  # and where with one
         self._end = self._add(_Parser(text).parse(), 0)
@@ -61,7 +61,7 @@ class NamePattern:
 
     def _state(self, *sources: int) -> int:
         if len(self._free) >= MAX_STATES:
-            raise ValueError(f"{self._text!r} is too much for a pattern: it repeats too long parts too often")
+            raise ValueError(f"{self.text!r} is too much for a pattern: it repeats too long parts too often")
         self._free.append([])
         self._tests.append(None)
         for source in sources:
@@ -144,10 +144,8 @@ class _Parser:
             node = ("times", node, int(ahead == "+"), 1 if ahead == "?" else None)
         else:
             return node
-        if (
-            self._text[self._at : self._at + 1] == "?"
-        ):  # as few as possible: the same where the whole must match
-            self._at += 1
+        if self._text[self._at : self._at + 1] == "?":
+            self._at += 1  # as few as possible: no difference where the whole has to match
         return node
 
     def _atom(self) -> _Node:
