@@ -1,0 +1,194 @@
+"""UserMessage packets as values of the message columns, in plain Python: for captures, and for stores where
+no native module can be used. It is also what the native encoder is compared with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from msmq_fast.packet import fields
+from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.errors import PacketFault
+from msmq_fast.packet.fields import QueueField
+from msmq_fast.packet.multi import Element
+from msmq_fast.packet.user_message import UserMessagePacket
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SHIFT: Final = 1_000_000
+PACKET_VERSION: Final = 0x10
+CLASS_NAMES: Final = {int(one): one.name for one in MessageClass}
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can hold: what is no character becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def wire_size(data: bytes) -> int:
+    """How many bytes the UserMessage takes that `data` begins with, a SessionHeader included. PacketFault.
+
+    By the server's parser where it is built, else by the codec.
+    """
+    if _parse is None:
+        return UserMessagePacket.decode(data)[1]
+    try:
+        return _parse(data).wire_size
+    except _BadPacket as fault:
+        raise PacketFault(fault.code) from None
+
+
+try:
+    from msmq_fast._native.framing import BadPacket as _BadPacket
+    from msmq_fast._native.framing import parse as _parse
+except ImportError:  # an executor that got plain Python only
+    _parse = None  # type: ignore[assignment]
+
+
+def kept_packet(data: bytes) -> bytes:
+    """A packet from the wire as a store keeps it: no SessionHeader, PacketSize to match. PacketFault."""
+    packet, _ = UserMessagePacket.decode(data)
+    if packet.session is None:
+        return data[: packet.base.packet_size]
+    packet.session = None
+    return packet.encode()
+
+
+def values(packet: UserMessagePacket, names: Iterable[str], raw: bytes = b"") -> dict[str, Any]:
+    """The columns `names` that a packet knows; others are left out. Timestamps are Unix microseconds."""
+    return {name: _COLUMNS[name](packet) for name in names if name in _COLUMNS} | (
+        {"raw_packet": raw} if "raw_packet" in names else {}
+    )
+
+
+def signed(value: int, bits: int = 32) -> int:
+    """An unsigned number of the wire in a signed column of the same width."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+def _seconds(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+def _name(field: QueueField, packet: UserMessagePacket) -> str | None:
+    """A field of the UserHeader as a format name; a direct one as it is spelled."""
+    user = packet.user
+    match field.kind:
+        case fields.NONE:
+            return None
+        case fields.SAME_AS_ADMIN:
+            return None if field is user.admin else _name(user.admin, packet)
+        case fields.PRIVATE_ON_SOURCE:
+            return _private(user.source, field.wire)
+        case fields.PRIVATE_ON_DESTINATION:
+            return _private(user.destination_manager, field.wire)
+        case fields.PRIVATE_ON_ADMIN_HOST:
+            host = _admin_host(packet)
+            return None if host is None else _private(host, field.wire)
+        case fields.PUBLIC:
+            return f"PUBLIC={UUID(bytes_le=field.wire)}"
+        case fields.PRIVATE_ON_OTHER:
+            return _private(UUID(bytes_le=field.wire[:16]), field.wire[16:])
+        case _:
+            return "DIRECT=" + clean(fields.direct_text(field.wire))
+
+
+def _admin_host(packet: UserMessagePacket) -> UUID | None:
+    user = packet.user
+    match user.admin.kind:
+        case fields.PRIVATE_ON_SOURCE:
+            return user.source
+        case fields.PRIVATE_ON_DESTINATION:
+            return user.destination_manager
+        case fields.PRIVATE_ON_OTHER:
+            return UUID(bytes_le=user.admin.wire[:16])
+        case _:
+            return None
+
+
+def _private(host: UUID, number: bytes) -> str:
+    return f"PRIVATE={host}\\{int.from_bytes(number[:4], 'little'):08x}"
+
+
+def _names(elements: list[Element]) -> str | None:
+    return clean(",".join(str(element.name()) for element in elements)) or None
+
+
+def _transaction(packet: UserMessagePacket) -> str | None:
+    """A transaction is known by its sender and a number of 20 bits."""
+    header = packet.transaction
+    return None if header is None else f"{{{packet.user.source}}}\\{header.transaction_id}"
+
+
+def _place(packet: UserMessagePacket, attribute: str) -> int | None:
+    """Of a place in a transactional sequence; null where the packet has none yet."""
+    header = packet.transaction
+    return getattr(header, attribute) if header is not None and header.sequence_id else None
+
+
+def _of(part: str, attribute: str, otherwise: Any = None) -> Callable[[UserMessagePacket], Any]:
+    """An attribute of an optional header."""
+
+    def column(packet: UserMessagePacket) -> Any:
+        header = getattr(packet, part)
+        return otherwise if header is None else getattr(header, attribute)
+
+    return column
+
+
+def _bytes_of(attribute: str) -> Callable[[UserMessagePacket], bytes | None]:
+    column = _of("security", attribute)
+    return lambda packet: column(packet) or None
+
+
+_COLUMNS: Final[dict[str, Callable[[UserMessagePacket], Any]]] = {
+    "priority": lambda packet: packet.base.priority,
+    "message_id": lambda packet: f"{{{packet.user.source}}}\\{packet.user.message_id}",
+    "correlation_id": lambda packet: packet.properties.correlation_id,
+    "class": lambda packet: packet.properties.message_class,
+    "class_name": lambda packet: CLASS_NAMES.get(packet.properties.message_class),
+    "label": lambda packet: clean(packet.properties.label),
+    "app_specific": lambda packet: packet.properties.app_specific,
+    "body_type": lambda packet: signed(packet.properties.body_type),
+    "body_size": lambda packet: len(packet.properties.body),
+    "body": lambda packet: packet.properties.body,
+    "extension": lambda packet: packet.properties.extension,
+    "sent_time": lambda packet: packet.user.sent_time * _SHIFT,
+    "ttrq_seconds": lambda packet: _seconds(packet.base.time_to_reach_queue),
+    "ttbr_seconds": lambda packet: _seconds(packet.user.time_to_be_received),
+    "delivery": lambda packet: packet.user.delivery,
+    "acknowledge": lambda packet: packet.properties.acknowledge,
+    "journal": lambda packet: packet.user.journal_negative | packet.user.journal_positive << 1,
+    "dest_format_name": lambda packet: _name(packet.user.destination, packet),
+    "resp_format_name": lambda packet: _name(packet.user.response, packet),
+    "admin_format_name": lambda packet: _name(packet.user.admin, packet),
+    "source_machine_guid": lambda packet: str(packet.user.source),
+    "message_version": lambda packet: PACKET_VERSION,
+    "auth_level": _of("security", "authentication_level", 0),
+    "encrypted": _of("security", "encrypted", False),
+    "trace": lambda packet: packet.base.trace,
+    "multi_dest_format_name": lambda packet: packet.multi and _names(packet.multi.destination.elements),
+    "multi_resp_format_name": lambda packet: packet.multi and _names(packet.multi.response.elements),
+    "sender_id": _bytes_of("sender_id"),
+    "sender_id_type": _of("security", "sender_id_type", 0),
+    "hash_algorithm": lambda packet: signed(packet.properties.hash_algorithm),
+    "encrypt_algorithm": lambda packet: signed(packet.properties.encryption_algorithm),
+    "xact_id": _transaction,
+    "xact_seq_id": lambda packet: signed(_place(packet, "sequence_id") or 0, 64) or None,
+    "xact_seq_no": lambda packet: _place(packet, "sequence_number") or None,
+    "xact_prev_no": lambda packet: _place(packet, "previous_number"),
+    "first_in_xact": _of("transaction", "first"),
+    "last_in_xact": _of("transaction", "last"),
+    "connector_type": lambda packet: packet.user.connector and str(packet.user.connector),
+    "soap_envelope": lambda packet: packet.envelope and clean(packet.envelope.envelope),
+    "compound_body": lambda packet: packet.compound and packet.compound.data,
+    "sender_cert": _bytes_of("certificate"),
+    "signature": _bytes_of("signature"),
+}
+
+KNOWN: Final = frozenset((*_COLUMNS, "raw_packet"))
+"""The columns that a packet alone can fill."""

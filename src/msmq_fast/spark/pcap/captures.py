@@ -1,0 +1,81 @@
+"""Capture files by name: single ones, directories, patterns, compressed with gzip or not."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, Final, cast
+
+from msmq_fast.spark.pcap.errors import CaptureError
+from msmq_fast.spark.pcap.layers import BadRecord, Segment, segment_of
+from msmq_fast.spark.pcap.records import Record, read_records
+
+_SUFFIXES: Final = (".pcap", ".pcapng", ".cap", ".dmp")
+_GZIP: Final = b"\x1f\x8b"
+
+
+def capture_files(path: str) -> list[str]:
+    """The files that a path stands for, by name: itself, those of a directory, or what matches a pattern.
+
+    CaptureError: nothing.
+    """
+    path = path.removeprefix("file://")
+    if os.path.isdir(path):
+        found = [entry.path for entry in os.scandir(path) if entry.is_file() and _is_capture(entry.name)]
+    elif os.path.isfile(path):
+        found = [path]
+    else:
+        found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
+    if not found:
+        raise CaptureError(f"there is no capture {path}")
+    return sorted(found)
+
+
+def _is_capture(name: str) -> bool:
+    name = name.lower().removesuffix(".gz")
+    return name.endswith(_SUFFIXES) or any(f"{suffix}." in name for suffix in _SUFFIXES)
+
+
+def open_capture(path: str) -> BinaryIO:
+    """A file for reading, unpacked on the way. CaptureError: it cannot be opened."""
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller; reads are large
+        if os.pread(file.fileno(), 2, 0) == _GZIP:
+            return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    except OSError as error:
+        raise CaptureError(f"cannot read {path}: {error.strerror}") from None
+    return cast(BinaryIO, file)
+
+
+def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
+    """The records of files that belong together, numbered through; a damaged file gives an error and ends."""
+    number = 0
+    for path in paths:
+        try:
+            with open_capture(path) as file:
+                for record in read_records(file):
+                    number += 1
+                    yield record._replace(number=number) if len(paths) > 1 else record
+        except CaptureError as error:
+            yield CaptureError(f"{path}: {error}")
+
+
+def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
+    """What the records carry. Of records that cannot be read one of each sort is told."""
+    told: set[str] = set()
+    for record in found:
+        if isinstance(record, CaptureError):
+            yield record
+            continue
+        try:
+            segment = segment_of(record)
+        except BadRecord as error:
+            reason = str(error)
+            if reason not in told and len(told) < 100:
+                told.add(reason)
+                yield CaptureError(f"packet {record.number} and perhaps others: {reason}")
+            continue
+        if segment is not None:
+            yield segment

@@ -1,0 +1,7 @@
+"""The one error of captures."""
+
+from __future__ import annotations
+
+
+class CaptureError(ValueError):
+    """The file is no capture, or is damaged; the text names the place in one line."""

@@ -1,0 +1,188 @@
+"""MSMQ packets in one direction of a connection, cut and checked by the decoders that the server uses."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msmq_fast.packet.base import BaseHeader
+from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
+from msmq_fast.spark.packets import wire_size
+
+_SIGNATURE: Final = b"LIOR"
+_HEAD: Final = 4  # bytes of the packet before its signature
+_INTERNAL: Final = 0x0008
+_Internal = EstablishConnection | ConnectionParameters | SessionAck
+SHOWN: Final = 1 << 16
+"""Of bytes that are no packet, how many are kept."""
+
+
+class Kind(Enum):
+    """What a frame is; the values stand in the column `packet_type`."""
+
+    USER = "user"
+    SESSION_ACK = "session_ack"
+    ESTABLISH = "establish"
+    PARAMETERS = "parameters"
+    PING = "ping"
+    GAP = "gap"  # bytes that were never captured
+    JUNK = "junk"  # bytes that are no packet
+
+
+class Frame(NamedTuple):
+    """One packet, or what stands between packets. `offset` counts from the first byte seen of the stream."""
+
+    kind: Kind
+    offset: int
+    size: int
+    data: bytes
+    decoded: _Internal | None = None
+    malformed: str | None = None
+
+
+class _More(Exception):
+    """The packet is not complete yet."""
+
+
+class Framing:
+    """Bytes in, frames out.
+
+    Behind something that is no packet, and where a capture begins or goes on in the middle of a stream, the
+    next signature with a sound packet around it is looked for.
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._at = 0  # of the first byte held, in the stream
+        self._hunting = False
+        self._reason = ""  # why what is passed over is no packet
+        self._junk = bytearray()
+        self._junk_at = 0
+        self._junk_size = 0
+
+    def begin(self, *, whole: bool) -> None:
+        """The first bytes come; unless `whole` they may begin inside a packet."""
+        if not whole:
+            self._lose("the capture begins inside the stream")
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that `data` completes."""
+        self._held += data
+        return self._cut(final=False)
+
+    def gap(self, missing: int) -> list[Frame]:
+        """`missing` bytes were not captured here."""
+        frames = self._cut(final=True)
+        frames.append(Frame(Kind.GAP, self._at, missing, b"", malformed=f"{missing} bytes were not captured"))
+        self._at += missing
+        self._hunting = False  # for a reason of its own
+        self._lose("the packet begins inside a gap")
+        return frames
+
+    def end(self) -> list[Frame]:
+        """What is left when nothing more comes."""
+        return self._cut(final=True)
+
+    def _cut(self, *, final: bool) -> list[Frame]:
+        frames: list[Frame] = []
+        held, at = self._held, 0
+        while at < len(held):
+            if self._hunting:
+                found = _candidate(held, at, final=final)
+                self._pass_over(held, at, found)
+                at = found
+            try:
+                frame = _packet(held, at, self._at + at)
+            except _More:
+                if not final or at == len(held):
+                    break
+                self._lose(f"the packet ends behind what was captured ({PacketFaultCode.TRUNCATED.label})")
+                at = self._step(held, at)
+            except PacketFault as fault:
+                self._lose(str(fault))
+                at = self._step(held, at)
+            else:
+                self._flush(frames)
+                self._hunting = False
+                frames.append(frame)
+                at += frame.size
+        del held[:at]
+        self._at += at
+        if final:
+            self._flush(frames)
+        return frames
+
+    def _lose(self, reason: str) -> None:
+        if not self._hunting:
+            self._hunting, self._reason = True, reason
+
+    def _step(self, held: bytearray, at: int) -> int:
+        """Past the beginning of what is no packet."""
+        self._pass_over(held, at, at + 1)
+        return at + 1
+
+    def _pass_over(self, held: bytearray, at: int, to: int) -> None:
+        if to > at:
+            if not self._junk_size:
+                self._junk_at = self._at + at
+            self._junk_size += to - at
+            self._junk += held[at : min(to, at + SHOWN - len(self._junk))]
+
+    def _flush(self, frames: list[Frame]) -> None:
+        if self._junk_size:
+            frames.append(
+                Frame(Kind.JUNK, self._junk_at, self._junk_size, bytes(self._junk), malformed=self._reason)
+            )
+            self._junk, self._junk_size = bytearray(), 0
+
+
+def _candidate(held: bytearray, at: int, *, final: bool) -> int:
+    """Where the next packet may begin at the earliest."""
+    found = held.find(_SIGNATURE, at + _HEAD)
+    if found >= 0:
+        return found - _HEAD
+    return len(held) if final else max(at, len(held) - _HEAD - len(_SIGNATURE) + 1)
+
+
+def _packet(held: bytearray, at: int, offset: int) -> Frame:
+    """The packet at `at`. _More: it is not complete; PacketFault: it is none."""
+    left = len(held) - at
+    if left < BaseHeader.SIZE:
+        raise _More
+    base = bytes(held[at : at + 20])
+    size = int.from_bytes(base[8:12], "little")
+    if not base[2] & _INTERNAL:
+        BaseHeader.decode(base)
+        if left < size:
+            raise _More
+        return _user(held, at, offset, size)
+    if left < 20:
+        BaseHeader.decode(base)
+        raise _More
+    decoder, kind = _INTERNALS.get(base[18] & 0x0F, (SessionAck, Kind.SESSION_ACK))
+    data = bytes(held[at : at + decoder.SIZE])
+    try:
+        return Frame(kind, offset, decoder.SIZE, data, decoder.decode(data))
+    except PacketFault as fault:
+        if fault.code is PacketFaultCode.TRUNCATED:
+            raise _More from None
+        raise
+
+
+def _user(held: bytearray, at: int, offset: int, size: int) -> Frame:
+    data = bytes(held[at : at + size + SessionHeader.SIZE])
+    try:
+        size = wire_size(data)
+    except PacketFault as fault:
+        if fault.code is PacketFaultCode.TRUNCATED:  # the SessionHeader behind the packet is missing
+            raise _More from None
+        raise
+    return Frame(Kind.USER, offset, size, data[:size])
+
+
+_INTERNALS: Final[dict[int, tuple[type[_Internal], Kind]]] = {
+    1: (SessionAck, Kind.SESSION_ACK),
+    2: (EstablishConnection, Kind.ESTABLISH),
+    3: (ConnectionParameters, Kind.PARAMETERS),
+}

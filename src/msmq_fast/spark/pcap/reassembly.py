@@ -1,0 +1,101 @@
+"""One direction of a TCP connection: segments in the order of a capture, bytes in the order of the stream."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_HALF: Final = 1 << 31
+_WHOLE: Final = 1 << 32
+FARTHEST: Final = 1 << 30
+"""The largest window that TCP has: what lies further ahead belongs to another connection, or is damage."""
+
+
+class Piece(NamedTuple):
+    """Bytes of the stream, or (`data` empty) how many were never captured."""
+
+    data: bytes
+    missing: int = 0
+
+
+class Direction:
+    """Puts segments in order. Of a retransmission only what is new counts.
+
+    Bytes behind a hole wait, at most `limit` of them; then the hole is taken as a gap of the capture.
+    """
+
+    __slots__ = ("_heap", "_limit", "_next", "duplicates", "reordered", "waiting")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._next: int | None = None  # the low 32 bits are TCP's number
+        self._heap: list[tuple[int, bytes]] = []
+        self.waiting = 0  # bytes held back
+        self.duplicates = 0  # segments that brought nothing new
+        self.reordered = 0  # segments that came behind a hole
+
+    @property
+    def started(self) -> bool:
+        """Whether a segment was seen."""
+        return self._next is not None
+
+    def begin(self, sequence: int) -> None:
+        """The number of the first byte: behind a SYN, or that of the first segment seen."""
+        self._next = sequence % _WHOLE + _WHOLE
+
+    def place(self, sequence: int) -> int:
+        """How far a number lies ahead of the next byte; negative if it lies behind."""
+        assert self._next is not None  # noqa: S101 - callers begin first
+        return (sequence - self._next + _HALF) % _WHOLE - _HALF
+
+    def add(self, sequence: int, payload: bytes) -> Iterator[Piece]:
+        """What can be read now that a segment has come."""
+        if self._next is None:
+            self.begin(sequence)
+        ahead = self.place(sequence)
+        if ahead + len(payload) <= 0 or ahead > FARTHEST:
+            self.duplicates += 1
+            return
+        assert self._next is not None  # noqa: S101
+        if ahead > 0:
+            self.reordered += 1
+            heapq.heappush(self._heap, (self._next + ahead, payload))
+            self.waiting += len(payload)
+            while self.waiting > self._limit:
+                yield from self._skip()
+            return
+        self._next += ahead + len(payload)
+        yield Piece(payload[-ahead:] if ahead else payload)
+        if self._heap:
+            yield from self._ready()
+
+    def lose(self, sequence: int, missing: int) -> Iterator[Piece]:
+        """The capture cut off a segment: what follows its first bytes is not there."""
+        if self._next is not None and missing > 0 and self.place(sequence) == 0:
+            self._next += missing
+            yield Piece(b"", missing)
+            yield from self._ready()
+
+    def end(self) -> Iterator[Piece]:
+        """Everything that still waits, with the gaps before it."""
+        while self._heap:
+            yield from self._skip()
+
+    def _skip(self) -> Iterator[Piece]:
+        assert self._next is not None  # noqa: S101
+        missing = self._heap[0][0] - self._next
+        if missing > 0:
+            self._next += missing
+            yield Piece(b"", missing)
+        yield from self._ready()
+
+    def _ready(self) -> Iterator[Piece]:
+        assert self._next is not None  # noqa: S101
+        while self._heap and self._heap[0][0] <= self._next:
+            start, payload = heapq.heappop(self._heap)
+            self.waiting -= len(payload)
+            known = self._next - start
+            if known < len(payload):
+                self._next += len(payload) - known
+                yield Piece(payload[known:])

@@ -1,0 +1,117 @@
+"""Reader of `format("msmq_pcap")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from msmq_fast.bulk.schema import Column
+from msmq_fast.spark.options import Option, OptionError, Options
+from msmq_fast.spark.pcap.captures import capture_files
+from msmq_fast.spark.pcap.errors import CaptureError
+from msmq_fast.spark.pcap.tables import Scan, read
+
+FORMAT: Final = "msmq_pcap"
+OPTIONS: Final = (
+    Option("path", "text", None, "a capture, a directory of captures, or a pattern"),
+    Option("table", "frames|packets|sessions|rpc|srmp", "frames", "what the rows are"),
+    Option("ports", "text", None, "TCP and UDP ports by commas"),
+    Option("includeBody", "flag", "true", "the column `body`, of packets `payload`"),
+    Option("includeRaw", "flag", "false", "the column `raw_packet` of frames"),
+    Option(
+        "minPartitions", "count", "2", "tasks of one capture; each reads its files and takes its connections"
+    ),
+    Option("rotated", "flag", "false", "the files are one capture, in the order of their names"),
+    Option("maxFlowBytes", "size", "16m", "bytes that wait behind a hole before it is taken as a gap"),
+    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of what is malformed"),
+)
+PORTS: Final = {"frames": "1801,3527", "sessions": "1801", "packets": "1801,3527,2103,2105,135,80,443"}
+"""The default of `ports` for each table."""
+
+
+class CapturePartition(InputPartition):
+    """A share of one capture."""
+
+    def __init__(self, scan: Scan) -> None:
+        super().__init__(None)
+        self.scan = scan
+
+
+class CaptureReader(DataSourceReader):
+    """Every task reads the whole of its files and keeps the connections of its share: cutting packets out of
+    records costs little, putting streams in order and decoding them costs much.
+    """
+
+    def __init__(self, scan: Scan, captures: list[tuple[str, ...]], shares: int) -> None:
+        self._scan = scan
+        self._captures = captures
+        self._shares = shares
+
+    def partitions(self) -> list[InputPartition]:
+        """The shares of all captures."""
+        return [
+            CapturePartition(replace(self._scan, files=files, share=share, shares=self._shares))
+            for files in self._captures
+            for share in range(self._shares)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one share. CaptureError: the mode is FAILFAST."""
+        if isinstance(partition, CapturePartition):
+            yield from read(partition.scan)
+
+
+def capture_options(given: Mapping[str, str]) -> Options:
+    """OptionError: an option that is unknown or does not fit, a table that nothing can be said of yet."""
+    options = Options(given, OPTIONS, FORMAT)
+    if options["table"] in ("rpc", "srmp"):
+        raise OptionError(
+            f"option 'table' may not be {options['table']!r} yet: frames, packets and sessions are decoded; "
+            "packets shows the bytes of other protocols"
+        )
+    return options
+
+
+def scan_of(options: Options) -> Scan:
+    """What every task reads; without files. OptionError."""
+    text = options["ports"] or PORTS[options["table"]]
+    try:
+        ports = frozenset(int(port) for port in text.split(","))
+    except ValueError:
+        ports = frozenset((0,))
+    if not all(0 < port < 0x10000 for port in ports):
+        raise OptionError(
+            f"option 'ports' must be numbers of ports by commas, such as 1801,3527, not {text!r}"
+        )
+    return Scan(
+        options["table"],
+        (),
+        ports,
+        flow_limit=options["maxFlowBytes"],
+        body=options["includeBody"],
+        raw=options["includeRaw"],
+        mode=options["mode"],
+    )
+
+
+def capture_columns(options: Options) -> tuple[Column, ...]:
+    """The columns of the table."""
+    return scan_of(options).columns
+
+
+def capture_reader(options: Options, schema: StructType) -> CaptureReader:
+    """A reader. OptionError: no such files, or a schema that is not that of the table."""
+    scan = scan_of(options)
+    if schema.fieldNames() != [column.name for column in scan.columns]:
+        raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'table'")
+    try:
+        files = capture_files(options.need("path", "it says where the captures are"))
+    except CaptureError as error:
+        raise OptionError(f"option 'path': {error}") from None
+    captures: list[tuple[str, ...]] = [tuple(files)] if options["rotated"] else [(file,) for file in files]
+    return CaptureReader(scan, captures, options["minPartitions"])

@@ -1,0 +1,152 @@
+"""The tables of a capture as record batches. A share of a table is what one task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from msmq_fast.bulk.schema import Column
+from msmq_fast.packet.session import Ping
+from msmq_fast.spark.columns import Gatherer
+from msmq_fast.spark.pcap.captures import records, segments
+from msmq_fast.spark.pcap.errors import CaptureError
+from msmq_fast.spark.pcap.flows import Connection, Conversations, share_of
+from msmq_fast.spark.pcap.frames import FrameRows
+from msmq_fast.spark.pcap.framing import Frame, Framing, Kind
+from msmq_fast.spark.pcap.layers import TCP, Segment
+from msmq_fast.spark.pcap.packettable import PACKET_COLUMNS, packet_row
+from msmq_fast.spark.pcap.sessions import SESSION_TABLE, SessionReader, session_row
+
+PING_PORT: Final = 3527
+TOTAL_LIMIT: Final = 16
+"""All directions together may hold back so many times what one may."""
+_STRETCH: Final = 4096  # records of a packet table that go to one share
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is to be read. `files` are one capture, in their order; `share` of `shares` is wanted."""
+
+    table: str
+    files: tuple[str, ...]
+    ports: frozenset[int]
+    flow_limit: int = 16 << 20
+    body: bool = True
+    raw: bool = False
+    mode: str = "PERMISSIVE"
+    share: int = 0
+    shares: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the capture: its first file."""
+        return self.files[0]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the table."""
+        if self.table == "frames":
+            return FrameRows("", body=self.body, raw=self.raw).columns
+        if self.table == "sessions":
+            return SESSION_TABLE
+        return PACKET_COLUMNS if self.body else tuple(c for c in PACKET_COLUMNS if c.group != "body")
+
+    def admits(self, malformed: str | None) -> bool:
+        """Whether a row is to be given out. CaptureError: it is malformed and the mode is FAILFAST."""
+        if malformed is None or self.mode == "PERMISSIVE":
+            return True
+        if self.mode == "FAILFAST":
+            raise CaptureError(f"{self.name}: {malformed}")
+        return False
+
+
+def read(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """The rows of a share, in batches. CaptureError: only in the mode FAILFAST."""
+    gatherer = Gatherer(scan.columns)
+    rows = {"packets": _packets, "frames": _frames, "sessions": _sessions}[scan.table]
+    for row, size in rows(scan):
+        if gatherer.add(row, size):
+            yield gatherer.take()
+    yield from gatherer.rest()
+
+
+Rows = Iterator[tuple[tuple[Any, ...], int]]
+
+
+def _packets(scan: Scan) -> Rows:
+    for index, record in enumerate(records(scan.files)):
+        if index // _STRETCH % scan.shares != scan.share:
+            continue
+        row = packet_row(scan.name, record, scan.ports, body=scan.body)
+        if row is not None and scan.admits(row[-1]):
+            yield row, 200 + (len(row[-2] or b"") if scan.body else 0)
+
+
+def _mine(scan: Scan) -> Iterator[Segment | CaptureError]:
+    """The segments of the ports whose connections belong to this share; errors are the first one's."""
+    ports, shares = scan.ports, scan.shares
+    for segment in segments(records(scan.files)):
+        if isinstance(segment, CaptureError):
+            if scan.share == 0 and scan.admits(str(segment)):
+                yield segment
+        elif (segment.source_port in ports or segment.destination_port in ports) and (
+            shares == 1 or share_of(segment, shares) == scan.share
+        ):
+            yield segment
+
+
+def _frames(scan: Scan) -> Rows:
+    made = FrameRows(scan.name, body=scan.body, raw=scan.raw)
+    conversations: Conversations[Frame] = Conversations(
+        lambda connection, side: Framing(),
+        scan.ports,
+        flow_limit=scan.flow_limit,
+        total_limit=scan.flow_limit * TOTAL_LIMIT,
+    )
+
+    def rows(found: Iterator[tuple[Connection, int, Frame]]) -> Rows:
+        for connection, side, frame in found:
+            if frame.kind is not Kind.JUNK or scan.admits(frame.malformed):
+                yield made.row(connection, side, frame, connection.last_us), 500 + len(frame.data)
+
+    for segment in _mine(scan):
+        if isinstance(segment, CaptureError):
+            yield made.damage(str(segment)), 500
+        elif segment.protocol == TCP:
+            yield from rows(conversations.add(segment))
+        elif PING_PORT in (segment.source_port, segment.destination_port):
+            ping = Ping.decode(segment.payload)
+            if ping is not None:
+                yield made.ping(segment, ping), 500
+    yield from rows(conversations.end())
+
+
+def _sessions(scan: Scan) -> Rows:
+    readers: dict[Connection, list[SessionReader | None]] = {}
+    ended: list[tuple[tuple[Any, ...], int]] = []
+
+    def reader(connection: Connection, side: int) -> SessionReader:
+        made = SessionReader()
+        readers.setdefault(connection, [None, None])[side] = made
+        return made
+
+    def over(connection: Connection) -> None:
+        first, second = readers.pop(connection, (None, None))
+        ended.append((session_row(scan.name, connection, (first, second)), 1000))
+
+    conversations: Conversations[None] = Conversations(
+        reader, scan.ports, flow_limit=scan.flow_limit, total_limit=scan.flow_limit * TOTAL_LIMIT
+    )
+    conversations.on_end = over
+    for segment in _mine(scan):
+        if isinstance(segment, Segment) and segment.protocol == TCP:
+            for _ in conversations.add(segment):
+                pass
+            yield from ended
+            ended.clear()
+    for _ in conversations.end():
+        pass
+    yield from ended
