@@ -328,10 +328,12 @@ class FakeManager:
         return {"removed": removed, "gone": gone}
 
     def release(self, subscription: str, name: str, upto: int) -> dict[str, int]:
+        """Settles all below `upto`: what is still leased goes back, what was lost is forgotten."""
         lease = self._find(name).leases.setdefault(subscription, Lease())
         numbers = [n for n in lease.numbers if n < upto]
         for number in numbers:
             lease.numbers.pop(number).state = "available"
+        lease.acked = max(lease.acked, min(upto, lease.next))
         return {"removed": len(numbers), "gone": 0}
 
     def expire(self, queue: Queue, *, now: bool = False) -> None:
@@ -421,7 +423,7 @@ class FakeManager:
         return f"{self.name}\\{self._key(name)}"
 
     def _key(self, name: str) -> str:
-        local = re.sub(r"^(\.|" + re.escape(self.name) + r")\\", "", name.lower())
+        local = re.sub(r"^(\.|" + re.escape(self.name) + r")\\", "", name.lower()).removesuffix(";journal")
         return local if "$" in local else f"private$\\{local}"
 
     def _find(self, name: str) -> Queue:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, LeaseLost, QueueBounds
+from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, Lease, LeaseLost, QueueBounds, Unavailable
 from msmq_fast.spark.fleet import Fleet, reconciled, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, SourceError, log
@@ -154,11 +154,21 @@ class Consuming:
                     "are back in the queue. Use a longer lease (option 'lease')",
                     "they come a second time",
                 )
+                client.release(self._subscription, queue.queue, done)
             self._confirmed[queue.guid] = done
         if queue.guid not in self._tidied:
             client.release(self._subscription, queue.queue, _ALL)
             self._tidied.add(queue.guid)
         return removed
+
+    def _taken(self, standing: _Standing, rows: int, share: Share) -> Lease:
+        return standing.client.lease(
+            self._subscription,
+            standing.queue.queue,
+            max_rows=min(rows, BATCH_ROWS),
+            max_bytes=share.bytes,
+            lease_ms=self._lease_ms,
+        )
 
     def _lease(self, standing: _Standing, share: Share) -> Spot:
         """Take this queue's part of a batch."""
@@ -166,13 +176,12 @@ class Consuming:
         rows = standing.rows if share.rows is None else share.rows
         if not rows:
             return Spot(queue.queue, done, done)
-        lease = standing.client.lease(
-            self._subscription,
-            queue.queue,
-            max_rows=min(rows, BATCH_ROWS),
-            max_bytes=share.bytes,
-            lease_ms=self._lease_ms,
-        )
+        try:
+            lease = self._taken(standing, rows, share)
+        except Unavailable as error:
+            log.warning("%s; what was leased is put back and leased again", error)
+            standing.client.release(self._subscription, queue.queue, _ALL)
+            lease = self._taken(standing, rows, share)
         if self._caps is not None:
             self._caps[queue.guid] = self._caps.get(queue.guid, 0) - lease.rows
         if not lease.rows:

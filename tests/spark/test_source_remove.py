@@ -1,0 +1,183 @@
+"""Reading queues empty: nothing is removed before Spark confirms, nothing is left, nothing comes twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from msmq_fast.spark.losses import DataLoss, SourceError
+from msmq_fast.spark.options import OptionError
+from tests.spark.driving import POINTS, Died, Query
+from tests.spark.fakequeues import Queue
+from tests.spark.fakeserver import FakeServer
+
+
+def query(fake: FakeServer, **options: object) -> Query:
+    remove = {"url": fake.url, "subscribe": "orders", "onSourceCommit": "remove", "subscription": "job"}
+    return Query(**{**remove, **options})
+
+
+def filled(fake: FakeServer, count: int, name: str = "orders") -> Queue:
+    queue = fake.manager.queues.get(f"private$\\{name}") or fake.manager.create(name)
+    for index in range(count):
+        fake.manager.send(name, b"%d" % index, priority=index % 8)
+    return queue
+
+
+def test_a_queue_is_read_in_its_order_and_is_empty_at_the_end(fake: FakeServer) -> None:
+    queue = filled(fake, 20)
+    expected = [h.row["body"] for h in sorted(queue.held.values(), key=lambda held: held.lookup_id)]
+    running = query(fake, maxRowsPerTrigger=7)
+    assert running.run() == 3
+    assert running.bodies == expected
+    assert [row["delivery_seq"] for row in running.rows] == list(range(1, 21))
+    assert not queue.held
+
+
+def test_other_receivers_do_not_see_what_is_leased(fake: FakeServer) -> None:
+    queue = filled(fake, 4)
+    running = query(fake)
+    with pytest.raises(Died):
+        running.batch(die="read")
+    assert fake.manager.receive("orders") is None
+    assert len(queue.held) == 4
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_point_every_message_comes_once(fake: FakeServer, point: str) -> None:
+    queue = filled(fake, 10)
+    running = query(fake, maxRowsPerTrigger=4)
+    running.batch()
+    with pytest.raises(Died):
+        running.batch(die=point)
+    filled(fake, 2)
+    running.restart()
+    running.run()
+    assert len(running.rows) == 12
+    assert len({row["message_id"] for row in running.rows}) == 12
+    assert not queue.held
+
+
+def test_many_kills_and_crashes_of_the_server(fake: FakeServer) -> None:
+    for seed in range(10):
+        chance = random.Random(seed)
+        name = f"orders{seed}"
+        queue = filled(fake, 40, name)
+        running = query(fake, subscribe=name, maxRowsPerTrigger=chance.randint(1, 9), retryIntervalMs=1)
+        expected = 40
+        while True:
+            try:
+                if not running.batch(die=chance.choice([*POINTS, None, None])):
+                    break
+            except Died:
+                pass
+            if chance.random() < 0.3:
+                fake.manager.crash()
+            if chance.random() < 0.3 and expected < 60:
+                filled(fake, 3, name)
+                expected += 3
+            if chance.random() < 0.3:
+                fake.fault(chance.choice(["ack", "lease", "release", "bounds", "rows"]), "drop")
+        assert len(running.rows) == len({row["message_id"] for row in running.rows}) == expected, seed
+        assert not queue.held, seed
+
+
+def test_available_now_takes_no_more_than_was_there(fake: FakeServer) -> None:
+    queue = filled(fake, 6)
+    running = query(fake, maxRowsPerTrigger=4)
+    running._started().prepareForTriggerAvailableNow()
+    filled(fake, 3)
+    while running.batch():
+        pass
+    assert len(running.rows) == 6
+    assert len(queue.held) == 3
+
+
+def test_a_lease_that_ended_is_no_silent_duplicate(fake: FakeServer) -> None:
+    queue = filled(fake, 4)
+    running = query(fake)
+    running.batch()
+    fake.manager.expire(queue, now=True)
+    with pytest.raises(DataLoss, match=r"lease ended before Spark confirmed.*longer lease"):
+        running.run()
+    running.restart(failOnDataLoss="false")
+    running.run()
+    assert len(running.rows) == 8  # said to come twice
+    assert not queue.held
+
+
+def test_a_lease_that_ended_before_the_batch_was_read(fake: FakeServer) -> None:
+    queue = filled(fake, 4)
+    running = query(fake)
+    with pytest.raises(Died):
+        running.batch(die="logged")
+    fake.manager.expire(queue, now=True)
+    running.restart()
+    with pytest.raises(DataLoss, match="back in the queue"):
+        running.run()
+    running.restart(failOnDataLoss="false")
+    running.run()
+    assert len(running.rows) == 4
+    assert not queue.held
+
+
+def test_what_was_purged_meanwhile_is_gone_and_no_error(fake: FakeServer) -> None:
+    queue = filled(fake, 4)
+    running = query(fake)
+    with pytest.raises(Died):
+        running.batch(die="logged")
+    fake.manager.purge("orders")
+    filled(fake, 2)
+    running.restart()
+    running.run()
+    assert len(running.rows) == 2
+    assert not queue.held
+
+
+def test_a_queue_that_was_deleted_and_made_again(fake: FakeServer) -> None:
+    filled(fake, 4)
+    running = query(fake)
+    running.run()
+    fake.manager.delete("orders")
+    queue = filled(fake, 3)
+    with pytest.raises(DataLoss, match="deleted and made again"):
+        running.run()
+    running.restart(failOnDataLoss="false")
+    running.run()
+    assert len(running.rows) == 7
+    assert not queue.held
+
+
+def test_a_store_that_came_back_from_a_backup(fake: FakeServer) -> None:
+    filled(fake, 4)
+    running = query(fake)
+    running.run()
+    fake.manager.restored()
+    with pytest.raises(DataLoss, match="restored or copied"):
+        running.run()
+
+
+def test_two_queries_under_one_name_do_not_take_the_same_message(fake: FakeServer) -> None:
+    filled(fake, 4)
+    one, two = query(fake), query(fake)
+    with pytest.raises(Died):
+        one.batch(die="logged")
+    two.batch()
+    one.restart()
+    with pytest.raises((DataLoss, SourceError)):
+        one.run()
+    assert len(two.rows) == 4
+
+
+def test_options_that_do_not_go_with_it(fake: FakeServer) -> None:
+    filled(fake, 1)
+    for options, message in (
+        ({"subscription": None}, "'subscription' is missing"),
+        ({"startingOffsets": "earliest"}, "does not go with onSourceCommit=remove"),
+        ({"content": "events", "subscribe": None}, "events are never removed"),
+    ):
+        running = query(fake, **options)
+        running.options = {name: value for name, value in running.options.items() if value is not None}
+        with pytest.raises(OptionError, match=message):
+            running.run()
