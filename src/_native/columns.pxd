@@ -47,7 +47,6 @@ cdef class Rows:
     cdef readonly bint finished         # nothing is left behind `next`
     cdef readonly size_t gone           # of those asked for by LookupIdentifier
     cdef readonly list damaged          # keys of stored positions that are none
-    cdef readonly bint numbered
     cdef Row* _add(self) except NULL
 
 

@@ -120,6 +120,11 @@ cdef enum:
     MOST_MARKS = 4096
     READ_BYTES = 16 << 20       # of one read transaction
     READ_NS = 250000000
+    FIRST_ENTRY_SIZE = 56       # of events, before they had a place in a sequence
+    ASK_QUEUE = -2
+    KIND_MOVED = 6              # EventKind
+    KIND_QUEUE_CREATED = 12
+    KIND_QUEUE_DELETED = 13
     NAME_SAME_AS_ADMIN = 1      # types of queue names in a UserHeader
     NAME_ON_SOURCE = 2
     NAME_ON_DESTINATION = 3
@@ -334,3 +339,4 @@ cdef struct Work:
 
 include "columns_message.pxi"
 include "columns_encoder.pxi"
+include "columns_event.pxi"

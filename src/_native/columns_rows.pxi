@@ -141,24 +141,30 @@ def scan(QueueCore core not None, uint64_t start, uint64_t stop, size_t max_rows
         walk_on(&walk, positions, number)
 
 
-def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint64_t[::1] numbers=None) -> Rows:
-    """The messages with these LookupIdentifiers in this order, each with its delivery number; `gone` says how many are not there."""
+def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint64_t[::1] numbers not None, size_t begin,
+         size_t max_rows, uint64_t max_bytes) -> Rows:
+    """The messages with these LookupIdentifiers from the one at `begin` on, each with its delivery number.
+
+    Limits as for `scan`; `next` is an index here. `gone` says how many are not there.
+    """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Slot* slot
-    cdef Py_ssize_t i
+    cdef size_t i = begin
     rows.ordinal = core.ordinal
-    rows.finished = True
-    rows.numbered = numbers is not None
-    if rows.numbered and numbers.shape[0] != keys.shape[0]:
-        raise ValueError("a number for each message, or none at all")
-    for i in range(keys.shape[0]):
+    if numbers.shape[0] != keys.shape[0]:
+        raise ValueError("every message has a delivery number")
+    while i < <size_t>keys.shape[0] and rows._count < max_rows:
         slot = core.positions.find(keys[i])
-        if slot == NULL or not seen_in_bulk(slot):
-            rows.gone += 1
-            continue
-        add_slot(rows, core, slot)
-        if rows.numbered:
+        if slot != NULL and seen_in_bulk(slot):
+            if rows._count and rows.bytes + slot.size > max_bytes:
+                break
+            add_slot(rows, core, slot)
             rows._rows[rows._count - 1].delivery = numbers[i]
+        else:
+            rows.gone += 1
+        i += 1
+    rows.next = i
+    rows.finished = i >= <size_t>keys.shape[0]
     return rows
 
 

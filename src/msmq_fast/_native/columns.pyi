@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msmq_fast._native.batch import Tables
@@ -11,12 +11,13 @@ class Rows:
     finished: bool
     gone: int
     damaged: list[Any]
-    numbered: bool
     def __len__(self) -> int: ...
     def keys(self) -> list[int]: ...
 
 def scan(core: QueueCore, start: int, stop: int, max_rows: int, max_bytes: int) -> Rows: ...
-def pick(core: QueueCore, keys: Any, numbers: Any = None) -> Rows: ...
+def pick(
+    core: QueueCore, keys: Any, numbers: Any, begin: int, max_rows: int, max_bytes: int
+) -> Rows: ...
 def stored(tables: Tables, queue: int, start: int, stop: int, max_rows: int, max_bytes: int) -> Rows: ...
 def first_sequence(core: QueueCore, stop: int) -> int: ...
 
@@ -60,3 +61,16 @@ class MessageEncoder:
         classes: Mapping[int, str],
     ) -> None: ...
     def encode(self, rows: Rows, holders: Mapping[int, str] | None = None) -> Encoded: ...
+
+class EventEncoder:
+    def __init__(
+        self,
+        contents: Contents,
+        columns: Iterable[tuple[str, str]],
+        constants: Mapping[str, str | int | None],
+        classes: Mapping[int, str],
+        kinds: Mapping[int, str],
+        transports: Mapping[int, str],
+        resolve: Callable[[int], tuple[str | None, str | None, str | None] | None],
+    ) -> None: ...
+    def encode(self, start: int, stop: int, max_rows: int) -> Encoded: ...

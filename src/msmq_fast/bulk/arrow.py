@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.bulk.schema import Column
@@ -27,7 +26,7 @@ class ArrowMissing(RuntimeError):
 
 
 @cache
-def arrow() -> ModuleType:
+def arrow() -> Any:
     """pyarrow; ArrowMissing."""
     try:
         import pyarrow

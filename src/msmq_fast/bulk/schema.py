@@ -115,6 +115,7 @@ EVENT_COLUMNS: Final = _columns(
     queue string
     queue_guid string
     queue_kind string
+    origin_queue string
     message_id string
     lookup_id int64
     arrival_seq int64
@@ -125,10 +126,14 @@ EVENT_COLUMNS: Final = _columns(
     transport string
     seq_id int64
     seq_no int64
+    prev_seq_no int64
+    abort_count int32
+    reason string
     """,
 )
 """Of an event. What is about a queue or the queue manager has no message; `queue` is null for one that was
-deleted since. `packet_size` counts the stored packet, which is greater than the body.
+deleted since. `packet_size` counts the stored packet, which is greater than the body. `origin_queue` is where
+a message that was moved came from; `reason` names the class that says why one failed.
 """
 
 
@@ -147,9 +152,10 @@ def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
 def chosen(
     columns: str, *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """The message columns that `columns` stands for: `core`, `all`, or names separated by commas, in their order.
+    """The message columns that `columns` stands for: `core`, `all`, or names separated by commas.
 
-    `body`, `raw` and `security` add these groups to `core` and `all`; names stand for themselves alone.
+    `body`, `raw` and `security` add these groups to `core` and `all`; names stand for themselves alone, in
+    their order.
     ValueError: a name that is no column, or that comes twice.
     """
     if columns not in ("core", "all"):

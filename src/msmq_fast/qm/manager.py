@@ -19,10 +19,12 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.text import printable
+from msmq_fast.qm.bounds import Bounds
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.connector import Connectors
 from msmq_fast.qm.definitions import Definitions
 from msmq_fast.qm.disposition import Disposition
+from msmq_fast.qm.eventfeed import EventFeed
 from msmq_fast.qm.expiry import Expiry
 from msmq_fast.qm.flow import FlowControl
 from msmq_fast.qm.guard import Guard
@@ -105,6 +107,7 @@ class QueueManager:
         self.ledger.feed = settings.feed
         self.ledger.reserve = self._reserve_sequence
         self.ledger.on_read_error = self._read_error
+        self.bounds = Bounds(self)
         self.flow = FlowControl(self.ledger)
         self.flow.limit_memory(settings.express_memory)
         self.directory = Directory(self.guid, settings)
@@ -135,6 +138,7 @@ class QueueManager:
         self.publication = Publication(self, directory)
         self.connectors = Connectors(self)
         self.jobs = Jobs(self)
+        self.events = EventFeed(self, enabled=settings.feed)
         self.definitions = Definitions(self)
         self.create_queue = self.definitions.create
         self.set_properties = self.definitions.set_properties
@@ -188,6 +192,8 @@ class QueueManager:
             if descriptor is not None:
                 self.guard.machine = SecurityDescriptor.from_bytes(descriptor)
             recover(self)
+            self.events.load()
+            self.events.started()
             for counter in (self.message_ordinals, self._ordinals, self._numbers, self.streams.ordinals):
                 counter.reserve()
             self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
@@ -212,6 +218,7 @@ class QueueManager:
         What is under way still becomes durable.
         """
         self.state = State.STOPPING
+        self.events.stopped()
         self.transactions.stop()
         self.staging.stop()
         for queue in self.queues():
@@ -346,6 +353,7 @@ class QueueManager:
         )
         self.add_outgoing(queue)
         self.write(queue)
+        self.events.created(queue)
         return queue
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
@@ -360,6 +368,7 @@ class QueueManager:
         """An empty outgoing queue, whose record says so already, exists no more."""
         queue.watch(None)
         del self._outgoing[queue.key]
+        self.events.deleted(queue)
         queue.core.abandon()
         self.reaping.add(queue.ordinal)
 

@@ -1,0 +1,308 @@
+# The event feed as columns: packed records, one for each commit.
+
+cdef struct Place:
+    # What is known of a queue: texts that the encoder keeps; NULL where there is none.
+    uint32_t ordinal
+    const char* name
+    const char* guid
+    const char* kind
+    size_t name_size, guid_size, kind_size
+
+
+cdef struct Stretch:
+    # One batch of events while it is encoded.
+    LmdbStore* store
+    Cells* cells
+    size_t cell_count, room
+    const Word* classes
+    size_t class_count
+    const Word* kinds
+    size_t kind_count
+    const Word* transports
+    size_t transport_count
+    Place* places               # sorted by ordinal
+    size_t place_count
+    const Place* latest
+    uint32_t unknown            # ordinal of the queue that has to be asked for
+    uint64_t start, stop
+    uint64_t next, first
+    size_t rows, damaged
+    bint finished
+
+
+cdef const Place* place_of(Stretch* s, uint32_t ordinal) noexcept nogil:
+    cdef size_t low = 0, high = s.place_count, middle
+    if s.latest != NULL and s.latest.ordinal == ordinal:
+        return s.latest
+    while low < high:
+        middle = low + (high - low) // 2
+        if s.places[middle].ordinal < ordinal:
+            low = middle + 1
+        else:
+            high = middle
+    if low == s.place_count or s.places[low].ordinal != ordinal:
+        return NULL
+    s.latest = &s.places[low]
+    return s.latest
+
+
+cdef inline int put_known(Cells* c, const char* text, size_t size) noexcept nogil:
+    return put_null(c) if text == NULL else put_bytes(c, text, size)
+
+
+cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, const Place* place, const Place* origin) noexcept nogil:
+    cdef int what = c.what
+    cdef bint of_message = e.lookup_id != 0
+    if what == FIELD_CONSTANT:
+        return 0
+    elif what == EVENT_FEED_SEQ:
+        return put_number(c, <int64_t>number)
+    elif what == EVENT_EVENT:
+        return put_word(c, s.kinds, s.kind_count, e.kind)
+    elif what == EVENT_TIME:
+        return put_number(c, <int64_t>e.time_us)
+    elif what == EVENT_QUEUE:
+        return put_known(c, place.name, place.name_size)
+    elif what == EVENT_QUEUE_GUID:
+        if (e.kind == KIND_QUEUE_CREATED or e.kind == KIND_QUEUE_DELETED) and place.guid == NULL:
+            return put_guid(c, e.source)
+        return put_known(c, place.guid, place.guid_size)
+    elif what == EVENT_QUEUE_KIND:
+        return put_known(c, place.kind, place.kind_size)
+    elif what == EVENT_ORIGIN:
+        return put_known(c, origin.name, origin.name_size)
+    elif what == EVENT_TRANSPORT:
+        return put_word(c, s.transports, s.transport_count, e.flags) if of_message else put_null(c)
+    elif what == EVENT_REASON:
+        return put_word(c, s.classes, s.class_count, e.reason) if e.reason else put_null(c)
+    elif not of_message:
+        return put_null(c)
+    elif what == EVENT_MESSAGE_ID:
+        return put_identifier(c, e.source, e.ordinal)
+    elif what == EVENT_LOOKUP_ID:
+        return put_number(c, <int64_t>e.lookup_id)
+    elif what == EVENT_ARRIVAL_SEQ:
+        return put_number(c, <int64_t>e.arrival_seq)
+    elif what == EVENT_CLASS:
+        return put_number(c, e.message_class)
+    elif what == EVENT_PRIORITY:
+        return put_number(c, 7 - <int64_t>(e.lookup_id >> 56))
+    elif what == EVENT_PACKET_SIZE:
+        return put_number(c, e.size)
+    elif what == EVENT_SOURCE_GUID:
+        return put_guid(c, e.source)
+    elif what == EVENT_ABORT_COUNT:
+        return put_number(c, e.abort_count)
+    elif e.kind == KIND_MOVED or not e.sequence_number:
+        return put_null(c)
+    elif what == EVENT_SEQ_ID:
+        return put_number(c, <int64_t>e.sequence_id)
+    elif what == EVENT_SEQ_NO:
+        return put_number(c, e.sequence_number)
+    return put_number(c, <int64_t>e.sequence_number - 1)
+
+
+cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t size) noexcept nogil:
+    """The events of one commit from `s.next` on. Returns 0, ENOMEM, MDB_CORRUPTED, or ASK_QUEUE for a queue that is not known."""
+    cdef const PackHead* head = <const PackHead*>data
+    cdef FeedEntry entry
+    cdef const Place* place
+    cdef const Place* origin
+    cdef uint32_t index = 0
+    cdef size_t i, known
+    cdef int fault
+    if size < sizeof(PackHead) or head.version != PACK_VERSION or head.entry_size < FIRST_ENTRY_SIZE:
+        return MDB_CORRUPTED
+    if size != sizeof(PackHead) + <size_t>head.entry_size * head.count:
+        return MDB_CORRUPTED
+    known = min(<size_t>head.entry_size, sizeof(FeedEntry))
+    if s.next > number:
+        index = <uint32_t>min(s.next - number, <uint64_t>head.count)
+    while index < head.count and number + index < s.stop and s.rows < s.room:
+        memset(&entry, 0, sizeof(entry))
+        memcpy(&entry, data + sizeof(PackHead) + <size_t>head.entry_size * index, known)
+        place = place_of(s, entry.queue)
+        if place == NULL:
+            s.unknown = entry.queue
+            return ASK_QUEUE
+        origin = place_of(s, <uint32_t>entry.sequence_id if entry.kind == KIND_MOVED else 0)
+        if origin == NULL:
+            s.unknown = <uint32_t>entry.sequence_id if entry.kind == KIND_MOVED else 0
+            return ASK_QUEUE
+        if s.first == 0:
+            s.first = number + index
+        for i in range(s.cell_count):
+            fault = put_event(&s.cells[i], s, number + index, &entry, place, origin)
+            if fault:
+                return fault
+        s.rows += 1
+        index += 1
+        s.next = number + index
+    return 0
+
+
+cdef void pass_over(Stretch* s, uint64_t number) noexcept nogil:
+    """A damaged record; what stands before the stretch is nobody's concern."""
+    if number >= s.next:
+        s.damaged += 1
+        s.next = number + 1
+
+
+cdef int encode_feed(Stretch* s) noexcept nogil:
+    """Events from `s.next` on, in one read transaction. Returns as encode_record, or another status."""
+    cdef MDB_txn* txn
+    cdef MDB_cursor* cursor
+    cdef MDB_val key, value
+    cdef uint8_t name[8]
+    cdef uint64_t number, begun = monotonic_ns()
+    cdef size_t bytes = 0
+    cdef int status = lmdb_api.txn_begin((<StoreFields*>s.store).env, NULL, MDB_RDONLY, &txn)
+    if status:
+        return status
+    status = lmdb_api.cursor_open(txn, (<StoreFields*>s.store).dbi[<int>TABLE_FEED], &cursor)
+    if status:
+        lmdb_api.txn_abort(txn)
+        return status
+    # The record that holds the event begins at or before it.
+    store_be64(name, s.next)
+    key.mv_size = 8
+    key.mv_data = &name[0]
+    status = lmdb_api.cursor_get(cursor, &key, &value, MDB_SET_RANGE)
+    if status == MDB_NOTFOUND:
+        status = lmdb_api.cursor_get(cursor, &key, &value, MDB_LAST)
+    elif status == 0 and (key.mv_size != 8 or load_be64(<const uint8_t*>key.mv_data) != s.next):
+        status = lmdb_api.cursor_get(cursor, &key, &value, MDB_PREV)
+        if status == MDB_NOTFOUND:
+            status = lmdb_api.cursor_get(cursor, &key, &value, MDB_FIRST)
+    while status == 0 and s.rows < s.room and s.next < s.stop:
+        number = load_be64(<const uint8_t*>key.mv_data) if key.mv_size == 8 else 0
+        if number >= s.stop:
+            s.next = s.stop
+            break
+        status = MDB_CORRUPTED if number == 0 else encode_record(s, number, <const uint8_t*>value.mv_data, value.mv_size)
+        if status == MDB_CORRUPTED:
+            pass_over(s, number)
+            status = 0
+        if status or s.rows == s.room:
+            break
+        bytes += value.mv_size
+        if bytes > READ_BYTES or monotonic_ns() - begun > READ_NS:
+            break
+        status = lmdb_api.cursor_get(cursor, &key, &value, MDB_NEXT)
+    if status == MDB_NOTFOUND:
+        s.finished = True
+        status = 0
+    lmdb_api.cursor_close(cursor)
+    lmdb_api.txn_abort(txn)
+    if s.next >= s.stop:
+        s.finished = True
+    return status
+
+
+@cython.final
+cdef class EventEncoder(Encoder):
+    """``EventEncoder(contents, columns, constants, classes, kinds, transports, resolve)``: the feed to columns.
+
+    `kinds` and `transports`: what the numbers of events and transports are called. `resolve(ordinal)` gives (name, GUID, kind) of
+    a queue, or None; it is called once for each queue, on the thread that encodes.
+    """
+    cdef Words kinds, transports
+    cdef object resolve
+    cdef dict queues
+    cdef Place* places
+    cdef size_t place_count
+
+    def __init__(self, contents, columns, constants, classes, kinds, transports, resolve):
+        self.kinds = Words(kinds)
+        self.transports = Words(transports)
+        self.resolve = resolve
+        self.queues = {}
+
+    def __dealloc__(self):
+        free(self.places)
+
+    def _known(self):
+        return _EVENT_FIELDS
+
+    cdef int learn(self, uint32_t ordinal) except -1:
+        """One queue more."""
+        cdef Place* places
+        cdef bytes text
+        cdef size_t i
+        found = self.resolve(ordinal) if ordinal else None
+        texts = [None if item is None else item.encode() for item in found or (None, None, None)]
+        self.queues[ordinal] = texts
+        places = <Place*>realloc(self.places, len(self.queues) * sizeof(Place))
+        if places == NULL:
+            raise MemoryError("no memory for columns")
+        self.places = places
+        i = self.place_count
+        while i and places[i - 1].ordinal > ordinal:
+            places[i] = places[i - 1]
+            i -= 1
+        memset(&places[i], 0, sizeof(Place))
+        places[i].ordinal = ordinal
+        if texts[0] is not None:
+            text = texts[0]
+            places[i].name, places[i].name_size = PyBytes_AS_STRING(text), len(text)
+        if texts[1] is not None:
+            text = texts[1]
+            places[i].guid, places[i].guid_size = PyBytes_AS_STRING(text), len(text)
+        if texts[2] is not None:
+            text = texts[2]
+            places[i].kind, places[i].kind_size = PyBytes_AS_STRING(text), len(text)
+        self.place_count += 1
+        return 0
+
+    def encode(self, uint64_t start, uint64_t stop, size_t max_rows) -> Encoded:
+        """Durable events with start <= number < stop, at most `max_rows`; the next call starts at `next`.
+
+        `first` is the number of the first one here: greater than `start` where events are missing. `finished`: the feed, or the
+        stretch, ends at `next`. A damaged record is passed over and counted. StoreError: the store failed.
+        """
+        cdef Stretch s
+        cdef Encoded encoded = Encoded.__new__(Encoded)
+        cdef int status = 0
+        memset(&s, 0, sizeof(s))
+        s.store = self.contents._store
+        s.classes, s.class_count = self.classes.words, self.classes.count
+        s.kinds, s.kind_count = self.kinds.words, self.kinds.count
+        s.transports, s.transport_count = self.transports.words, self.transports.count
+        s.start = s.next = start
+        s.stop = stop
+        s.room = max_rows
+        s.cell_count = len(self.fields)
+        s.cells = self.begin(max_rows, 0)
+        try:
+            while True:
+                s.places, s.place_count, s.latest = self.places, self.place_count, NULL
+                if s.store == NULL:
+                    status = self._from_memory(&s)
+                else:
+                    with nogil:
+                        status = encode_feed(&s)
+                if status != ASK_QUEUE:
+                    break
+                self.learn(s.unknown)
+            check(status)
+            encoded.rows, encoded.damaged = s.rows, s.damaged
+            encoded.next, encoded.first, encoded.finished = s.next, s.first, s.finished
+            self.finish(s.cells, encoded)
+        finally:
+            self.drop(s.cells)
+        return encoded
+
+    cdef int _from_memory(self, Stretch* s) except? -1:
+        """A store in memory: all of its records that may matter."""
+        cdef bytes key, value
+        cdef int status
+        for key, value in self.contents.tables.scan(TABLE_FEED, b"", s.stop.to_bytes(8, "big"), 1 << 30):
+            if s.rows == s.room:
+                return 0
+            status = encode_record(s, load_be64(<const uint8_t*>PyBytes_AS_STRING(key)), <const uint8_t*>PyBytes_AS_STRING(value), len(value))
+            if status == MDB_CORRUPTED:
+                pass_over(s, load_be64(<const uint8_t*>PyBytes_AS_STRING(key)))
+            elif status:
+                return status
+        s.finished = True
+        return 0

@@ -1,0 +1,290 @@
+"""Queues and the event feed as Arrow IPC streams.
+
+The loop notes which messages come next (bounded work, natively); a thread reads what is not in memory, makes
+columns and the parts of the stream of them, nearly always without the GIL. Each stream has one batch in the
+making while its client takes the one before, so that a slow client costs no memory and many share the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from array import array
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msmq_fast._native.columns import Contents, Encoded, EventEncoder, MessageEncoder, Rows, pick, scan
+from msmq_fast.bulk.arrow import END_OF_STREAM, arrow_schema, record_batch
+from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column
+from msmq_fast.bulk.worker import Worker
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.errors import QueueNotFound
+from msmq_fast.qm.bounds import Plan, Planned, kind_of
+from msmq_fast.store.schema import EventKind, Transport
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queue import Queue
+
+__all__ = ["BulkReader", "EventsGone", "Figures", "Part"]
+
+_log = logging.getLogger(__name__)
+
+Part: TypeAlias = bytes | memoryview
+"""Of a stream; nobody changes it."""
+
+ROWS: Final = 4096
+BYTES: Final = 4 << 20
+HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
+_BODIES: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
+
+CLASSES: Final = {int(value): value.name for value in MessageClass}
+KINDS: Final = {int(kind): kind.name.lower() for kind in EventKind}
+TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
+
+
+class EventsGone(Exception):
+    """Events that were asked for are no longer in the feed; `first` is the first one that is."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(f"the feed begins with event {first}: earlier ones are gone")
+        self.first = first
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was read since the start. `gone`: removed between look and read. `damaged`: could not be read."""
+
+    rows: int = 0
+    events: int = 0
+    batches: int = 0
+    bytes: int = 0
+    gone: int = 0
+    damaged: int = 0
+
+    def count(self, encoded: Encoded) -> None:
+        """One batch of messages."""
+        self.rows += encoded.rows
+        self.batches += 1
+        self.bytes += encoded.bytes
+        self.gone += encoded.gone
+        self.damaged += encoded.damaged
+
+
+class BulkReader:
+    """One for a queue manager; calls are made on the loop.
+
+    `settle` waits for `Bounds.settled` and has the current batch written. `share`: of one core, 0 for no
+    limit. `holders` gives names for the owners of locks that are leases.
+    """
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        settle: Callable[[], Awaitable[int]],
+        *,
+        incarnation: int = 0,
+        share: float = 0.5,
+        holders: Callable[[], Mapping[int, str]] | None = None,
+    ) -> None:
+        self._manager = manager
+        self._settle = settle
+        self._incarnation = incarnation
+        self._holders = holders
+        self._contents = Contents(manager.store.tables)
+        self._worker = Worker(share)
+        self.figures = Figures()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of the thread."""
+        return self._worker.cpu_seconds
+
+    async def plan(
+        self,
+        queue: Queue,
+        start: int,
+        stop: int,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        parts: int = 1,
+    ) -> Planned:
+        """What is there between two sequences (`qm.bounds.Plan`).
+
+        Others have their turns while a great queue is counted.
+        """
+        if stop > self._manager.ledger.horizon:
+            await self._settle()
+        steps = Plan(self._manager, queue, start, stop, max_rows, max_bytes)
+        for _ in iter(steps.step, True):
+            await asyncio.sleep(0)
+        return steps.planned(parts)
+
+    async def messages(
+        self, queue: Queue, start: int, stop: int, columns: Sequence[Column]
+    ) -> AsyncIterator[Part]:
+        """The parts of an IPC stream: rows with start <= arrival_seq < stop in order, up to the watermark.
+
+        ArrowMissing and QUEUE_NOT_FOUND come before the first part; what is raised later breaks the stream.
+        """
+        if stop > self._manager.ledger.horizon:
+            stop = min(stop, await self._settle())
+        position = start
+        budget = _budget(columns)
+
+        def look() -> Rows | None:
+            nonlocal position
+            while position < stop:
+                rows = scan(queue.core, position, stop, ROWS, budget)
+                position = rows.next
+                if len(rows):
+                    return rows
+            return None
+
+        async for part in self._rows(queue, columns, look):
+            yield part
+
+    async def chosen(
+        self, queue: Queue, lookup_ids: array[int], numbers: array[int], columns: Sequence[Column]
+    ) -> AsyncIterator[Part]:
+        """The parts of an IPC stream: these messages in this order, each with its `delivery_seq`. Errors as
+        `messages`.
+        """
+        columns = (DELIVERY_SEQUENCE, *(column for column in columns if column != DELIVERY_SEQUENCE))
+        position = 0
+        budget = _budget(columns)
+
+        def look() -> Rows | None:
+            nonlocal position
+            while position < len(lookup_ids):
+                rows = pick(queue.core, lookup_ids, numbers, position, ROWS, budget)
+                position = rows.next
+                if len(rows):
+                    return rows
+                self.figures.gone += rows.gone
+            return None
+
+        async for part in self._rows(queue, columns, look):
+            yield part
+
+    async def _rows(
+        self, queue: Queue, columns: Sequence[Column], look: Callable[[], Rows | None]
+    ) -> AsyncIterator[Part]:
+        schema = arrow_schema(columns)
+        constants: dict[str, str | int | None] = {
+            "qm_guid": str(self._manager.guid),
+            "queue": queue.name,
+            "queue_guid": str(queue.guid),
+            "queue_kind": kind_of(queue),
+        }
+        encoder = MessageEncoder(self._contents, _pairs(columns), constants, CLASSES)
+        with_holders = self._holders is not None and any(column.name == "lease_holder" for column in columns)
+
+        def following() -> asyncio.Future[tuple[Encoded, Any]] | None:
+            if queue.core.gone:
+                raise QueueNotFound(f"the queue {queue.name} was deleted")
+            rows = look()
+            if rows is None:
+                return None
+            holders = self._holders() if with_holders and self._holders is not None else None
+
+            def work() -> tuple[Encoded, Any]:
+                encoded = encoder.encode(rows, holders)
+                return encoded, record_batch(schema, encoded).serialize() if encoded.rows else None
+
+            return self._worker.run(work)
+
+        pending = following()
+        try:
+            yield memoryview(schema.serialize())
+            while pending is not None:
+                encoded, part = await pending
+                self.figures.count(encoded)
+                if encoded.damaged:
+                    _log.warning("%d messages of %s cannot be read", encoded.damaged, queue.name)
+                pending = following()
+                if part is not None:
+                    yield memoryview(part)
+        finally:
+            if pending is not None:
+                pending.cancel()
+        yield END_OF_STREAM
+
+    async def events(self, start: int, stop: int, columns: Sequence[Column]) -> AsyncIterator[Part]:
+        """The parts of an IPC stream: durable events with start <= feed_seq < stop.
+
+        ArrowMissing, and EventsGone where the feed begins later, come before the first part.
+        """
+        schema = arrow_schema(columns)
+        constants: dict[str, str | int | None] = {
+            "qm_guid": str(self._manager.guid),
+            "incarnation": self._incarnation,
+        }
+        encoder = EventEncoder(
+            self._contents, _pairs(columns), constants, CLASSES, KINDS, TRANSPORTS, _Names(self._manager)
+        )
+        position = start
+
+        def following() -> asyncio.Future[tuple[Encoded, Any]]:
+            def work() -> tuple[Encoded, Any]:
+                encoded = encoder.encode(position, stop, ROWS)
+                return encoded, record_batch(schema, encoded).serialize() if encoded.rows else None
+
+            return self._worker.run(work)
+
+        pending: asyncio.Future[tuple[Encoded, Any]] | None = following()
+        begun = False
+        try:
+            while pending is not None:
+                encoded, part = await pending
+                pending = None
+                if encoded.first > position and not encoded.damaged:
+                    raise EventsGone(encoded.first)
+                position = encoded.next
+                if not encoded.finished:
+                    pending = following()
+                self.figures.events += encoded.rows
+                if encoded.damaged:
+                    self.figures.damaged += encoded.damaged
+                    _log.warning("%d records of the event feed cannot be read", encoded.damaged)
+                if not begun:
+                    begun = True
+                    yield memoryview(schema.serialize())
+                if part is not None:
+                    yield memoryview(part)
+        finally:
+            if pending is not None:
+                pending.cancel()
+        yield END_OF_STREAM
+
+    def close(self) -> None:
+        """Before the store is closed; streams that are open break off. Closing twice is fine."""
+        self._worker.close()
+        self._contents.close()
+
+
+def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.kind) for column in columns]
+
+
+def _budget(columns: Sequence[Column]) -> int:
+    """Bytes of packets for one batch."""
+    copies = sum(column.name in _BODIES for column in columns)
+    return BYTES // copies if copies else HEADS_BYTES
+
+
+class _Names:
+    """Names of queues by their ordinals, for a thread beside the loop."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._known: dict[int, tuple[str, str, str]] = {}
+        self._highest = -1
+
+    def __call__(self, ordinal: int) -> tuple[str, str, str] | None:
+        if ordinal > self._highest:  # later queues have greater ordinals
+            queues = [*self._manager.directory.queues(), *list(self._manager.outgoing())]
+            self._known = {queue.ordinal: (queue.name, str(queue.guid), kind_of(queue)) for queue in queues}
+            self._highest = max(ordinal, *self._known)
+        return self._known.get(ordinal)

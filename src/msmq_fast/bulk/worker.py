@@ -1,0 +1,51 @@
+"""The thread that reads in bulk: one piece of work after the other, never more than its share of a core."""
+
+from __future__ import annotations
+
+import threading
+import time
+from asyncio import Future, get_running_loop
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["Worker"]
+
+T = TypeVar("T")
+
+
+class Worker:
+    """Work is done in the order in which it was given. Whoever gives one bounded piece at a time gets a fair
+    part of the thread.
+
+    `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
+    until t / share seconds after its beginning.
+    """
+
+    def __init__(self, share: float = 0.0) -> None:
+        self.share = share
+        self.cpu_seconds = 0.0
+        self._closing = threading.Event()
+        self._free_at = 0.0
+        self._executor = ThreadPoolExecutor(1, "bulk")
+
+    def run(self, work: Callable[[], T]) -> Future[T]:
+        """Have the thread do it; to be called on the event loop. RuntimeError: the worker is closed."""
+        return get_running_loop().run_in_executor(self._executor, self._paced, work)
+
+    def _paced(self, work: Callable[[], T]) -> T:
+        pause = self._free_at - time.monotonic()
+        if pause > 0:
+            self._closing.wait(pause)
+        begun, used = time.monotonic(), time.thread_time()
+        try:
+            return work()
+        finally:
+            used = time.thread_time() - used
+            self.cpu_seconds += used
+            self._free_at = begun + used / self.share if self.share else 0.0
+
+    def close(self) -> None:
+        """Waits for the piece of work that is being done, drops the others; closing twice is fine."""
+        self._closing.set()
+        self._executor.shutdown(wait=True, cancel_futures=True)
