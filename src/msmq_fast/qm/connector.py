@@ -121,6 +121,7 @@ class Connectors:
             )
             manager.add(found)
             manager.write(found)
+            manager.events.created(found)
         found.security = self._descriptor(site)
         return found
 

@@ -91,6 +91,7 @@ class Definitions:
         )
         queue.security = security
         self._manager.records.set_queue(queue.ordinal, queue.record())
+        self._manager.events.created(queue)
         self.make_journal(queue)
         self._manager.add(queue)
         return queue
@@ -100,11 +101,12 @@ class Definitions:
         guid = UUID(bytes=self._manager.random_bytes(16), version=4)
         journal = JournalQueue(self._manager.ledger, self._manager.new_ordinal(), guid, queue)
         self._manager.records.set_queue(journal.ordinal, journal.record())
+        self._manager.events.created(journal)
 
     def undo(self, queue: Queue) -> None:
         """A queue whose record was not kept does not exist."""
         if queue.state is QueueState.EXISTING:
-            self._remove(queue)
+            self._remove(queue, told=False)
 
     def set_properties(
         self,
@@ -193,12 +195,14 @@ class Definitions:
         self._remove(queue)
         return done
 
-    def _remove(self, queue: Queue) -> None:
+    def _remove(self, queue: Queue, *, told: bool = True) -> None:
         queue.state = QueueState.DELETING
         if queue.journal is not None:
-            self._remove(queue.journal)
+            self._remove(queue.journal, told=told)
         for subqueue in list(queue.subqueues.values()):
-            self._remove(subqueue)
+            self._remove(subqueue, told=told)
+        if told:
+            self._manager.events.deleted(queue)
         if queue.part is not None:
             queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
         self._manager.directory.remove(queue)

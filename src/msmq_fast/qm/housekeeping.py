@@ -80,6 +80,7 @@ class Housekeeping:
         deleted, manager.reaping = manager.reaping, set()
         for ordinal in deleted:
             manager.records.delete_queue(ordinal)
+            manager.events.names.emptied(ordinal)
 
     def _returned(self, done: Completion[None]) -> None:
         self._barrier = False

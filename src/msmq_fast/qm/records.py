@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from msmq_fast._native.batch import Reader, Tables, Writer
@@ -31,6 +32,14 @@ class Store(Protocol):
 
     def commit(self) -> None:
         """Wait until everything gathered is durable. Raises StoreError."""
+
+    def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
+        """What is written inside lands in one commit; `then(status)` is called when it has ended."""
+
+    def scan(
+        self, table: int, lower: bytes = b"", upper: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Every record with lower <= key < upper, in key order."""
 
 
 class Records:

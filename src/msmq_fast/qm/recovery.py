@@ -128,6 +128,7 @@ def _system_queues(manager: QueueManager) -> None:
             queue = _create(manager, system)
             manager.add(queue)
             manager.records.set_queue(queue.ordinal, queue.record())
+            manager.events.created(queue)
 
 
 def _create(manager: QueueManager, system: SystemQueue) -> Queue:

@@ -100,6 +100,7 @@ class Subqueues:
         )
         self.add(queue)
         manager.write(queue)
+        manager.events.created(queue)
         return queue
 
     def add(self, queue: Subqueue) -> None:

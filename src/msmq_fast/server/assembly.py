@@ -35,7 +35,6 @@ from msmq_fast.server.release import release
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
-from msmq_fast.store.feed import Feed
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures, space_figures
@@ -245,6 +244,7 @@ class Assembly:
             principals=principals,
             certificates=certificates,
             keyring=keyring,
+            snapshots=self._snapshots,
         )
         path = config.app_socket
         if path is not None:
@@ -262,6 +262,7 @@ class Assembly:
                 principals=principals,
                 certificates=certificates,
                 keyring=keyring,
+                snapshots=self._snapshots,
             )
             for listener in bound["app-tcp"]:
                 await self._app.listen(
@@ -329,7 +330,7 @@ class Assembly:
     def _trim_feed(self, limit: int) -> int:
         store = self._config.store
         age = int(store.feed_max_age)
-        return Feed(self._store_of()).trim(self._clock.wall_us(), age, store.feed_max_size, limit)
+        return self._manager.events.trim(age, store.feed_max_size, limit)
 
     def _why_not_ready(self) -> str | None:
         return self._not_ready or self._manager.flow.why

@@ -286,7 +286,11 @@ def content(chunks: list[bytes], size: int) -> bytes:
 
 
 def _entries(
-    key: bytes, value: bytes, layout: struct.Struct, longer: struct.Struct | None = None, last_only: bool = False
+    key: bytes,
+    value: bytes,
+    layout: struct.Struct,
+    longer: struct.Struct | None = None,
+    last_only: bool = False,
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """(number, fields) of each entry; those of a record whose entries are long enough are `longer`."""
     if len(key) != NUMBER_KEY.size:
@@ -308,11 +312,13 @@ def _entries(
 
 def feed(key: bytes, value: bytes) -> list[FeedEvent]:
     """The events of one commit."""
-    return [FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, FEED_ENTRY)]
+    return [
+        FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, FEED_ENTRY)
+    ]
 
 
 class FeedSpan(NamedTuple):
-    """What one record of the feed holds: events with start <= number < stop, the last of them at `last_us`."""
+    """What a record of the feed holds: events with start <= number < stop, the last of them at `last_us`."""
 
     start: int
     stop: int
@@ -321,9 +327,14 @@ class FeedSpan(NamedTuple):
 
 def feed_span(key: bytes, value: bytes) -> FeedSpan:
     """As `feed`, of all events together."""
-    entries = [FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, last_only=True)]
+    entries = [
+        FeedEvent(number, *fields)
+        for number, fields in _entries(key, value, FIRST_FEED_ENTRY, last_only=True)
+    ]
     (start,) = NUMBER_KEY.unpack(key)
-    return FeedSpan(start, entries[0].number + 1, entries[0].time_us) if entries else FeedSpan(start, start, 0)
+    return (
+        FeedSpan(start, entries[0].number + 1, entries[0].time_us) if entries else FeedSpan(start, start, 0)
+    )
 
 
 def history(key: bytes, value: bytes) -> list[HistoryItem]:

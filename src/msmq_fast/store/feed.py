@@ -7,21 +7,42 @@ of the change they tell of; this class adds the rare ones, reads ranges and trim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
 
+from msmq_fast._native.batch import Tables, Writer
 from msmq_fast.store import decode, records
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import NUMBER_KEY, Table
-from msmq_fast.store.store import Store
 
 _LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
+
+
+class FeedStore(Protocol):
+    """What the feed needs of a store."""
+
+    @property
+    def writer(self) -> Writer:
+        """Where mutations go."""
+
+    @property
+    def tables(self) -> Tables:
+        """What is durable."""
+
+    def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
+        """As Store.unit."""
+
+    def scan(
+        self, table: int, lower: bytes = b"", upper: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """As Store.scan."""
 
 
 class Feed:
     """Append, read and trim; `enabled` = False keeps `append` from writing anything."""
 
-    def __init__(self, store: Store, *, enabled: bool = True) -> None:
+    def __init__(self, store: FeedStore, *, enabled: bool = True) -> None:
         self.store = store
         self.enabled = enabled
 

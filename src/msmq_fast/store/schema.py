@@ -68,6 +68,11 @@ class MetaName:
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
     JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/jobs.py
     WRITER: Final = b"writer:"  # and a name: the last batch that a writer published, see qm/staging.py
+    SUBSCRIPTION: Final = b"feed_sub:"  # and a name: how far a reader of the feed has come
+    DELETED_QUEUE: Final = b"gone_queue:"  # and a queue ordinal: its name, as long as events mean it
+    LEASE: Final = (
+        b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/leases.py
+    )
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
     SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
     PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand

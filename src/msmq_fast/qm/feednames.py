@@ -1,0 +1,106 @@
+"""What queues are called of which the event feed tells: events name them by ordinal, also long after they are
+gone.
+
+A queue that is deleted leaves a record of its name behind, until no event is kept that could mean it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+from msmq_fast.qm.queue import QueueKind
+from msmq_fast.store.errors import StoreError
+from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queue import Queue
+
+__all__ = ["FeedNames", "QueueName"]
+
+_MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to come
+
+
+class QueueName(NamedTuple):
+    """A queue as events mean it: its path name, or the format name of a destination."""
+
+    name: str
+    guid: UUID
+    kind: QueueKind
+
+
+class FeedNames:
+    """The names of deleted queues."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._deleted: dict[
+            int, tuple[QueueName, int]
+        ] = {}  # the name, and what no event of it stands behind
+
+    def of(self, ordinal: int) -> QueueName | None:
+        """The name of a queue that exists, or existed as far back as the feed tells; else None.
+
+        Looks at every queue: callers keep what they are told.
+        """
+        for queue in self._manager.queues():
+            if queue.ordinal == ordinal:
+                return _name_of(queue)
+        found = self._deleted.get(ordinal)
+        return None if found is None else found[0]
+
+    def every(self) -> dict[int, QueueName]:
+        """All of them, by ordinal."""
+        names = {ordinal: name for ordinal, (name, _) in self._deleted.items()}
+        names.update((queue.ordinal, _name_of(queue)) for queue in self._manager.queues())
+        return names
+
+    # ---- what becomes of queues
+
+    def deleted(self, queue: Queue) -> None:
+        """A queue goes, with the current batch; its messages go later."""
+        self._write(queue.ordinal, _name_of(queue), _MESSAGES_LEFT)
+
+    def emptied(self, ordinal: int) -> None:
+        """The last message of a deleted queue is gone: the feed tells no more of it."""
+        found = self._deleted.get(ordinal)
+        if found is not None:
+            self._write(ordinal, found[0], self._manager.store.writer.next_entry(Table.FEED))
+
+    def trimmed(self, first: int) -> None:
+        """No event before number `first` is kept."""
+        gone = [o for o, (_, until) in self._deleted.items() if _MESSAGES_LEFT != until <= first]
+        for ordinal in gone:
+            del self._deleted[ordinal]
+            self._manager.records.delete_meta(_key(ordinal))
+
+    def load(self) -> None:
+        """At start: what the store has."""
+        for key, value in self._manager.records.metas(MetaName.DELETED_QUEUE):
+            try:
+                (ordinal,) = ORDINAL_KEY.unpack(key)
+                name, until = _decoded(value)
+            except (ValueError, TypeError, KeyError, StoreError) as error:
+                self._manager.set_aside("name", f"the name of a deleted queue is damaged: {error!r}")
+                continue
+            self._deleted[ordinal] = name, until
+
+    def _write(self, ordinal: int, name: QueueName, until: int) -> None:
+        self._deleted[ordinal] = name, until
+        record = {"name": name.name, "guid": name.guid.bytes_le, "kind": int(name.kind), "until": until}
+        self._manager.records.set_meta(_key(ordinal), record)
+
+
+def _name_of(queue: Queue) -> QueueName:
+    return QueueName(queue.name, queue.guid, queue.kind)
+
+
+def _key(ordinal: int) -> bytes:
+    return MetaName.DELETED_QUEUE + ORDINAL_KEY.pack(ordinal)
+
+
+def _decoded(record: dict[str, Any]) -> tuple[QueueName, int]:
+    return QueueName(str(record["name"]), UUID(bytes_le=record["guid"]), QueueKind(record["kind"])), int(
+        record["until"]
+    )

@@ -1,0 +1,211 @@
+"""Named readers of the event feed: the store remembers how far each has come, and the feed is kept for them.
+
+A subscription keeps events beyond the age and the size that the configuration allows, but never more than
+its own `max_lag_bytes`: then events are dropped that it has not read, and with them its place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.packet.text import quoted
+from msmq_fast.qm.records import Records, followed_by
+from msmq_fast.store import decode
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import StoreError
+from msmq_fast.store.feed import Feed
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import Ledger
+
+__all__ = [
+    "MOST_SUBSCRIPTIONS",
+    "SlotDropped",
+    "Subscription",
+    "SubscriptionNotFound",
+    "Subscriptions",
+    "check_name",
+]
+
+MOST_SUBSCRIPTIONS: Final = 256
+DEFAULT_MAX_LAG: Final = 1 << 30
+LARGEST_LAG: Final = 1 << 46
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class SubscriptionNotFound(Exception):
+    """404: there is no subscription with this name."""
+
+
+class SlotDropped(Exception):
+    """410: the feed was not kept any longer for a subscription that lagged behind too far."""
+
+
+def check_name(name: str) -> str:
+    """The name of a subscription. ValueError: it cannot be one."""
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(
+            f"{quoted(name)} is not the name of a subscription: up to 64 letters, digits, dots, dashes and"
+            " underscores, the first a letter or digit"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """`position`: number of the first event that its reader has not confirmed; times in Unix seconds."""
+
+    name: str
+    position: int
+    max_lag_bytes: int
+    created: int
+    changed: int
+    lag_events: int = 0
+    dropped: bool = False
+
+    @property
+    def lag_bytes(self) -> int:
+        """What the feed keeps for it."""
+        return self.lag_events * decode.FEED_ENTRY.size
+
+
+class Subscriptions:
+    """Changes are made in the turn in which they are asked for; what is returned is resolved when they are
+    durable.
+    """
+
+    def __init__(self, records: Records, feed: Feed, ledger: Ledger) -> None:
+        self._records = records
+        self._feed = feed
+        self._ledger = ledger
+        self._all: dict[str, Subscription] = {}
+        self.damaged = 0  # records that were passed over
+
+    def load(self) -> None:
+        """At start: what the store has."""
+        for key, value in self._records.metas(MetaName.SUBSCRIPTION):
+            try:
+                found = _decoded(key.decode(), value)
+            except (ValueError, TypeError, KeyError, StoreError):
+                self.damaged += 1
+                continue
+            self._all[found.name] = found
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    # ---- looking
+
+    def listed(self) -> list[Subscription]:
+        """All, by name, with what they lag behind."""
+        return [self._seen(self._all[name]) for name in sorted(self._all)]
+
+    def get(self, name: str) -> Subscription:
+        """One, also if it was dropped. SubscriptionNotFound, ValueError for an impossible name."""
+        found = self._all.get(check_name(name))
+        if found is None:
+            raise SubscriptionNotFound(f"there is no subscription {name}")
+        return self._seen(found)
+
+    def alive(self, name: str) -> Subscription:
+        """One that has its place. As `get`; SlotDropped: events were dropped that it has not read."""
+        found = self.get(name)
+        if found.dropped:
+            first, _ = self._feed.bounds()
+            raise SlotDropped(
+                f"the subscription {name} stood at event {found.position} and lagged more than"
+                f" {found.max_lag_bytes} bytes behind: events before {first} are gone. Set it up anew"
+            )
+        return found
+
+    def _seen(self, subscription: Subscription) -> Subscription:
+        first, following = self._feed.bounds()
+        lag = max(following - max(subscription.position, first), 0)
+        return replace(subscription, lag_events=lag, dropped=subscription.position < first)
+
+    # ---- changing
+
+    def create(
+        self, name: str, position: int | None = None, max_lag_bytes: int | None = None
+    ) -> Completion[Subscription]:
+        """A new subscription that begins at `position`, by default the oldest event that is kept; or another
+        place or limit for one that exists. One that was dropped begins anew.
+
+        ValueError: a wrong name, an impossible limit, or a position that is not in the feed.
+        INSUFFICIENT_RESOURCES: there are MOST_SUBSCRIPTIONS.
+        """
+        before = self._all.get(check_name(name))
+        first, following = self._feed.bounds()
+        if before is not None and before.position < first:
+            before = None
+        if position is None:
+            position = first if before is None else before.position
+        if not first <= position <= following:
+            raise ValueError(
+                f"the feed has events {first} to {following - 1}: {position} is no position in it"
+            )
+        if max_lag_bytes is None:
+            max_lag_bytes = DEFAULT_MAX_LAG if before is None else before.max_lag_bytes
+        if not 0 < max_lag_bytes <= LARGEST_LAG:
+            raise ValueError(f"max_lag_bytes must be from 1 to {LARGEST_LAG}, not {max_lag_bytes}")
+        if name not in self._all and len(self._all) >= MOST_SUBSCRIPTIONS:
+            raise InsufficientResources(f"there are {MOST_SUBSCRIPTIONS} subscriptions; drop one first")
+        now = self._ledger.now_s
+        return self._write(
+            Subscription(name, position, max_lag_bytes, now if before is None else before.created, now)
+        )
+
+    def commit(self, name: str, position: int) -> Completion[Subscription]:
+        """Everything before event `position` is done with. A lower position than before changes nothing.
+
+        As `alive`; ValueError: there is no such event yet.
+        """
+        found = self.alive(name)
+        _, following = self._feed.bounds()
+        if position > following or position < 0:
+            raise ValueError(f"the next event has the number {following}: {position} is not read yet")
+        if position <= found.position:
+            # Behind this barrier, what was said before is durable.
+            return followed_by(self._records.unit(lambda: None), found)
+        return self._write(replace(found, position=position, changed=self._ledger.now_s))
+
+    def drop(self, name: str) -> Completion[bool]:
+        """Forget one; whether there was one. ValueError for an impossible name."""
+        found = self._all.pop(check_name(name), None) is not None
+        key = MetaName.SUBSCRIPTION + name.encode()
+        return followed_by(self._records.unit(lambda: self._records.delete_meta(key)), found)
+
+    def _write(self, subscription: Subscription) -> Completion[Subscription]:
+        self._all[subscription.name] = subscription
+        key = MetaName.SUBSCRIPTION + subscription.name.encode()
+        record = {
+            "position": subscription.position,
+            "max_lag_bytes": subscription.max_lag_bytes,
+            "created": subscription.created,
+            "changed": subscription.changed,
+        }
+        done = self._records.unit(lambda: self._records.set_meta(key, record))
+        return followed_by(done, self._seen(subscription))
+
+    # ---- for the feed
+
+    def keep_from(self) -> int | None:
+        """Number of the first event that somebody may still ask for and has a right to; None if nobody."""
+        return min(
+            (
+                found.position
+                for found in self.listed()
+                if not found.dropped and found.lag_bytes <= found.max_lag_bytes
+            ),
+            default=None,
+        )
+
+
+def _decoded(name: str, record: dict[str, Any]) -> Subscription:
+    numbers = [int(record[key]) for key in ("position", "max_lag_bytes", "created", "changed")]
+    return Subscription(check_name(name), *numbers)
