@@ -18,7 +18,7 @@ from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import _REASONS
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
-from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
@@ -71,7 +71,8 @@ class Side:
         self.senders = SenderCertificates(self._certificates, lambda guid: self.machines.get(guid, []))
         accepted = settings.pop("accepted", frozenset((HashAlgorithm.SHA512,)))
         self.keys = ReceivedKeys(self.own, settings.pop("policy", None))
-        self.protection = ReceivedProtection(self.keys, self.senders, lambda: self.now, accepted)
+        tell = settings.pop("tell", False)
+        self.protection = ReceivedProtection(self.keys, self.senders, lambda: self.now, accepted, tell=tell)
         self.host = Host()
 
     def _certificates(self, user: Sid) -> list[bytes]:
@@ -344,7 +345,7 @@ def test_both_readings_of_message_size(plain: bool) -> None:
     start = parsed(packet).properties_offset + 32
     if plain:
         broken = packet[:start] + (16).to_bytes(4, "little") + packet[start + 4 :]
-        assert Side().open(broken) is Refusal.ENCRYPTED
+        assert Side().open(broken) is Refusal.UNDECIPHERED
 
 
 @pytest.mark.rule("QB-255")
@@ -383,7 +384,8 @@ def test_bits_of_an_encrypted_message(field: str) -> None:
         bit = chance.randrange(8 * length)
         broken[offset + bit // 8] ^= 1 << bit % 8
         opened = side.open(bytes(broken))
-        assert opened is Refusal.ENCRYPTED, (field, bit)
+        wrong = {"body": (Refusal.UNDECIPHERED,), "key": (Refusal.ENCRYPTED, Refusal.UNDECIPHERED)}
+        assert opened in wrong.get(field, (Refusal.ENCRYPTED,)), (field, bit)
 
 
 @pytest.mark.parametrize("provider", [ENHANCED, ENHANCED_AES])
@@ -445,6 +447,88 @@ def test_too_large_when_encrypted() -> None:
 # ---- in the pipeline
 
 
+def named(queue: str) -> FormatName:
+    return parse_format_name(f"DIRECT=OS:any\\private$\\{queue}")
+
+
+TO_Q: dict[str, Any] = {"destination": named("q"), "destination_manager": UUID(int=0)}
+
+
+@pytest.mark.parametrize("unsigned", list(UnsignedSid))
+def test_no_key_is_opened_for_a_sender_who_may_not_send(unsigned: UnsignedSid) -> None:
+    host, side = Guarded("D:(D;;LC;;;WD)(D;;LC;;;AN)", unsigned=unsigned), Side()
+    host.node.hooks.protection = side.protection
+    for packet in (private(message_id=1, **TO_Q), signed(message_id=2, privacy_level=5, **TO_Q)):
+        host.session.receive(encrypted(packet), 101.0)
+    assert [reason for reason, _ in host.refusals] == [Refusal.ACCESS_DENIED] * 2
+    assert (side.protection.opened, host.asked) == (0, 2)
+
+
+def test_no_key_is_opened_for_a_queue_that_has_no_room() -> None:
+    host, side = Host(), Side()
+    host.node.hooks.protection = side.protection
+    host["q"].quota_bytes = 300
+    host.opened().receive(encrypted(private(message_id=1, **TO_Q)), 101.0)
+    assert ([reason for reason, _ in host.refusals], side.protection.opened) == ([Refusal.QUEUE_QUOTA], 0)
+
+
+def changed(packet: bytes, *, padding: bool) -> bytes:
+    """A copy with another padding, or with another content and the padding as it was: AES, CBC."""
+    whole = parsed(packet)
+    assert whole.body_length >= 48
+    start = whole.body_offset + whole.body_length - (17 if padding else 33)
+    return packet[:start] + bytes((packet[start] ^ 1,)) + packet[start + 1 :]
+
+
+@pytest.mark.rule("QB-254")
+@pytest.mark.parametrize("tell", [False, True])
+def test_a_sender_does_not_learn_what_only_a_key_tells(tell: bool) -> None:
+    """Neither by a FinalAck nor by its class: wrong padding, a wrong body, and a session key of somebody else
+    are one, unless that is to be told (SendInsecureNacks).
+    """
+    told: list[str] = []
+    host = Host(nack=lambda packet, reason: bool(told.append(MessageClass(reason).name)))
+    host.queues["private$\\q"] = replace(host.queues["private$\\q"], transactional=True)
+    host.node.hooks.protection = Side(tell=tell).protection
+    session = host.opened()
+    previous = 0
+
+    def place() -> dict[str, Any]:
+        nonlocal previous
+        previous += 1
+        header_ = TransactionHeader(1, 2, previous, previous - 1, 77, first=True, last=True)
+        return {"transaction": header_, "message_id": previous, **TO_Q}
+
+    body = b"three blocks of AES and some more, for padding"
+    wrong = [
+        changed(encrypted(private(body=body, **place())), padding=True),
+        changed(encrypted(signed(privacy_level=5, body=body, **place())), padding=True),
+        changed(encrypted(signed(privacy_level=5, body=body, **place())), padding=False),
+    ]
+    whole = parsed(encrypted(private(body=body, **place())))
+    key = whole.encryption_key_offset + 12
+    wrong.append(whole.packet[:key] + bytes((whole.packet[key] ^ 1,)) + whole.packet[key + 1 :])
+    for packet in wrong:
+        session.receive(packet, 101.0)
+        host.commit()
+    assert told == ["NACK_BAD_ENCRYPTION"] * 4 * tell
+    reason = Refusal.ENCRYPTED if tell else Refusal.UNDECIPHERED
+    assert [refusal for refusal, _ in host.refusals] == [reason] * 4
+    assert host.messages() == []
+    (stream,) = host.order_acks.streams
+    assert stream.number == 4  # as if they had been taken
+
+
+def test_what_takes_no_key_is_told_before_one_is_used() -> None:
+    side = Side()
+    unsigned = encrypted(private())
+    assert side.open(unsigned, authenticated=True) is Refusal.SIGNED
+    foreign = header(certificate=FOREIGN, default_provider=True)
+    stranger = signed(privacy_level=5, key=STRANGER, sender=foreign)
+    assert side.open(encrypted(stranger)) is Refusal.SIGNED
+    assert side.protection.opened == 0
+
+
 @pytest.mark.rule("QB-241", "QB-249", "QB-261")
 def test_refusals_in_the_pipeline() -> None:
     reasons: list[str] = []
@@ -452,17 +536,16 @@ def test_refusals_in_the_pipeline() -> None:
     host.node.hooks.protection = Side().protection
     session = host.opened()
     host.queues["private$\\q"] = replace(host.queues["private$\\q"], authenticated=True)
+    host.add("any")
     asking = {"acknowledge": 4, "admin_queue": parse_format_name("DIRECT=OS:x\\private$\\a")}
-    address = {
-        "destination": parse_format_name("DIRECT=OS:any\\private$\\q"),
-        "destination_manager": UUID(int=0),
-    }
     packets = [
-        message(message_id=1, **asking, **address).to_packet(),
-        signed(message_id=2, **asking, **address),
-        encrypted(private(message_id=3, **asking, **address)),
+        message(message_id=1, **asking, **TO_Q).to_packet(),
+        signed(message_id=2, **asking, **TO_Q),
+        encrypted(
+            private(message_id=3, **asking, **{**TO_Q, "destination": named("any")}),
+        ),
     ]
-    broken = bytearray(signed(message_id=4, **asking, **address))
+    broken = bytearray(signed(message_id=4, **asking, **TO_Q))
     broken[parsed(bytes(broken)).body_offset] ^= 1
     start = parsed(packets[2]).properties_offset + 40
     level = packets[2][:start] + b"\2" + packets[2][start + 1 :]

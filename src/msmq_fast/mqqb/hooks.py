@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 class Protection(Protocol):
     """Signatures and encryption of messages that arrive (3.1.5.8.3)."""
 
+    @property
+    def opened(self) -> int:
+        """Session keys that a private key was used for since the start: each takes long."""
+
     def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
         """The packet to be kept: decrypted, its sender verified, SecurityHeader.Flags.AS set by us; or why
         the message is refused. Asked for messages that are encrypted, signed, or have a
@@ -66,3 +70,8 @@ class Hooks:
     trace_sent: TraceSent | None = None
     """To be set before there are sessions."""
     sequences: Sequences | None = None
+
+    @property
+    def keys_opened(self) -> int:
+        """Session keys that a private key was used for since the start."""
+        return 0 if self.protection is None else self.protection.opened

@@ -1,4 +1,4 @@
-"""What strangers may use up: sessions in all and per address, and how slow a peer may be."""
+"""What strangers may use up: sessions in all and per address, session keys, and how slow a peer may be."""
 
 from __future__ import annotations
 
@@ -21,6 +21,24 @@ class Limits:
     """How long a peer may take no bytes while there is something for it."""
     slow_writer: float = 120.0
     """How long a packet may stay incomplete."""
+    session_keys: float = 50.0
+    """New session keys that one session may bring in a second: each takes a private RSA operation."""
+
+
+class KeyBudget:
+    """The session keys that one session has brought. Those of a second may come at once; whoever brings more
+    is not listened to for a while. Times are monotonic seconds.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._cost = 1 / rate
+        self._spent_until = 0.0
+
+    def spend(self, keys: int, now: float) -> float | None:
+        """So many keys were opened; until when nothing more is to be taken, None for no such time."""
+        self._spent_until = max(self._spent_until, now) + keys * self._cost
+        until = self._spent_until - 1.0
+        return until if until > now else None
 
 
 class Admission:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.queue import give_up
 from msmq_fast.mqqb.reasons import Refusal
@@ -50,7 +52,9 @@ class ReceivedProtection:
     """Fulfils `hooks.Protection`: decrypts, then verifies what was signed (AMB-25).
 
     `monotonic` gives seconds. `msmq_1`: signatures of MSMQ 1.0 are believed, which do not cover the
-    destination.
+    destination. `tell`: what only the private key or a session key could find wrong is refused as other
+    encryption is, and senders hear of it. Whoever hears that can read messages of others, by sending changed
+    copies of them: else such a message is `UNDECIPHERED`. All that does not take a key is looked at before.
     """
 
     def __init__(
@@ -62,8 +66,10 @@ class ReceivedProtection:
         switches: SecuritySwitches | None = None,
         *,
         msmq_1: bool = True,
+        tell: bool = False,
     ) -> None:
         self._msmq_1 = msmq_1
+        self._undeciphered = Refusal.ENCRYPTED if tell else Refusal.UNDECIPHERED
         self._keys = keys
         self._senders = senders
         self._now = monotonic
@@ -79,24 +85,35 @@ class ReceivedProtection:
         if (target.encrypted_only and not encrypted) or (target.clear_only and encrypted):
             return Refusal.ENCRYPTED
         header = security and replace(security, authenticated=False, authentication_level=0)
+        signed = bool(message.signature_length or multi_signature(message))
+        signer = self._signer(message, header) if signed and header is not None else None
+        if signer is None and (signed or target.authenticated):
+            return Refusal.SIGNED
         clear = message
         if header is not None and encrypted:
             try:
                 body = self._decrypted(message, header)
             except EncryptionError as problem:
-                self.counts[problem.failure.value] += 1
-                unsupported = problem.failure is Failure.UNSUPPORTED_PROVIDER
-                return Refusal.UNSUPPORTED_PROVIDER if unsupported else Refusal.ENCRYPTED
+                return self._not_opened(problem.failure)
             header = replace(header, encrypted=False, encryption_key=b"")
             clear = parse(protected(message, _or_nothing(header), body=body))
-        if not message.signature_length and not multi_signature(message):
-            if target.authenticated:
-                return Refusal.SIGNED
+        if header is None or signer is None:
             return clear.packet if clear is not message else protected(clear, header)
-        kind = SignatureType.NONE if header is None else self._verified(clear, header)
-        if header is None or kind is SignatureType.NONE:
-            return Refusal.SIGNED
+        kind = verify(clear, *signer, self._switches)
+        if kind is SignatureType.NONE or (kind is SignatureType.MSMQ_1 and not self._msmq_1):
+            return self._undeciphered if encrypted else Refusal.SIGNED
         return protected(clear, replace(header, authentication_level=int(kind)))
+
+    @property
+    def opened(self) -> int:
+        """See `hooks.Protection`."""
+        return self._keys.opened
+
+    def _not_opened(self, failure: Failure) -> Refusal:
+        self.counts[failure.value] += 1
+        if failure is Failure.UNSUPPORTED_PROVIDER:
+            return Refusal.UNSUPPORTED_PROVIDER
+        return self._undeciphered if failure is Failure.BAD_BODY else Refusal.ENCRYPTED
 
     def _decrypted(self, message: ParsedMessage, header: SecurityHeader) -> bytes:
         algorithm = _number(message, _ENCRYPTION)
@@ -112,23 +129,19 @@ class ReceivedProtection:
             raise EncryptionError(Failure.BAD_BODY)
         return body
 
-    def _verified(self, message: ParsedMessage, header: SecurityHeader) -> SignatureType:
-        """Which signature it has, made by who it says (5.15); NONE if that cannot be believed."""
+    def _signer(
+        self, message: ParsedMessage, header: SecurityHeader
+    ) -> tuple[HashAlgorithm, RSAPublicKey] | None:
+        """How and by whom it says to be signed (5.15); None if that cannot be believed."""
         try:
             algorithm = HashAlgorithm(_number(message, _HASH))
             key = self._certificates(header.certificate)
         except (ValueError, SecurityDataError):
-            return SignatureType.NONE
-        if algorithm not in self._accepted:
-            return SignatureType.NONE
-        kind = verify(message, algorithm, key, self._switches)
-        if kind is SignatureType.MSMQ_1 and not self._msmq_1:
-            return SignatureType.NONE
-        if kind is not SignatureType.NONE and not self._senders.belongs(
+            return None
+        known = algorithm in self._accepted and self._senders.belongs(
             header.sender_id_type, header.sender_id, header.certificate, key, self._now()
-        ):
-            return SignatureType.NONE
-        return kind
+        )
+        return (algorithm, key) if known else None
 
 
 def _number(message: ParsedMessage, offset: int) -> int:

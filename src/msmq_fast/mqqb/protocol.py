@@ -43,6 +43,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._timer_at = 0.0
         self._flush_due = False
         self._reading = True
+        self._crowded = False  # too much is on its way to the disk, and this socket brought it
         self._share = 0  # bytes taken from this socket while too much was on its way to the disk
 
     # ----------------------------------------------------------------------------------- called by the loop
@@ -75,8 +76,10 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._share += nbytes
         if self._writer.pending_bytes <= self._pending_bytes:
             self._share = 0
-        elif self._share > _FAIR_SHARE and self._reading:
-            self._pause_reading()
+        elif self._share > _FAIR_SHARE and not self._crowded:
+            self._crowded = True
+            self._writer.when_room(self._pending_bytes, self._there_is_room)
+        self._listen()
 
     def eof_received(self) -> bool:
         """A peer that closes its half has closed the session."""
@@ -139,19 +142,23 @@ class SessionProtocol(asyncio.BufferedProtocol):
         else:
             transport.close()
 
-    def _pause_reading(self) -> None:
-        """Too much is on its way to the disk, and this socket brings it: it waits until there is room."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        self._reading = False
-        self._transport.pause_reading()
-        self._writer.when_room(self._pending_bytes, self._resume_reading)
-
-    def _resume_reading(self) -> None:
-        self._reading = True
+    def _there_is_room(self) -> None:
+        self._crowded = False
         self._share = 0
-        if self._transport is not None and not self._transport.is_closing():
+        self._listen()
+
+    def _listen(self) -> None:
+        """Read, or not, as the disk and the session allow."""
+        if self._session is None or self._transport is None or self._transport.is_closing():
+            return
+        reading = not self._crowded and not self._session.deaf
+        if reading == self._reading:
+            return
+        self._reading = reading
+        if reading:
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
     # ------------------------------------------------------------------------------------------- deadlines
 
@@ -171,3 +178,4 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._session.handle_deadline(self._monotonic())
             self._flush()
             self._touch()
+            self._listen()

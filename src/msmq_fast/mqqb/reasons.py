@@ -47,6 +47,7 @@ class Refusal(StrEnum):
     NOT_TRANSACTIONAL = "not transactional"
     TRANSACTIONAL = "transactional"
     ENCRYPTED = "encrypted"
+    UNDECIPHERED = "encrypted, and its session key, body or signature is wrong"
     SIGNED = "signed"
     UNSUPPORTED_PROVIDER = "cryptographic provider not supported"
     ACCESS_DENIED = "access denied"

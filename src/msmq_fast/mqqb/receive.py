@@ -33,6 +33,8 @@ from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.signature import multi_signature
+from msmq_fast.store.schema import EventKind
 
 NULL_ADDRESS = bytes(16)
 SECURITY_ENCRYPTED = 0x20
@@ -168,9 +170,7 @@ class Pipeline:
             demanded = Refusal.NOT_TRANSACTIONAL if target.transactional else Refusal.TRANSACTIONAL
             self.refuse(receiver, demanded)
             return None
-        packet, refusal = self._opened(message, target)
-        if refusal is None and not self._admits(target, message, name, receiver, packet):
-            refusal = Refusal.ACCESS_DENIED
+        packet, refusal = self._let_in(message, target, name, receiver)
         if refusal is not None:
             if refusal is not Refusal.ACCESS_DENIED or not self._set_aside(receiver):
                 self.refuse(receiver, refusal)
@@ -222,14 +222,34 @@ class Pipeline:
             return None
         return self.hooks.forward(receiver, message)
 
+    def _let_in(
+        self, message: ParsedMessage, target: Destination, name: bytes, receiver: Receiver
+    ) -> tuple[bytes | None, Refusal | None]:
+        """As `_opened`, and the access check. For an encrypted message that and the room come first: keys are
+        opened for nobody who may not send there, and what is said of a message after its keys were used would
+        tell whether they fitted (see `ReceivedProtection`).
+        """
+        encrypted = _is_encrypted(message)
+        if encrypted:
+            if not self._admits(target, message, name, receiver, verified=_is_signed(message)):
+                return None, Refusal.ACCESS_DENIED
+            if target.core.used_bytes + len(message.packet) > target.core.quota_bytes:
+                return None, Refusal.QUEUE_QUOTA
+        packet, refusal = self._opened(message, target)
+        if refusal is None and not encrypted:
+            verified = packet is not None and _is_verified(message, packet)
+            if not self._admits(target, message, name, receiver, verified=verified):
+                refusal = Refusal.ACCESS_DENIED
+        return packet, refusal
+
     def _opened(self, message: ParsedMessage, target: Destination) -> tuple[bytes | None, Refusal | None]:
         """The packet that takes the place of a protected one, or why it is refused (AMB-24, AMB-25)."""
-        encrypted = message.security_offset and (message.packet[message.security_offset] & SECURITY_ENCRYPTED)
+        encrypted = _is_encrypted(message)
         protected = encrypted or message.signature_length or message.mqf_offset
         if not protected and not target.authenticated and not target.encrypted_only:
             return None, None
         if self.hooks.protection is None:
-            return None, _unprotected(bool(encrypted), target)
+            return None, _unprotected(encrypted, target)
         opened = self.hooks.protection.open(message, target)
         return (None, opened) if isinstance(opened, Refusal) else (opened, None)
 
@@ -245,7 +265,7 @@ class Pipeline:
             target = replace(target, encrypted_only=False)
         opened, refusal = self._opened(message, target)
         if refusal is not None:
-            return _REASONS[refusal]
+            return _REASONS.get(refusal, MessageClass.NACK_BAD_ENCRYPTION)
         if not target.everybody:
             kind, sender = _sender(message)
             verified = opened is not None and _is_verified(message, opened)
@@ -260,17 +280,17 @@ class Pipeline:
         message: ParsedMessage,
         name: bytes,
         receiver: Receiver,
-        opened: bytes | None,
+        *,
+        verified: bool,
     ) -> bool:
-        """Whether the sender may send there. What is decided is a route for the plain path from then on,
-        unless it was decided by a signature, which messages of the plain path have not."""
+        """Whether the sender may send there, `verified` by a signature or not. What is decided is a route for
+        the plain path from then on, unless a signature decided, which messages of the plain path have not."""
         if target.everybody:
             if target.plain:
                 add = self._routes.add_streams if target.transactional else self._routes.add
                 add(message.dest_type, name, target.core)
             return True
         kind, sender = _sender(message)
-        verified = opened is not None and _is_verified(message, opened)
         if self._gate is None or not self._gate(target, kind, sender, receiver.describe(), verified=verified):
             return False
         if target.plain and not target.transactional and not verified:
@@ -308,6 +328,10 @@ class Pipeline:
             receiver.drop()
         else:
             receiver.reject(self._nack, reason)
+        if reason is not None:
+            receiver.tell(EventKind.NACKED, reason)
+        elif refusal is Refusal.DUPLICATE:
+            receiver.tell(EventKind.DUPLICATE)
         self._tell(receiver, refusal)
 
     def _tell(self, receiver: Receiver, refusal: Refusal) -> None:
@@ -323,6 +347,15 @@ def _sender(message: ParsedMessage) -> tuple[int, bytes]:
     start = message.sender_id_offset
     kind = message.packet[message.security_offset] & SENDER_TYPE
     return kind, message.packet[start : start + message.sender_id_length]
+
+
+def _is_encrypted(message: ParsedMessage) -> bool:
+    start = message.security_offset
+    return bool(start and message.packet[start] & SECURITY_ENCRYPTED)
+
+
+def _is_signed(message: ParsedMessage) -> bool:
+    return bool(message.signature_length or multi_signature(message))
 
 
 def _privacy_of(message: ParsedMessage) -> slice:

@@ -21,6 +21,7 @@ from msmq_fast.mqqb.handshake import (
     request_system,
     session_ack,
 )
+from msmq_fast.mqqb.limits import KeyBudget
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
@@ -108,12 +109,19 @@ class Session:
         self._partial_deadline: float | None = None
         self._blocked_deadline: float | None = None
         self._linger_deadline: float | None = None
+        self._keys = KeyBudget(node.limits.session_keys)
+        self._deaf_until: float | None = None
         self._lingers_to_send = 0.0
         self._ack_send_deadline: float | None = None
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
             request = EstablishConnection(node.guid, server_guid, stamp, request_system(pinged))
             self._output.append(request.encode())
+
+    @property
+    def deaf(self) -> bool:
+        """Whether nothing is taken from the peer now: the transport is not to be read."""
+        return self._deaf_until is not None
 
     @property
     def alive(self) -> bool:
@@ -147,7 +155,7 @@ class Session:
         self.heard_at = now
         run = self.receiver.run
         received, headers, packets = self.window.received, self.receiver.headers, self.receiver.packets
-        while True:
+        while self._deaf_until is None:
             event = run()
             if event == receive.NEED_INPUT:
                 break
@@ -168,7 +176,7 @@ class Session:
 
     def _watch_writer(self, packets: int, now: float) -> None:
         """A packet that has begun must end in time, however many bytes trickle in."""
-        if not self.receiver.held:
+        if not self.receiver.held or self._deaf_until is not None:
             self._partial_deadline = None
         elif self._partial_deadline is None or self.receiver.packets != packets:
             self._partial_deadline = now + self.node.limits.slow_writer
@@ -179,7 +187,10 @@ class Session:
             if self.state is State.LINGERING:
                 pipeline.overhear(self.receiver, now)
             else:
+                opened = self.node.hooks.keys_opened
                 self._end_over(pipeline.handle(self.receiver, now), now)
+                if self.node.hooks.keys_opened != opened:
+                    self._deaf_until = self._keys.spend(self.node.hooks.keys_opened - opened, now)
         elif event == receive.REFUSED:
             self._end_over(pipeline.refused(self.receiver, self.receiver.result), now)
         elif event == receive.MALFORMED:
@@ -460,10 +471,16 @@ class Session:
             self._partial_deadline,
             self._blocked_deadline,
             self._linger_deadline,
+            self._deaf_until,
         )
 
     def handle_deadline(self, now: float) -> None:
         """Run the timers that have expired."""
+        if self._deaf_until is not None and now >= self._deaf_until:
+            self._deaf_until = None
+            self._run(now)
+            if not self.alive:
+                return
         if self._init_deadline is not None and now >= self._init_deadline:
             self.close(CloseReason.HANDSHAKE_TIMEOUT, now)
             return
@@ -507,7 +524,7 @@ class Session:
         self.window.on_settled = None
         self._init_deadline = self._cleanup_deadline = None
         self._ack_wait_deadline = self._ack_send_deadline = None
-        self._partial_deadline = self._blocked_deadline = self._linger_deadline = None
+        self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = None
         self.node.peers.remove(self)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self.on_close is not None:

@@ -55,9 +55,9 @@ class Failure(StrEnum):
     BAD_LEVEL = "the privacy level is none"
     BAD_ALGORITHM = "the algorithm does not belong to the privacy level"
     UNSUPPORTED_PROVIDER = "there is no key pair for the provider"
-    BAD_KEY = "the session key cannot be used"
+    BAD_KEY = "the session key is none for this algorithm and key pair"
     WEAK_KEY = "a session key of 40 bits where 128 are due"
-    BAD_BODY = "the body cannot be decrypted"
+    BAD_BODY = "the session key or the body cannot be decrypted"
     TOO_LARGE = "encrypted, the message does not fit into a packet"
 
 
@@ -232,11 +232,13 @@ class ReceivedKeys:
         self.cache: AgingCache[tuple[str, int, bytes, bytes], SessionKey] = AgingCache(
             self._policy.receive_cache_size, self._policy.key_lifetime
         )
+        self.opened = 0
+        """Session keys that a private key was used for since the start, also in vain."""
 
     def key_of(self, level: int, algorithm: int, source: bytes, blob: bytes, now: float) -> SessionKey:
         """The key of a message: PrivacyLevel, EncryptionAlgorithm, SourceQueueManager and EncryptionKey.
 
-        Raises EncryptionError.
+        Raises EncryptionError: BAD_BODY for everything that only the private key tells.
         """
         provider = _BY_LEVEL.get(PrivacyLevel(level)) if level in _BY_LEVEL else None
         if provider is None:
@@ -263,14 +265,18 @@ class ReceivedKeys:
             raise EncryptionError(Failure.UNSUPPORTED_PROVIDER)
         try:
             named, encrypted = read_simple_blob(blob)
-            if named != algorithm:
-                raise EncryptionError(Failure.BAD_KEY)
+        except ValueError:
+            raise EncryptionError(Failure.BAD_KEY) from None
+        if named != algorithm or len(encrypted) * 8 != private.key_size:
+            raise EncryptionError(Failure.BAD_KEY)
+        self.opened += 1
+        try:
             # OpenSSL gives random bytes for wrong padding: most often of another length than a key has, and
-            # otherwise the body will not decrypt. The sender learns no more than that it was refused.
+            # otherwise the body will not decrypt.
             key = private.decrypt(encrypted, _PADDING)
             cipher = _cipher(provider, algorithm, key, self._switches)
         except ValueError:
-            raise EncryptionError(Failure.BAD_KEY) from None
+            raise EncryptionError(Failure.BAD_BODY) from None
         return SessionKey(provider, algorithm, blob, cipher, key[-11:] == _SALT)
 
     def next_deadline(self) -> float | None:

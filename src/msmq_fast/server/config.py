@@ -319,6 +319,11 @@ class LimitsConfig:
         100_000,
         "transactional streams that arrive: one for each sender and name",
     )
+    session_keys: int = _key(
+        kinds.integer(1, 1_000_000),
+        50,
+        "new keys of encrypted messages that one session may bring in a second",
+    )
     app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
     slow_reader_timeout: float = _key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"

@@ -84,7 +84,13 @@ class MessageSecurity:
         self.certificates.make_key = self._make_key
         self.keyring.watch(self._sent.forget)
         self.received = ReceivedProtection(
-            self._received, self._senders, monotonic, accepted, switches, msmq_1=settings.accept_msmq1
+            self._received,
+            self._senders,
+            monotonic,
+            accepted,
+            switches,
+            msmq_1=settings.accept_msmq1,
+            tell=config.mqqb.insecure_nacks,
         )
         self.sent = SentProtection(manager.guid, self._sent, monotonic, switches)
         self.signing = Signing(self.certificates, _HASHES[settings.hash], switches)

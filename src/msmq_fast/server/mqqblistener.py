@@ -338,6 +338,7 @@ def _limits(config: Config) -> Limits:
         sessions_per_address=config.limits.sessions_per_address,
         slow_reader=config.limits.slow_reader_timeout,
         slow_writer=config.limits.slow_writer_timeout,
+        session_keys=config.limits.session_keys,
     )
 
 
