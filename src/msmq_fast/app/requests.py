@@ -15,6 +15,7 @@ from msmq_fast.app import (
     directory,
     exchange,
     permissions,
+    snapshot,
     transactions,
 )
 from msmq_fast.app.arguments import Field, arguments
@@ -41,6 +42,7 @@ from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.store.completion import Completion
+from msmq_fast.store.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from msmq_fast.app.engine import AppEngine
@@ -124,6 +126,7 @@ class Session:
         self._reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
         self.cursors: dict[int, int] = {}  # the handles of cursors
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
+        self.snapshots: set[Snapshot] = set()  # that are being made for it
         self._deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
         self.gate = ReadGate(lambda: engine.congested, engine.unblocked)
         self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
@@ -193,6 +196,8 @@ class Session:
         for running in self.imports.values():
             running.close()
         self.imports.clear()
+        for being_made in self.snapshots:
+            being_made.cancel()
 
     # ---------------------------------------------------------------------------------------- replies
 
@@ -473,5 +478,6 @@ _HANDLERS: dict[int, Handler] = {
     **exchange.HANDLERS,
     **permissions.HANDLERS,
     **directory.HANDLERS,
+    **snapshot.HANDLERS,
     **transactions.HANDLERS,
 }

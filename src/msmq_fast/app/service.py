@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.certificates import Certificates
     from msmq_fast.qm.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.store.snapshots import Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,4 @@ class Service:
     principals: Principals = field(default_factory=_nobody_else)
     certificates: Certificates | None = None
     keyring: Keyring | None = None
+    snapshots: Snapshots | None = None

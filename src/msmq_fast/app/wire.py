@@ -43,6 +43,8 @@ class Frame(IntEnum):
     HELLO = 0x01
     PING = 0x02
     STATS = 0x03
+    SNAPSHOT = 0x04
+    SHOW_SNAPSHOT = 0x05
     CREATE_QUEUE = 0x10
     DELETE_QUEUE = 0x11
     GET_QUEUE = 0x12

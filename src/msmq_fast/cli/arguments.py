@@ -11,6 +11,7 @@ from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
 from msmq_fast.cli.securityarguments import add_acl, add_user
+from msmq_fast.server.kinds import parse_size
 
 __all__ = ["SERVE_FLAGS", "Parser", "build_parser"]
 
@@ -63,6 +64,13 @@ def _seconds(text: str) -> float:
     if not 0 <= value < 2**32:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 4294967295 seconds")
     return value
+
+
+def _rate(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _hex(text: str) -> bytes:
@@ -130,6 +138,11 @@ def build_parser() -> Parser:
     check.add_argument("--config", dest="config_flag", metavar="FILE")
     add_directory(verbs, client, Parser)
     add_exchange(verbs, client, _number, _seconds, Parser)
+    snapshot = verbs.add_parser("snapshot", parents=[client], help="have the server copy its store")
+    snapshot.add_argument("target", metavar="DIR", help="directory on the server's machine; must not exist")
+    snapshot.add_argument(
+        "--rate", type=_rate, metavar="BYTES", help='bytes a second at most, such as "50 MiB"'
+    )
     _add_store(verbs, output)
     return parser
 

@@ -33,6 +33,7 @@ _VERBS = {
     "key": "keys",
     "transaction": "transactions",
     "user": "users",
+    "snapshot": "snapshot",
     "backup": "files",
     "restore": "files",
     "compact": "files",

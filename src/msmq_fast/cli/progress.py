@@ -15,7 +15,9 @@ _PAUSE = 0.1  # seconds between two drawings
 
 
 class Progress:
-    """`with Progress("export", total) as progress: progress.add(n)`. `total` may be a guess."""
+    """`with Progress("export", total) as progress: progress.add(n)`. `total` may be a guess, and may
+    be corrected.
+    """
 
     def __init__(
         self,
@@ -27,7 +29,7 @@ class Progress:
         self.count = 0
         self.started = clock()
         self._title = title
-        self._total = total
+        self.total = total
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._shown = self._stream.isatty()
@@ -58,7 +60,7 @@ class Progress:
             self._draw()
 
     def _draw(self) -> None:
-        total = max(self._total, self.count)
+        total = max(self.total, self.count)
         full = _WIDTH * self.count // total if total else _WIDTH
         rate = self.count / self.seconds if self.seconds > 0 else 0.0
         bar = "#" * full + "-" * (_WIDTH - full)

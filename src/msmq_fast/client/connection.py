@@ -65,6 +65,22 @@ class Connection:
         """Counters of the queue manager."""
         return dict(await self._link.request(Frame.STATS, []))
 
+    async def snapshot(self, directory: str, bytes_per_second: int | None = None) -> dict[str, Any]:
+        """Copy the running store into a new directory of the server's machine; the manifest of the copy.
+
+        It ends when this connection does. Raises InvalidParameter (the directory, the rate, or another
+        snapshot that is being made), AccessDenied, MSMQError.
+        """
+        return dict(await self._link.request(Frame.SNAPSHOT, [directory, bytes_per_second]))
+
+    async def snapshot_progress(self) -> tuple[int, int] | None:
+        """Bytes written, and about how many there will be; None while no snapshot is made.
+
+        Raises AccessDenied.
+        """
+        reply = await self._link.request(Frame.SHOW_SNAPSHOT, [])
+        return None if reply is None else (reply[0], reply[1])
+
     # ------------------------------------------------------------------------------------------- queues
 
     async def open(

@@ -289,6 +289,14 @@ class Connection:
         """Counters of the queue manager."""
         return _runner.run(self._inner.stats())
 
+    def snapshot(self, directory: str, bytes_per_second: int | None = None) -> dict[str, Any]:
+        """Copy the running store into a new directory of the server's machine; the manifest of the copy."""
+        return _runner.run(self._inner.snapshot(directory, bytes_per_second))
+
+    def snapshot_progress(self) -> tuple[int, int] | None:
+        """Bytes written, and about how many there will be; None while no snapshot is made."""
+        return _runner.run(self._inner.snapshot_progress())
+
     def open(
         self, name: str, access: Access = Access.SEND | Access.RECEIVE, share: Share = Share.DENY_NONE
     ) -> Queue:
