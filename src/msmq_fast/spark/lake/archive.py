@@ -1,0 +1,252 @@
+"""`msmq-lake archive`: events and messages of queue managers into bronze tables, each batch once."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.progress import Progress
+from msmq_fast.spark.bulk import BulkClient, Endpoint
+from msmq_fast.spark.lake import counting, session
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.tables import MESSAGES
+from msmq_fast.spark.lake.writing import Writer, events_writer, messages_writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+EVENTS: Final = "events"
+MESSAGES_OF: Final = ("messages", "journal", "deadletter")
+_LOOK_S: Final = 60.0
+"""Between two notes of the queue managers' own counters while following."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the queue managers are, and what of them is archived."""
+
+    urls: tuple[str, ...]
+    contents: tuple[str, ...] = (EVENTS, *MESSAGES_OF)
+    pattern: str = ".*"
+    bodies: bool = True
+    redacted: tuple[str, ...] = ()
+    token_file: str | None = None
+    ca_file: str | None = None
+    subscription: str | None = None
+    max_rows: int = 1_000_000
+    max_bytes: str = "256m"
+
+    def clients(self) -> list[BulkClient]:
+        """One for each queue manager. CommandError: an address that is none."""
+        try:
+            return [
+                BulkClient(Endpoint(url, token_file=self.token_file, ca_file=self.ca_file))
+                for url in self.urls
+            ]
+        except ValueError as error:
+            raise CommandError(Exit.USAGE, f"--url: {error}") from None
+
+    def stream(self, spark: SparkSession, content: str) -> DataFrame:
+        """The rows of one kind of content. A loss ends nothing: `coverage` shows what is missing."""
+        options = {
+            "url": ",".join(self.urls),
+            "content": content,
+            "startingOffsets": "earliest",
+            "maxRowsPerTrigger": str(self.max_rows),
+            "failOnDataLoss": "false",
+            "auth.tokenFile": self.token_file,
+            "tls.caFile": self.ca_file,
+        }
+        if content == EVENTS:
+            options["subscription"] = self.subscription
+        else:
+            options |= {
+                "subscribePattern": self.pattern,
+                "columns": "all",
+                "includeBody": str(self.bodies or "body_sha256" not in self.redacted).lower(),
+                "maxBytesPerTrigger": self.max_bytes,
+            }
+        given = {name: value for name, value in options.items() if value is not None}
+        return spark.readStream.format("msmq").options(**given).load()
+
+
+class Archive:
+    """One archive job of a lake: a streaming query for each kind of content, with checkpoints in the lake."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, name: str, source: Source) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._name = name
+        self._source = source
+        self._run_of_counters = f"{name}-{uuid.uuid4()}"
+        self.archived = dict.fromkeys(source.contents, 0)
+        self._seen: dict[str, int] = {}
+
+    def once(self, progress: Progress) -> None:
+        """Everything that is there now."""
+        self.look()
+        for content in self._ordered():
+            query = self._start(content, availableNow=True)
+            while not query.awaitTermination(1):
+                self._count(query, progress)
+            self._count(query, progress)
+
+    def follow(self, interval: str, progress: Progress) -> None:
+        """Until a query fails, or forever."""
+        queries = [self._start(content, processingTime=interval) for content in self._ordered()]
+        looked = 0.0
+        try:
+            while all(query.isActive for query in queries):
+                if time.monotonic() - looked >= _LOOK_S:
+                    self.look()
+                    looked = time.monotonic()
+                queries[0].awaitTermination(1)
+                for query in queries:
+                    self._count(query, progress)
+            for query in queries:
+                query.awaitTermination(0)  # raises what ended it
+        finally:
+            for query in queries:
+                query.stop()
+
+    def look(self) -> None:
+        """Notes what the queue managers count. Raises BulkError."""
+        rows = []
+        for client in self._source.clients():
+            with client:
+                rows += counting.look(client)
+        counting.note(self._lake, self._run_of_counters, rows)
+
+    def _ordered(self) -> list[str]:
+        """Events last, so that they tell of everything that was archived."""
+        return sorted(self._source.contents, key=lambda content: content == EVENTS)
+
+    def _start(self, content: str, **trigger: Any) -> StreamingQuery:
+        checkpoint = f"_state/checkpoints/{self._name}/{content}"
+        run = self._run(content, fresh=not self._lake.exists(checkpoint))
+        return (
+            self._source.stream(self._spark, content)
+            .writeStream.queryName(f"{self._name} {content}")
+            .foreachBatch(self._writer(content, run))
+            .option("checkpointLocation", self._lake.path(checkpoint))
+            .trigger(**trigger)
+            .start()
+        )
+
+    def _writer(self, content: str, run: str) -> Writer:
+        if content == EVENTS:
+            return events_writer(self._lake, run)
+        return messages_writer(self._lake, run, self._source.redacted, self._source.bodies)
+
+    def _run(self, content: str, *, fresh: bool) -> str:
+        """Names the directories of a checkpoint's batches: without a checkpoint numbers begin again at 0."""
+        path = f"_state/runs/{self._name}-{content}.json"
+        known = self._lake.read_json(path)
+        if known is not None and not fresh:
+            return str(known["run"])
+        run = f"{self._name}-{content}-{uuid.uuid4()}"
+        self._lake.write_json(path, {"run": run})
+        return run
+
+    def _count(self, query: StreamingQuery, progress: Progress) -> None:
+        content = (query.name or "").rpartition(" ")[2]
+        for step in query.recentProgress:
+            if step.batchId > self._seen.get(content, -1) and step.numInputRows:
+                self._seen[content] = step.batchId
+                self.archived[content] += step.numInputRows
+                progress.add(step.numInputRows)
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("archive", help="events and messages of queue managers into the lake")
+    parser.add_argument("--lake", required=True, metavar="DIR", help="a directory, or any path of Spark's")
+    parser.add_argument(
+        "--url",
+        required=True,
+        action="append",
+        metavar="msmq+bulk://HOST:PORT",
+        help="a queue manager's admin port; several times, or several with commas",
+    )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--once", action="store_true", help="what is there now, then end (the default)")
+    mode.add_argument("--follow", action="store_true", help="go on until it is stopped")
+    parser.add_argument("--interval", default="5 seconds", help="between two batches of --follow")
+    parser.add_argument(
+        "--content", default=",".join((EVENTS, *MESSAGES_OF)), help="of events,messages,journal,deadletter"
+    )
+    parser.add_argument("--queues", default=".*", metavar="REGEX", help="queues whose messages are kept")
+    parser.add_argument("--no-bodies", action="store_true", help="headers and hashes of bodies only")
+    parser.add_argument("--redact", default="", metavar="COLUMNS", help="message columns written as null")
+    parser.add_argument("--subscription", help="make the servers keep their events until they are archived")
+    parser.add_argument("--name", default="main", help="of this job, when several fill one lake")
+    parser.add_argument("--token-file", metavar="FILE")
+    parser.add_argument("--ca-file", metavar="FILE")
+    parser.add_argument("--max-rows", type=int, default=1_000_000, help="rows of one batch")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Archives once, or follows until SIGINT; then exit code 0."""
+    source = _source(arguments)
+    total = _reach(source)
+    lake = Lake.create(arguments.lake)
+    spark = session.start("archive")
+    archive = Archive(spark, lake, arguments.name, source)
+    with Progress("archive", total) as progress:
+        if arguments.follow:
+            with contextlib.suppress(KeyboardInterrupt):
+                archive.follow(arguments.interval, progress)
+        else:
+            archive.once(progress)
+    result = {"lake": lake.root, "seconds": round(progress.seconds, 1), **archive.archived}
+    print_result(result, as_json=arguments.json, text=lambda found: _line(found, archive.archived))
+    return Exit.OK
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    contents = tuple(dict.fromkeys(part.strip() for part in arguments.content.split(",") if part.strip()))
+    wrong = [content for content in contents if content not in (EVENTS, *MESSAGES_OF)]
+    if wrong or not contents:
+        known = ", ".join((EVENTS, *MESSAGES_OF))
+        raise CommandError(Exit.USAGE, f"--content takes {known}, not {wrong[0] if wrong else 'nothing'!r}")
+    redacted = tuple(part.strip() for part in arguments.redact.split(",") if part.strip())
+    unknown = [name for name in redacted if name not in (*MESSAGES, "body")]
+    if unknown:
+        raise CommandError(Exit.USAGE, f"--redact: there is no message column {unknown[0]!r}")
+    if not arguments.name.replace("-", "").replace("_", "").isalnum():
+        raise CommandError(Exit.USAGE, f"--name has letters, digits, - and _ only, not {arguments.name!r}")
+    urls = tuple(part.strip().rstrip("/") for url in arguments.url for part in url.split(",") if part.strip())
+    return Source(
+        urls=urls,
+        contents=contents,
+        pattern=arguments.queues,
+        bodies=not arguments.no_bodies,
+        redacted=redacted,
+        token_file=arguments.token_file,
+        ca_file=arguments.ca_file,
+        subscription=arguments.subscription,
+        max_rows=arguments.max_rows,
+    )
+
+
+def _reach(source: Source) -> int:
+    """Asks every queue manager before Spark is started; roughly how many rows there are. Raises BulkError."""
+    total = 0
+    for client in source.clients():
+        with client:
+            bounds = client.bounds(pattern=source.pattern)
+        total += bounds.feed_next - bounds.feed_first + sum(queue.count for queue in bounds.queues)
+    return total
+
+
+def _line(result: dict[str, Any], archived: dict[str, int]) -> str:
+    counts = ", ".join(f"{count} of {content}" for content, count in archived.items())
+    return f"archived into {result['lake']}: {counts} ({result['seconds']} s)"

@@ -1,0 +1,234 @@
+"""`msmq-lake audit`: what became of every message of a day, and whether the lake can prove it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.progress import Progress
+from msmq_fast.spark.lake import gold, lifecycle, positions, reconcile, session, silver
+from msmq_fast.spark.lake.coverage import coverage
+from msmq_fast.spark.lake.layout import Lake, Swap
+from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.sequences import sequence_gaps
+from msmq_fast.spark.lake.tables import COUNTERS, MESSAGES, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STEPS: Final = 11
+
+_COUNTED: Final = (
+    "sent",
+    "arrived",
+    "received",
+    "expired",
+    "purged",
+    "dead",
+    "nacked",
+    "removed",
+    "open",
+    "lost",
+    "unclear",
+    "duplicated",
+)
+_VERDICTS: Final = {
+    "ok": "nothing lost",
+    "lost": "messages are lost",
+    "unproven": "unproven: the lake does not have all of it",
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`lookback` days before and after the audited one are searched for the rest of its messages; a message
+    is lost `grace_s` seconds after its sender was told that the next queue manager has it; `poison_aborts`
+    make a message poison.
+    """
+
+    lookback: int = 7
+    grace_s: float = 3600.0
+    poison_aborts: int = 3
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("audit", help="what became of every message of a day; nothing lost, or what")
+    parser.add_argument("--lake", required=True, metavar="DIR")
+    parser.add_argument(
+        "--day", type=_day, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
+    )
+    parser.add_argument(
+        "--lookback", type=int, default=7, metavar="DAYS", help="days around it that are searched too"
+    )
+    parser.add_argument(
+        "--grace", type=float, default=3600.0, metavar="SECONDS", help="how long a message may be on its way"
+    )
+    parser.add_argument(
+        "--poison-aborts", type=int, default=3, metavar="N", help="aborts that make a message poison"
+    )
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Audits the days asked for; exit code 0 unless something could not be done. Verdicts are results, not
+    failures.
+    """
+    lake = Lake.open(arguments.lake)
+    rules = Rules(arguments.lookback, arguments.grace, arguments.poison_aborts)
+    spark = session.start("audit")
+    with lake.exclusive("audit"):
+        silver.merge(spark, lake)
+        days = silver.days(lake) if arguments.day is None else [arguments.day]
+        if not days:
+            raise CommandError(
+                Exit.EMPTY, f"{arguments.lake} has no events yet: run `msmq-lake archive` first"
+            )
+        with Progress("audit", _STEPS * len(days)) as progress:
+            results = [audit(spark, lake, day, rules, done=lambda: progress.add(1)) for day in days]
+    for result in results:
+        print_result(result, as_json=arguments.json, text=_line)
+    return Exit.OK
+
+
+def audit(
+    spark: SparkSession, lake: Lake, day: date, rules: Rules, *, done: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Writes silver/lifecycle and the gold tables of one day anew; returns its summary. Silver must be up to
+    date.
+
+    CommandError: nothing of that day is in the lake.
+    """
+    if day not in silver.days(lake):
+        raise CommandError(
+            Exit.EMPTY, f"the lake has no events of {day}; it has {_ranges(silver.days(lake))}"
+        )
+    with _Tables(spark, lake, day, done) as tables:
+        _fill(spark, lake, day, rules, tables)
+        return _summary(tables, day)
+
+
+def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables) -> None:
+    from pyspark.sql import functions as F
+
+    around = timedelta(days=rules.lookback)
+    first, last = day - around, day + around
+    history = silver.events(spark, lake)
+    events = positions.completed(history.where(F.col("day").between(F.lit(first), F.lit(last))))
+    told = _counters(spark, lake)
+    proof = tables.write("gold/coverage", coverage(history, told, first, last))
+    lives = lifecycle.lifecycle(lifecycle.stations(events))
+    everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
+    own = tables.write(
+        "silver/lifecycle", everything.where(F.col("day") == F.lit(day)).drop("day"), whole=False
+    )
+    own = own.withColumn("day", F.lit(day))
+    gaps = sequence_gaps(events, everything, proof).where(F.col("day") == F.lit(day)).drop("day")
+    found = tables.write("gold/sequence_gaps", gaps)
+    today = events.where(F.col("day") == F.lit(day))
+    tables.write("gold/reconciliation", reconcile.reconciliation(own, found).drop("day"))
+    tables.write("gold/latency", gold.latency(own))
+    tables.write("gold/nack_by_class", gold.nack_by_class(today))
+    tables.write("gold/duplicates", gold.duplicates(own, events))
+    tables.write("gold/poison", gold.poison(own, _messages(spark, lake), rules.poison_aborts))
+    steps = gold.steps(history)
+    tables.write("gold/queue_minute", gold.queue_minute(steps, day))
+    tables.write(
+        "gold/counters", gold.counters(steps, told.where(F.to_date("taken_at") == F.lit(day)), proof)
+    )
+
+
+class _Tables:
+    """The tables of one day: written aside, and swapped in together at the end."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, day: date, done: Callable[[], None]) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._day = day
+        self._done = done
+        self._stage = lake.staging()
+        self._written: list[str] = []
+
+    def __enter__(self) -> _Tables:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            moves = [(f"{self._stage}/{table}", f"{table}/day={self._day}") for table in self._written]
+            self._lake.swap(Swap([], moves))
+        self._lake.delete(self._stage)
+
+    def write(self, table: str, rows: DataFrame, *, whole: bool = True) -> DataFrame:
+        """Writes the day's part of a table; what is returned reads it back. `whole`: small, so one file."""
+        (rows.coalesce(1) if whole else rows).write.parquet(self._lake.path(self._stage, table))
+        self._written.append(table)
+        self._done()
+        return self.read(table)
+
+    def keep(self, name: str, rows: DataFrame) -> DataFrame:
+        """Writes what several tables are made of, for this audit only."""
+        rows.write.parquet(self._lake.path(self._stage, "_kept", name))
+        self._done()
+        return self._spark.read.parquet(self._lake.path(self._stage, "_kept", name))
+
+    def read(self, table: str) -> DataFrame:
+        """A table that was written."""
+        return self._spark.read.parquet(self._lake.path(self._stage, table))
+
+
+def _summary(tables: _Tables, day: date) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    rows = tables.read("gold/reconciliation")
+    sums = rows.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTED)).first()
+    verdicts = {row.verdict for row in rows.select("verdict").distinct().collect()}
+    differing = tables.read("gold/counters").where(~F.col("equal")).count()
+    whole = tables.read("gold/coverage").where(~F.col("whole")).isEmpty()
+    unproven = differing or "unproven" in verdicts or not whole
+    return {
+        "day": str(day),
+        **(sums.asDict() if sums else {}),
+        "counters_differing": differing,
+        "verdict": "lost" if "lost" in verdicts else "unproven" if unproven else "ok",
+    }
+
+
+def _counters(spark: SparkSession, lake: Lake) -> DataFrame:
+    return _bronze(spark, lake, "counters", COUNTERS)
+
+
+def _messages(spark: SparkSession, lake: Lake) -> DataFrame:
+    return _bronze(spark, lake, "messages", MESSAGES)
+
+
+def _bronze(spark: SparkSession, lake: Lake, table: str, columns: dict[str, str]) -> DataFrame:
+    paths = [batch.path for batch in lake.batches(table)]
+    if not paths:
+        return spark.createDataFrame([], ddl(columns))
+    return spark.read.schema(ddl(columns)).parquet(*paths)
+
+
+def _day(text: str) -> date:
+    if text in ("today", "yesterday"):
+        return datetime.now(UTC).date() - timedelta(days=text == "yesterday")
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a day is YYYY-MM-DD, today or yesterday, not {text!r}") from None
+
+
+def _ranges(days: list[date]) -> str:
+    if not days:
+        return "nothing yet"
+    return str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _line(result: dict[str, Any]) -> str:
+    counts = ", ".join(
+        f"{result[name]} {name}" for name in _COUNTED if result[name] or name in ("sent", "lost")
+    )
+    return f"{result['day']}: {_VERDICTS[result['verdict']]} ({counts})"

@@ -1,0 +1,38 @@
+"""Names of message classes in Spark's expressions: 0xC002 is NACK_RECEIVE_TIMEOUT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NEGATIVE = 0x8000
+"""Classes from here on are negative acknowledgments."""
+
+
+def _names() -> dict[int, str]:
+    from msmq_fast.packet.classes import MessageClass  # late: executors need no packets to import this module
+
+    return {int(value): value.name for value in MessageClass}
+
+
+def failure_name() -> Column:
+    """Why the message of an event failed, by name: what the event gives as reason, else its class if it is
+    negative.
+    """
+    from pyspark.sql import functions as F
+
+    names = F.create_map(*(F.lit(part) for pair in _names().items() for part in pair))
+    negative = F.when(F.col("class") >= NEGATIVE, F.col("class"))
+    return F.coalesce(F.nullif("reason", F.lit("")), names[negative], F.format_string("0x%04X", negative))
+
+
+def failure_code() -> Column:
+    """The same as a number; null for a name that is not known."""
+    from pyspark.sql import functions as F
+
+    codes = F.create_map(*(F.lit(part) for value, name in _names().items() for part in (name, value)))
+    return F.coalesce(
+        codes[F.nullif("reason", F.lit(""))], F.when(F.col("class") >= NEGATIVE, F.col("class"))
+    )

@@ -1,0 +1,73 @@
+"""bronze/counters: what the queue managers count themselves, noted beside their events so that both can be
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msmq_fast.spark.bulk import Bounds, BulkClient
+from msmq_fast.spark.lake.layout import Lake, batch_directory
+from msmq_fast.spark.lake.tables import COUNTERS
+
+_CONTENTS: Final = ("messages", "journal", "deadletter")
+
+
+def look(client: BulkClient) -> list[dict[str, Any]]:
+    """One row per queue, or one without a queue if there is none. Raises BulkError.
+
+    Each kind of queue is asked for on its own, so each row has the place in the feed that its counts belong
+    to.
+    """
+    rows = [row for content in _CONTENTS for row in _rows(client.bounds(pattern=".*", content=content))]
+    return rows or [_head(client.bounds(content="events"))]
+
+
+def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes them as the next batch of the table."""
+    import pyarrow as pa
+
+    table = pa.Table.from_pylist(list(rows), schema=_schema())
+    numbers = [batch.number for batch in lake.batches("counters") if batch.run == run]
+    lake.write_table(batch_directory("counters", run, max(numbers, default=-1) + 1), table)
+
+
+def _rows(bounds: Bounds) -> list[dict[str, Any]]:
+    head = _head(bounds)
+    return [
+        {
+            **head,
+            "queue": queue.queue,
+            "queue_guid": queue.guid,
+            "queue_kind": queue.kind,
+            "count": queue.count,
+            "bytes": queue.bytes,
+        }
+        for queue in bounds.queues
+    ]
+
+
+def _head(bounds: Bounds) -> dict[str, Any]:
+    return {
+        "qm_guid": bounds.qm,
+        "name": bounds.name,
+        "incarnation": bounds.incarnation,
+        "start": bounds.start,
+        "taken_at": datetime.now(UTC),
+        "feed_first": bounds.feed_first,
+        "feed_next": bounds.feed_next,
+    }
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    kinds = {
+        "STRING": pa.string(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    }
+    return pa.schema([(name, kinds[kind]) for name, kind in COUNTERS.items()])

@@ -1,0 +1,48 @@
+"""Failures of queue managers, of Spark and of the disk in one line each."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.spark.bulk import AccessDenied, BulkError, NotFound, QueueNotFound, Unauthorized, Unavailable
+
+_SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
+"""What the data source itself says stands in a line of a long trace of Python and Java."""
+_FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
+_DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
+_CODES: Final = (
+    (Unavailable, Exit.UNREACHABLE),
+    (AccessDenied, Exit.REFUSED),
+    (Unauthorized, Exit.REFUSED),
+    (QueueNotFound, Exit.NOT_FOUND),
+    (NotFound, Exit.NOT_FOUND),
+)
+
+
+def explained(error: BaseException) -> CommandError | None:
+    """The one line that an error is for its user; None: it is none that we know, and so a bug."""
+    if isinstance(error, BulkError):
+        code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILURE)
+        return CommandError(code, str(error))
+    text = str(error)
+    if _FULL.search(text):
+        return CommandError(
+            Exit.FAILURE,
+            "the disk of the lake is full; the batch that was being written does not count: "
+            "make room and run it again",
+        )
+    if match := _DENIED.search(text):
+        return CommandError(Exit.REFUSED, f"the lake cannot be written: {match[0].strip()}")
+    if match := _SOURCE.search(text):
+        return CommandError(Exit.FAILURE, match[1].strip())
+    if isinstance(error, OSError):
+        return CommandError(Exit.FAILURE, text)
+    if type(error).__module__.startswith("pyspark."):
+        return CommandError(Exit.FAILURE, _first_line(text) or type(error).__name__)
+    return None
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -1,0 +1,275 @@
+"""Where the tables of a lake are, and how their directories change without ever being seen half changed.
+
+Directories of Parquet files on any path that Spark and pyarrow both reach (a local path, `file:`, `hdfs:`,
+`s3a:`). A batch counts from the moment its directory has `_SUCCESS`. What replaces something is written to
+`_staging` first; a note in `_state` tells the renames, and whoever opens the lake next finishes those that a
+kill interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from msmq_fast.cli.exits import CommandError, Exit
+
+SCHEMA_VERSION: Final = 1
+"""Grows when the meaning of a column changes; columns are only ever added."""
+
+SUCCESS: Final = "_SUCCESS"
+_HEAD: Final = "_state/lake.json"
+_SWAP: Final = "_state/swap.json"
+_LOCK: Final = "_state/lock.json"
+_BATCH: Final = re.compile(r"batch=(\d+)")
+
+
+class Batch(NamedTuple):
+    """A complete directory of one micro-batch of one archive run."""
+
+    run: str
+    number: int
+    path: str
+
+
+class Swap(NamedTuple):
+    """Directories that go, and renames (source, target) that follow; a target is replaced."""
+
+    deletions: list[str]
+    moves: list[tuple[str, str]]
+
+
+class Lake:
+    """One lake. All paths given to its methods are relative to its root; `path` makes them absolute for
+    Spark.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = (
+            root.rstrip("/") if "://" in root or root.startswith("file:") else str(Path(root).resolve())
+        )
+        try:
+            self._fs, self._base = _file_system(self.root)
+        except (OSError, ValueError) as error:
+            raise CommandError(Exit.USAGE, f"--lake {root}: {error}") from error
+
+    @classmethod
+    def create(cls, root: str) -> Lake:
+        """Opens a lake, and makes it if there is nothing yet."""
+        lake = cls(root)
+        head = lake.read_json(_HEAD)
+        if head is None:
+            if lake.names(""):
+                raise CommandError(
+                    Exit.USAGE, f"{root} is neither a lake nor empty: give an empty or a new directory"
+                )
+            lake.write_json(_HEAD, {"schema_version": SCHEMA_VERSION})
+        return cls.open(root)
+
+    @classmethod
+    def open(cls, root: str) -> Lake:
+        """Opens a lake that is there. CommandError: none is, or it is of a later version."""
+        lake = cls(root)
+        head = lake.read_json(_HEAD)
+        if not isinstance(head, dict):
+            raise CommandError(
+                Exit.NOT_FOUND, f"no lake at {root}: `msmq-lake archive --lake {root} --url …` makes one"
+            )
+        version = head.get("schema_version")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise CommandError(
+                Exit.FAILURE,
+                f"the lake at {root} has schema version {version}, this program knows up to {SCHEMA_VERSION}",
+            )
+        return lake
+
+    @contextmanager
+    def exclusive(self, what: str) -> Iterator[None]:
+        """Only one verb at a time changes silver and gold, or tidies bronze. Finishes what a killed one
+        began.
+
+        CommandError: another one is at work on this machine, or may be on another.
+        """
+        holder = self.read_json(_LOCK)
+        if holder is not None and _alive(holder):
+            raise CommandError(
+                Exit.IN_USE,
+                f"{self.root} is being changed by `msmq-lake {holder['what']}` (process {holder['pid']} on "
+                f"{holder['host']}); if that is gone, delete {self.path(_LOCK)}",
+            )
+        self.write_json(_LOCK, {"what": what, "pid": os.getpid(), "host": socket.gethostname()})
+        try:
+            self._finish_swap()
+            for name in self.names("_staging"):
+                self.delete(f"_staging/{name}")
+            yield
+        finally:
+            self._fs.delete_file(self._at(_LOCK))
+
+    def path(self, *parts: str) -> str:
+        """The absolute path, as Spark takes it."""
+        return "/".join((self.root, *parts))
+
+    def names(self, directory: str) -> list[str]:
+        """What is in a directory, sorted; nothing if there is none."""
+        found = self._fs.get_file_info(fs.FileSelector(self._at(directory), allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    def exists(self, path: str) -> bool:
+        """A file or a directory."""
+        found = self._fs.get_file_info([self._at(path)])[0]
+        return bool(found.type != fs.FileType.NotFound)
+
+    def delete(self, directory: str) -> None:
+        """With everything in it; nothing happens if there is none."""
+        if self.exists(directory):
+            self._fs.delete_dir(self._at(directory))
+
+    def files(self, directory: str) -> list[tuple[str, int]]:
+        """(path, bytes) of the Parquet files below a directory."""
+        selector = fs.FileSelector(self._at(directory), allow_not_found=True, recursive=True)
+        found = [
+            info for info in self._fs.get_file_info(selector) if info.is_file and info.extension == "parquet"
+        ]
+        return [(info.path[len(self._base) + 1 :], info.size) for info in found]
+
+    def read_json(self, path: str) -> Any:
+        """The value of a small file, None if it is not there. CommandError: it is damaged."""
+        if not self.exists(path):
+            return None
+        with self._fs.open_input_file(self._at(path)) as stream:
+            text = stream.read()
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise CommandError(Exit.FAILURE, f"{self.path(path)} is damaged: {error}") from error
+
+    def write_json(self, path: str, value: Any) -> None:
+        """Replaces a small file as a whole."""
+        directory = path.rpartition("/")[0]
+        self._fs.create_dir(self._at(directory), recursive=True)
+        aside = f"{directory}/.{uuid.uuid4().hex}"
+        with self._fs.open_output_stream(self._at(aside)) as stream:
+            stream.write(json.dumps(value, indent=1, sort_keys=True).encode())
+        self._fs.move(self._at(aside), self._at(path))
+
+    def write_table(self, directory: str, table: Any) -> None:
+        """A small pyarrow table as a complete batch."""
+        from pyarrow import parquet
+
+        self._fs.create_dir(self._at(directory), recursive=True)
+        parquet.write_table(table, self._at(f"{directory}/part-0.parquet"), filesystem=self._fs)
+        with self._fs.open_output_stream(self._at(f"{directory}/{SUCCESS}")):
+            pass
+
+    def open_file(self, path: str) -> Any:
+        """A file to be read at random, for pyarrow."""
+        return self._fs.open_input_file(self._at(path))
+
+    def dataset(self, directory: str) -> Any:
+        """A table for pyarrow, with `day` and the like as columns; None if there is nothing."""
+        from pyarrow import dataset
+
+        if not self.files(directory):
+            return None
+        return dataset.dataset(
+            self._at(directory), filesystem=self._fs, format="parquet", partitioning="hive"
+        )
+
+    def batches(self, table: str) -> list[Batch]:
+        """Complete batches of a bronze table, in order."""
+        return list(self._batches(f"bronze/{table}"))
+
+    def torn(self, table: str) -> list[str]:
+        """Directories of batches that were never completed; their run writes them again."""
+        complete = {batch.path for batch in self.batches(table)}
+        return [
+            path
+            for path, _, _ in self._batch_directories(f"bronze/{table}")
+            if self.path(path) not in complete
+        ]
+
+    def staging(self) -> str:
+        """A new directory below `_staging`."""
+        return f"_staging/{uuid.uuid4().hex}"
+
+    def swap(self, swap: Swap, *, then: tuple[str, Any] | None = None) -> None:
+        """Deletes, renames, and at last writes the file `then` (path, value), all of it or nothing."""
+        self.write_json(_SWAP, {"deletions": swap.deletions, "moves": swap.moves, "then": then})
+        self._finish_swap()
+
+    def _finish_swap(self) -> None:
+        note = self.read_json(_SWAP)
+        if note is None:
+            return
+        for directory in note["deletions"]:
+            self.delete(directory)
+        for source, target in note["moves"]:
+            if self.exists(source):
+                self.delete(target)
+                self._fs.create_dir(self._at(target.rpartition("/")[0]), recursive=True)
+                self._fs.move(self._at(source), self._at(target))
+        if note["then"] is not None:
+            self.write_json(*note["then"])
+        self._fs.delete_file(self._at(_SWAP))
+
+    def _batches(self, table: str) -> Iterator[Batch]:
+        for path, run, number in self._batch_directories(table):
+            if self.exists(f"{path}/{SUCCESS}"):
+                yield Batch(run, number, self.path(path))
+
+    def _batch_directories(self, table: str) -> Iterator[tuple[str, str, int]]:
+        for run in self.names(table):
+            for name in self.names(f"{table}/{run}"):
+                if match := _BATCH.fullmatch(name):
+                    yield f"{table}/{run}/{name}", run.removeprefix("run="), int(match[1])
+
+    def _at(self, path: str) -> str:
+        return f"{self._base}/{path}" if path else self._base
+
+
+def _alive(holder: dict[str, Any]) -> bool:
+    if holder["host"] != socket.gethostname():
+        return True
+    if holder["pid"] == os.getpid():
+        return False
+    try:
+        os.kill(holder["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _file_system(root: str) -> tuple[Any, str]:
+    scheme = urlsplit(root).scheme
+    if not scheme:
+        return fs.LocalFileSystem(), root
+    uri = re.sub(r"^s3[an]:", "s3:", root)
+    if scheme == "file":
+        return fs.LocalFileSystem(), urlsplit(root).path
+    found, base = fs.FileSystem.from_uri(uri)
+    return found, base.rstrip("/")
+
+
+def batch_directory(table: str, run: str, number: int) -> str:
+    """Where a batch of a bronze table goes."""
+    return f"bronze/{table}/run={run}/batch={number:010d}"
+
+
+def latest(batches: Iterable[Batch]) -> dict[str, int]:
+    """The last batch of each run."""
+    last: dict[str, int] = {}
+    for batch in batches:
+        last[batch.run] = max(batch.number, last.get(batch.run, -1))
+    return last

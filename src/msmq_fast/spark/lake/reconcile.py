@@ -1,0 +1,104 @@
+"""Sender against receiver: what is lost, what is proven, and what can't be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFrame:
+    """The lifecycle with `dest` and `receiver` filled in where they can be known, and the states `lost` and
+    `lost?`.
+
+    Lost: the next queue manager took it, it is not in that one's feed, no end came back, and the receiver's
+    feed goes on for `grace_s` seconds after that. With a hole in a feed it is `lost?`: then nothing can be
+    said. `proven`: both feeds are in the lake without a hole.
+    """
+    from pyspark.sql import functions as F
+
+    feeds = coverage.groupBy("qm").agg(
+        F.max("through").alias("through"),
+        F.min(F.when(F.col("from_seq") > 1, F.col("from_time"))).alias("from_time"),
+        F.min("whole").alias("whole"),
+    )
+    receivers = feeds.select(
+        F.col("qm").alias("receiver"), F.struct("through", "from_time", "whole").alias("receiving")
+    )
+    senders = feeds.select(F.col("qm").alias("sender"), F.col("whole").alias("sender_whole"))
+    known = (
+        lifecycle.join(F.broadcast(_ways(lifecycle, coverage)), ["sender", "sent_to"], "left")
+        .withColumn("receiver", F.coalesce("receiver", "usual_receiver"))
+        .withColumn("dest", F.coalesce("arrived_at", "usual_dest", "sent_to"))
+        .join(F.broadcast(receivers), "receiver", "left")
+        .join(F.broadcast(senders), "sender", "left")
+    )
+    gone = (F.col("state") == "open") & F.col("acked_time").isNotNull() & ~F.col("seen_arrived")
+    patience = int(grace_s * 1_000_000)
+    waited = F.unix_micros("receiving.through") >= F.unix_micros("acked_time") + patience
+    in_view = F.coalesce(F.col("receiving.from_time") <= F.col("first_sent"), F.lit(True))
+    proven = F.coalesce(F.col("receiving.whole") & F.col("sender_whole"), F.lit(False))
+    state = (
+        F.when(gone & proven & in_view & waited, "lost")
+        .when(gone & F.coalesce(waited, F.lit(True)), "lost?")
+        .otherwise(F.col("state"))
+    )
+    gone_columns = ("receiving", "sender_whole", "usual_receiver", "usual_dest", "arrived_at")
+    return known.withColumn("state", state).withColumn("proven", proven).drop(*gone_columns)
+
+
+def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
+    """(sender, sent_to) -> where its messages arrive; if none did, the queue manager with the name in the
+    address.
+    """
+    from pyspark.sql import functions as F
+
+    arrivals = (
+        lifecycle.where(F.col("sent_to").isNotNull())
+        .groupBy("sender", "sent_to")
+        .agg(F.mode("receiver").alias("found"), F.mode("arrived_at").alias("usual_dest"))
+    )
+    host = F.lower(F.regexp_extract("sent_to", r"(?i)^direct=[a-z]+:(?://)?([^\\/:]+)", 1))
+    names = coverage.where(F.col("name").isNotNull())
+    names = names.groupBy(F.lower("name").alias("host")).agg(F.max("qm").alias("named"))
+    return (
+        arrivals.withColumn("host", host)
+        .join(F.broadcast(names), "host", "left")
+        .select("sender", "sent_to", F.coalesce("found", "named").alias("usual_receiver"), "usual_dest")
+    )
+
+
+def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
+    """Counts per day, sender and destination, with a verdict.
+
+    `lost`: something is. `unproven`: the lake doesn't have the whole feeds of both sides, or numbers of a
+    transactional sequence are missing. `ok`: nothing is lost, and both feeds prove it.
+    """
+    from pyspark.sql import functions as F
+
+    def count(state: str) -> Column:
+        return F.count_if(F.col("state") == state)
+
+    rows = lifecycle.groupBy("day", "sender", "receiver", "dest").agg(
+        F.count_if(F.col("seen_sent") | F.col("local")).alias("sent"),
+        F.count_if(F.col("seen_arrived")).alias("arrived"),
+        *(
+            count(state).alias(state)
+            for state in ("received", "expired", "purged", "dead", "nacked", "removed")
+        ),
+        count("open").alias("open"),
+        count("lost").alias("lost"),
+        count("lost?").alias("unclear"),
+        F.count_if(F.col("duplicates") > 0).alias("duplicated"),
+        F.min("proven").alias("proven"),
+    )
+    broken = gaps.where(F.col("kind") == "gap").groupBy("sender", "dest").agg(F.count("*").alias("gaps"))
+    rows = rows.join(F.broadcast(broken), ["sender", "dest"], "left")
+    rows = rows.withColumn("gaps", F.coalesce("gaps", F.lit(0)))
+    verdict = (
+        F.when(F.col("lost") > 0, "lost")
+        .when(~F.col("proven") | (F.col("unclear") > 0) | (F.col("gaps") > 0), "unproven")
+        .otherwise("ok")
+    )
+    return rows.withColumn("verdict", verdict)

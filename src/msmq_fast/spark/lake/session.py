@@ -1,0 +1,54 @@
+"""The Spark session of the lake's verbs."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+_LOCAL: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": "-Xss4m",
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Only where nobody chose a master: the lake's verbs on one machine."""
+
+
+def start(name: str) -> SparkSession:
+    """The session of `spark-submit` if there is one, else a local one on all processors."""
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"msmq-lake {name}")
+    if not SparkConf().contains("spark.master"):
+        builder = builder.master("local[*]")
+        for key, value in _LOCAL.items():
+            builder = builder.config(key, value)
+    return prepared(builder.getOrCreate())
+
+
+def prepared(spark: SparkSession) -> SparkSession:
+    """A session with the settings that the lake's jobs rely on; the given one keeps its own."""
+    from pyspark.errors import PySparkException
+
+    with contextlib.suppress(
+        PySparkException, NotImplementedError
+    ):  # with Spark Connect each client has its own
+        spark = spark.newSession()
+    for key, value in _SETTINGS.items():
+        spark.conf.set(key, value)
+    return spark
