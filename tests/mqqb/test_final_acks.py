@@ -18,7 +18,6 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.qm import disposition
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transacted import TransactedQueue
 from tests.mqqb import wire
@@ -333,11 +332,9 @@ def test_what_cannot_be_put_into_the_outgoing_queue_is_discarded() -> None:
     assert world.bodies() == []
 
 
-def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(disposition, "MAX_ANSWERED", 1)
+def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be() -> None:
     world = Destination()
+    world.manager.most_answered = 1
     send = world.manager.disposition.send_away
     tell = OrderAck(1, 1, 1).message
     assert send(tell(order_queue(UUID(int=1)), world.manager.guid))

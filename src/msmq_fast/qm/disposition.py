@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
-MAX_ANSWERED = 10_000
-"""Outgoing queues beyond which OrderAcks and FinalAcks open none: the GUIDs that they go to are what senders
-claim."""
 
 _SENT = 0  # the next queue manager keeps it
 _TAKEN = (0, 4)  # EnqueueResult
@@ -160,10 +157,7 @@ class Disposition:
         if message.destination is None:
             return None
         manager = self._manager
-        if (
-            manager.outgoing_of(message.destination) is None
-            and len(tuple(manager.outgoing())) >= MAX_ANSWERED
-        ):
+        if not manager.answers(message.destination):
             self.discarded += 1
             return None
         try:

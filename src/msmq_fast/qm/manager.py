@@ -62,6 +62,8 @@ _log = logging.getLogger(__name__)
 
 MOST_OUTGOING = 65_536
 """Outgoing queues beyond which messages from elsewhere open no more."""
+MOST_ANSWERED = 10_000
+"""The same for acknowledgments and reports: where they go is what senders claim."""
 
 
 class State(IntEnum):
@@ -114,6 +116,7 @@ class QueueManager:
         self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
         self._outgoing: dict[str, OutgoingQueue] = {}
         self.most_outgoing = MOST_OUTGOING
+        self.most_answered = MOST_ANSWERED
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
         self.connection_active = True  # ConnectionActive
         self.on_changed: Callable[[], None] | None = None  # properties of a queue were changed
@@ -329,6 +332,10 @@ class QueueManager:
     def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         """The outgoing queue of a destination, if there is one."""
         return None if name is None else self._outgoing.get(name.key)
+
+    def answers(self, name: FormatName) -> bool:
+        """Whether an answer may go to an outgoing queue: it exists, or there are not `most_answered` yet."""
+        return name.key in self._outgoing or len(self._outgoing) < self.most_answered
 
     def outgoing_for(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """Where messages that pass through wait for a queue of another queue manager.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msmq_fast.packet.errors import (
+    InsufficientResources,
     QueueNotFound,
     SharingViolation,
     UnsupportedAccessMode,
@@ -115,9 +116,13 @@ class Opener:
         """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
         queue.
 
-        Raises QUEUE_NOT_FOUND, and what Directory.resolve raises.
+        Raises QUEUE_NOT_FOUND, INSUFFICIENT_RESOURCES where it would be one outgoing queue too many, and what
+        Directory.resolve raises.
         """
-        queue = self._queue_to_open(self._manager.directory.resolve(str(name)), str(name), Access.SEND, None)
+        target = self._manager.directory.resolve(str(name))
+        if not target.local and target.name is not None and not self._manager.answers(target.name):
+            raise InsufficientResources(f"{self._manager.most_answered} outgoing queues")
+        queue = self._queue_to_open(target, str(name), Access.SEND, None)
         if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
             raise QueueNotFound(f"nothing is sent to {name}")
         return queue
