@@ -18,6 +18,7 @@ from msmq_fast.bulk.errors import Refusal, bad_request, refusal_of
 __all__ = ["INCARNATION_HEADER", "build"]
 
 INCARNATION_HEADER: Final = "X-MSMQ-Incarnation"
+_LOGGED: Final = 200  # characters of a reason in the log
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger("msmq_fast.bulk")
@@ -84,7 +85,7 @@ class _Boundary:
             )
 
     def _refused(self, call: str, refusal: Refusal) -> web.Response:
-        self._context.refuse("bulk request", refusal.code, f"{call}: {refusal}")
+        self._context.refuse("bulk request", refusal.code, f"{call}: {refusal}"[:_LOGGED])
         response = answer(refusal.answer(), refusal.status)
         if refusal.code == "UNAUTHORIZED":
             response.headers["WWW-Authenticate"] = "Bearer"

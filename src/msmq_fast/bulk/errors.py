@@ -13,7 +13,7 @@ from msmq_fast.packet.errors import (
     ServiceNotAvailable,
 )
 
-__all__ = ["Refusal", "bad_request", "refusal_of"]
+__all__ = ["Refusal", "bad_request", "events_gone", "refusal_of"]
 
 STATUS: Final = {
     "BAD_REQUEST": 400,
@@ -54,6 +54,11 @@ class Refusal(Exception):
 def bad_request(message: str) -> Refusal:
     """What was asked cannot be understood."""
     return Refusal("BAD_REQUEST", message)
+
+
+def events_gone(first: int) -> Refusal:
+    """Events that were asked for are no longer in the feed, which begins with `first`."""
+    return Refusal("GONE_EVENTS", f"events before {first} are no longer kept", first=first)
 
 
 def refusal_of(error: Exception) -> Refusal | None:

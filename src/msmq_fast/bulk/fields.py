@@ -11,7 +11,7 @@ from aiohttp import web
 
 from msmq_fast.bulk.errors import Refusal, bad_request
 
-__all__ = ["MAX_NUMBER", "Fields", "body_fields", "query_fields"]
+__all__ = ["MAX_NUMBER", "Fields", "body_fields", "query_fields", "stretch"]
 
 MAX_NUMBER: Final = (1 << 63) - 1
 """Of arrivals, events, deliveries, epochs and batches: what fits in a signed column of 64 bits."""
@@ -103,6 +103,14 @@ class Fields:
         if default is None:
             raise bad_request(f"{name} is missing")
         return default
+
+
+def stretch(fields: Fields) -> tuple[int, int]:
+    """`from` and `to`. Raises Refusal."""
+    start, stop = fields.number("from"), fields.number("to")
+    if stop < start:
+        raise bad_request(f"from is {start} and to is {stop}: to must not be less")
+    return start, stop
 
 
 def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:

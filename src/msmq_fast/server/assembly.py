@@ -67,6 +67,7 @@ class Assembly:
         self._store: Store | None = None
         self._pacemaker: Pacemaker | None = None
         self._admin: AdminListener | None = None
+        self._bulk: BulkService | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
 
     # ------------------------------------------------------------------------------------------------- start
@@ -357,6 +358,8 @@ class Assembly:
         if self._admin is not None:
             await self._admin.close()
         self._snapshots.close()
+        if self._bulk is not None:
+            self._bulk.close()
         if self._pacemaker is not None:
             self._pacemaker.stop()
         store = self._store_of()

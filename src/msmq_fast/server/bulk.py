@@ -8,10 +8,11 @@ from typing import Final
 from aiohttp import web
 
 from msmq_fast.app.auth import TokenTable
-from msmq_fast.bulk import copying
+from msmq_fast.bulk import copying, planning, rows, slots
 from msmq_fast.bulk.application import build
 from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
+from msmq_fast.bulk.reader import BulkReader
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.principals import Principals
 from msmq_fast.server.bulkaccess import bulk_callers
@@ -56,4 +57,23 @@ class BulkService:
             Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes),
         )
         self.figures = context.figures
-        self.application: web.Application = build(context, copying.routes(context, snapshots))
+        self.reader = BulkReader(
+            manager,
+            lambda: context.settled(manager.bounds.settled()),
+            incarnation=store.incarnation,
+            share=bulk.share,
+        )
+        events = manager.events
+        self.application: web.Application = build(
+            context,
+            [
+                *planning.routes(context, self.reader, events.feed),
+                *rows.routes(context, self.reader),
+                *slots.routes(context, events.subscriptions),
+                *copying.routes(context, snapshots),
+            ],
+        )
+
+    def close(self) -> None:
+        """Before the store is closed; what is still read breaks off."""
+        self.reader.close()

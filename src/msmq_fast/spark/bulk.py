@@ -6,7 +6,7 @@ to executors: it opens its connections where it is used. It is not for several t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -31,7 +31,7 @@ from msmq_fast.spark.bulkerrors import (
     WrongIncarnation,
 )
 from msmq_fast.spark.bulkhttp import Endpoint, Link
-from msmq_fast.spark.bulkstream import arrow_parts, batches
+from msmq_fast.spark.bulkstream import Batches, arrow_parts, batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +40,7 @@ __all__ = [
     "AccessDenied",
     "Acked",
     "BadRequest",
+    "Batches",
     "Bounds",
     "BulkClient",
     "BulkError",
@@ -222,10 +223,13 @@ class BulkClient:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Plan:
-        """What lies in from `start` to `stop` (arrival numbers; event numbers for `events`): cut off where
-        `max_rows` or `max_bytes` is reached, never before the first row, and split in about `parts` ranges.
+        """What lies in from `start` to `stop` (arrival numbers; event numbers for `events`, which are of no
+        queue): cut off where `max_rows` or `max_bytes` is reached, never before the first row, and split in
+        about `parts` ranges.
         """
-        asked = {"queue": queue, "content": content, "from": start, "to": stop, "parts": parts}
+        asked: dict[str, Any] = {"content": content, "from": start, "to": stop, "parts": parts}
+        if content != "events":
+            asked["queue"] = queue
         asked |= {
             key: value
             for key, value in (("max_rows", max_rows), ("max_bytes", max_bytes))
@@ -246,7 +250,7 @@ class BulkClient:
         body: bool = True,
         raw: bool = False,
         security: bool = False,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """The messages of a queue with `start` <= arrival_seq < `stop`, in that order, as record batches.
 
         `columns` is `core`, `all` or names separated by commas. The request is made by this call, not by the
@@ -267,7 +271,7 @@ class BulkClient:
         body: bool = True,
         raw: bool = False,
         security: bool = False,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         """The messages that `subscription` has been given as deliveries `start` <= delivery_seq < `stop`.
 
         As `rows`, with `delivery_seq` as the first column. LeaseLost when the lease has ended.
@@ -275,7 +279,7 @@ class BulkClient:
         query = {"subscription": subscription, "queue": queue, "from": start, "to": stop}
         return self._rows({**query, **_choice(columns, body, raw, security)})
 
-    def events(self, start: int, stop: int, *, columns: str = "all") -> Iterator[pa.RecordBatch]:
+    def events(self, start: int, stop: int, *, columns: str = "all") -> Batches:
         """The events of the feed with `start` <= feed_seq < `stop`. GoneEvents when `start` is no longer
         kept.
         """
@@ -400,10 +404,10 @@ class BulkClient:
 
     # ---- inside
 
-    def _rows(self, query: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, query: Mapping[str, Any]) -> Batches:
         return self._stream(query)[1]
 
-    def _stream(self, query: Mapping[str, Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    def _stream(self, query: Mapping[str, Any]) -> tuple[pa.Schema, Batches]:
         response = self._link.open(f"/rows?{urlencode(query)}")
         return batches(response, self.endpoint.url)
 

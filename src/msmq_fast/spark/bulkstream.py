@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.spark.bulkerrors import Truncated
@@ -11,7 +11,7 @@ from msmq_fast.spark.bulkerrors import Truncated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_parts", "batches"]
+__all__ = ["Batches", "arrow_parts", "batches"]
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
 _PART: Final = 1 << 20  # bytes that are gathered before they are sent
@@ -59,8 +59,29 @@ class _Body:
         self.closed = True
 
 
-def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema of an answer, and its batches as they come; the iterator closes the answer when it ends.
+class Batches(Iterator["pa.RecordBatch"]):
+    """Record batches as they come. `close` ends it early, and the connection with it."""
+
+    def __init__(
+        self, response: http.client.HTTPResponse, following: Callable[[], pa.RecordBatch | None]
+    ) -> None:
+        self._response = response
+        self._following: Callable[[], pa.RecordBatch | None] | None = following
+
+    def __next__(self) -> pa.RecordBatch:
+        batch = None if self._following is None else self._following()
+        if batch is None:
+            self.close()
+            raise StopIteration
+        return batch
+
+    def close(self) -> None:
+        self._following = None
+        self._response.close()
+
+
+def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, Batches]:
+    """The schema of an answer, and its batches.
 
     Raises Truncated, also in the iteration, if the stream ends anywhere but at its end mark. `where` names
     the queue manager for the message.
@@ -78,22 +99,17 @@ def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, 
     except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
         raise broken(error) from None
 
-    def run() -> Iterator[pa.RecordBatch]:
+    def following() -> pa.RecordBatch | None:
         try:
-            while True:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    break
-                yield batch
+            return reader.read_next_batch()
+        except StopIteration:
             if body.tail != _END or response.read(1):
-                raise broken("no end mark")
+                raise broken("no end mark") from None
+            return None
         except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
             raise broken(error) from None
-        finally:
-            response.close()
 
-    return reader.schema, run()
+    return reader.schema, Batches(response, following)
 
 
 class _Parts:

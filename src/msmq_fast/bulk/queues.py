@@ -1,0 +1,66 @@
+"""Which queues a request is about, and whether its caller may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast.bulk.errors import bad_request
+from msmq_fast.bulk.patterns import NamePattern
+from msmq_fast.packet.errors import QueueNotFound
+from msmq_fast.packet.text import printable
+from msmq_fast.qm.bounds import kind_of
+from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.system import DEADLETTER, DEADXACT, INTERNAL_KEYS
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.security.token import Token
+
+__all__ = ["CONTENTS", "DEADLETTERS", "EVENTS", "JOURNAL", "MESSAGES", "dead_letters", "matching", "named"]
+
+MESSAGES: Final = "messages"
+JOURNAL: Final = "journal"
+DEADLETTERS: Final = "deadletter"
+EVENTS: Final = "events"
+CONTENTS: Final = (MESSAGES, JOURNAL, DEADLETTERS, EVENTS)
+
+_DEAD_KINDS: Final = ("deadletter", "xact_deadletter")
+_OF_PROGRAMS: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
+
+
+def named(manager: QueueManager, name: str, content: str) -> Queue:
+    """The queue of a path or format name, or its journal where `content` is that.
+
+    Raises Refusal (BAD_REQUEST), QUEUE_NOT_FOUND and what else QueueManager.find raises.
+    """
+    queue = manager.find(name)
+    if queue.key in INTERNAL_KEYS:
+        raise QueueNotFound(f"there is no queue {printable(name)}")
+    if content == JOURNAL and kind_of(queue) != JOURNAL:
+        if queue.journal is None:
+            raise bad_request(f"{queue.name} has no journal")
+        return queue.journal
+    if content == DEADLETTERS and kind_of(queue) not in _DEAD_KINDS:
+        raise bad_request(f"{queue.name} is not a dead-letter queue")
+    return queue
+
+
+def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> Iterator[Queue]:
+    """The queues of programs whose path names match and that the caller may read, or their journals.
+
+    Subqueues, which come and go with their messages, are found by patterns with a semicolon only.
+    """
+    kinds = (*_OF_PROGRAMS, QueueKind.SUBQUEUE) if ";" in pattern.text else _OF_PROGRAMS
+    for queue in sorted(manager.directory.queues(), key=lambda queue: queue.key):
+        if queue.kind not in kinds or queue.key in INTERNAL_KEYS or not pattern.matches(queue.name):
+            continue
+        if content == JOURNAL and queue.journal is None:
+            continue
+        if manager.guard.may_read(token, queue):
+            yield queue.journal if content == JOURNAL and queue.journal is not None else queue
+
+
+def dead_letters(manager: QueueManager) -> list[Queue]:
+    """Both dead-letter queues."""
+    return [manager.directory.existing(part.key) for part in (DEADLETTER.part, DEADXACT.part)]

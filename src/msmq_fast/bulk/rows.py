@@ -1,0 +1,113 @@
+"""The call /rows: messages of a queue, or events, as an Arrow stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from aiohttp import web
+
+from msmq_fast.bulk.context import Context, caller
+from msmq_fast.bulk.errors import events_gone
+from msmq_fast.bulk.fields import Fields, query_fields, stretch
+from msmq_fast.bulk.publishing import ARROW_TYPE
+from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
+from msmq_fast.bulk.reader import BulkReader, EventsGone
+from msmq_fast.bulk.schema import Column, chosen, chosen_events
+
+__all__ = ["chosen_columns", "routes"]
+
+_log = logging.getLogger("msmq_fast.bulk")
+
+Parts = AsyncIterator[bytes | memoryview]
+
+
+def chosen_columns(fields: Fields) -> tuple[Column, ...]:
+    """`columns`, `body`, `raw` and `security`. Raises Refusal, ValueError."""
+    columns = fields.text("columns", "core")
+    body, raw, security = fields.flag("body", True), fields.flag("raw", False), fields.flag("security", False)
+    return chosen(columns, body=body, raw=raw, security=security)
+
+
+def routes(context: Context, reader: BulkReader) -> list[web.RouteDef]:
+    """GET /rows."""
+    return [web.get("/rows", _Rows(context, reader).handle, allow_head=False)]
+
+
+class _Rows:
+    """A stream that fails after its beginning is broken off: without its end mark, and without that of HTTP."""
+
+    def __init__(self, context: Context, reader: BulkReader) -> None:
+        self._context = context
+        self._reader = reader
+        self._places = asyncio.Semaphore(context.limits.streams)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """The call."""
+        fields = query_fields(request)
+        content = fields.choice("content", CONTENTS, MESSAGES)
+        if content == EVENTS:
+            return await self._send(request, self._events(request, fields))
+        return await self._send(request, self._messages(request, fields, content))
+
+    def _messages(self, request: web.Request, fields: Fields, content: str) -> Parts:
+        name, (start, stop), columns = fields.text("queue"), stretch(fields), chosen_columns(fields)
+        fields.done()
+        manager = self._context.manager
+        queue = named(manager, name, content)
+        manager.guard.read(caller(request), queue)
+        return self._reader.messages(queue, start, stop, columns)
+
+    def _events(self, request: web.Request, fields: Fields) -> Parts:
+        start, stop = stretch(fields)
+        columns: Sequence[Column] = chosen_events(fields.text("columns", "core"))
+        fields.done()
+        self._context.manager.guard.read_everything(caller(request), "read the event feed")
+        return self._reader.events(start, stop, columns)
+
+    async def _send(self, request: web.Request, parts: Parts) -> web.StreamResponse:
+        figures = self._context.figures
+        async with self._places:
+            figures.streams += 1
+            try:
+                return await self._stream(request, parts)
+            finally:
+                figures.streams -= 1
+
+    async def _stream(self, request: web.Request, parts: Parts) -> web.StreamResponse:
+        try:
+            first = await anext(parts)
+        except EventsGone as error:
+            raise events_gone(error.first) from None
+        response = web.StreamResponse(headers={"Content-Type": ARROW_TYPE, "Cache-Control": "no-store"})
+        await response.prepare(request)
+        try:
+            await self._write(response, first)
+            async for part in parts:
+                await self._write(response, part)
+        except BaseException as error:
+            self._context.figures.broken += 1
+            if request.transport is not None:
+                request.transport.abort()
+            if not isinstance(error, Exception):
+                raise
+            self._tell(error)
+        finally:
+            await parts.aclose()  # type: ignore[attr-defined] # it is a generator
+        return response
+
+    async def _write(self, response: web.StreamResponse, part: bytes | memoryview) -> None:
+        async with asyncio.timeout(self._context.limits.slow_client):
+            await response.write(part)
+        self._context.figures.bytes_out += len(part)
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, TimeoutError):
+            reason = f"the client took nothing for {self._context.limits.slow_client:g} s"
+            self._context.refuse("bulk stream", "slow reader", reason)
+        elif isinstance(error, ConnectionError):
+            self._context.refuse("bulk stream", "client left", "")
+        else:
+            self._context.refuse("bulk stream", "broken off", str(error))
+            _log.debug("a stream of rows broke off", exc_info=error)
