@@ -11,8 +11,9 @@ from aiohttp import web
 
 from msmq_fast.bulk.errors import Refusal, bad_request
 
-__all__ = ["MAX_NUMBER", "Fields", "body_fields", "query_fields", "stretch"]
+__all__ = ["ARROW_TYPE", "MAX_NUMBER", "Fields", "body_fields", "query_fields", "stretch"]
 
+ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
 MAX_NUMBER: Final = (1 << 63) - 1
 """Of arrivals, events, deliveries, epochs and batches: what fits in a signed column of 64 bits."""
 

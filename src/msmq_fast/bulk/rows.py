@@ -10,8 +10,7 @@ from aiohttp import web
 
 from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import events_gone
-from msmq_fast.bulk.fields import Fields, query_fields, stretch
-from msmq_fast.bulk.publishing import ARROW_TYPE
+from msmq_fast.bulk.fields import ARROW_TYPE, Fields, query_fields, stretch
 from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
 from msmq_fast.bulk.reader import BulkReader, EventsGone
 from msmq_fast.bulk.schema import Column, chosen, chosen_events

@@ -115,7 +115,7 @@ def _request(
         batches = client.leased(partition.subscription, partition.queue, position, end, columns=columns)
     else:
         batches = client.rows(partition.queue, position, end, content=reading.content, columns=columns)
-    with closing(batches):  # type: ignore[type-var]
+    with closing(batches):
         yield from batches
 
 
