@@ -1,9 +1,9 @@
 # Messages that are somebody's for a while: locked from the front, removed or put back in stretches by whoever remembers them.
 
-def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes) -> tuple:
+def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes, bint one=True) -> tuple:
     """Lock messages from the front for `owner`: (array("Q") of their lookup ids in queue order, bytes of their packets).
 
-    Their packets need not be in memory. At least one message whatever its size, if one is available.
+    Their packets need not be in memory. With `one`, at least one message whatever its size, if one is available.
     """
     cdef uint64_t size = 0
     cdef size_t count = 0
@@ -14,7 +14,7 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
     keys = result
     while count < max_count:
         slot = core.positions.first_takeable(False)
-        if slot == NULL or (count and size + slot.size > max_bytes):
+        if slot == NULL or (size + slot.size > max_bytes and not (one and count == 0)):
             break
         core.positions.set_state(slot, STATE_LOCKED)
         slot.owner = owner
@@ -57,19 +57,29 @@ def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t 
 
 
 def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Receive, with the current unit, those of the messages that `owner` has. Returns how many; what was purged meanwhile is none of them.
+    """Receive, with the current unit, those of the messages that `owner` has. Returns how many: not those that were purged or deleted
+    meanwhile, nor those whose packets are needed for what follows and cannot be read: they stay locked as damaged.
 
     A removal that the store does not keep is repeated by Ledger.reap.
     """
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int received = 0
-    if keys.shape[0] == 0:
-        return 0
     for number in range(keys.shape[0]):
         slot = core.positions.find(keys[number])
-        received += slot != NULL and slot.owner == owner and slot.state == STATE_LOCKED
-    core.remove_keys(&keys[0], keys.shape[0], owner, EVENT_RECEIVED)
+        if slot == NULL or slot.owner != owner or slot.state != STATE_LOCKED:
+            continue
+        if slot.body == NULL and core._is_followed(slot, REASON_RECEIVED):
+            try:
+                packet = core.ledger.tables.read_content(slot.content_id, slot.size)
+            except Exception:
+                slot.owner = OWNER_DAMAGED
+                core._report_damage(keys[number], MDB_CORRUPTED)
+                continue
+            core.positions.set_body(slot, packet)
+        core._take_out(slot, EVENT_RECEIVED)
+        received += 1
+    core.ledger.removals.watch()
     return received
 
 

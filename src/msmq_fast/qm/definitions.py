@@ -203,6 +203,7 @@ class Definitions:
             self._remove(subqueue, told=told)
         if told:
             self._manager.events.deleted(queue)
+        self._manager.leases.forget(queue)
         if queue.part is not None:
             queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
         self._manager.directory.remove(queue)

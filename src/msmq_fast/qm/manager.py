@@ -34,6 +34,7 @@ from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.incoming import Arrival, IncomingTransfer
 from msmq_fast.qm.jobs import Jobs
 from msmq_fast.qm.journal import without_journal
+from msmq_fast.qm.leases import Leases
 from msmq_fast.qm.lookup import Directory
 from msmq_fast.qm.opener import Opener
 from msmq_fast.qm.outgoing import OutgoingQueue
@@ -142,6 +143,7 @@ class QueueManager:
         self.connectors = Connectors(self)
         self.jobs = Jobs(self)
         self.events = EventFeed(self, enabled=settings.feed)
+        self.leases = Leases(self)
         self.definitions = Definitions(self)
         self.create_queue = self.definitions.create
         self.set_properties = self.definitions.set_properties
@@ -194,9 +196,9 @@ class QueueManager:
             descriptor = self.records.meta(MetaName.SECURITY)
             if descriptor is not None:
                 self.guard.machine = SecurityDescriptor.from_bytes(descriptor)
+            self.events.started()
             recover(self)
             self.events.load()
-            self.events.started()
             for counter in (self.message_ordinals, self._ordinals, self._numbers, self.streams.ordinals):
                 counter.reserve()
             self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
@@ -268,6 +270,7 @@ class QueueManager:
         self.subqueues.run()
         self.retirement.run()
         self.publication.expire()
+        self.leases.expire()
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
@@ -279,6 +282,7 @@ class QueueManager:
             self.retirement.next_deadline(),
             self.expiry.next_deadline(),
             self.publication.next_deadline(),
+            self.leases.next_deadline(),
         )
         return min((due for due in deadlines if due is not None), default=None)
 

@@ -30,6 +30,7 @@ def recover(manager: QueueManager) -> None:
     transactions = manager.transactions.load()
     _load_positions(manager, deleting, silent, transactions.held)
     manager.transactions.recover(transactions)
+    manager.leases.recover()
     manager.staging.recover()
     _system_queues(manager)
 
