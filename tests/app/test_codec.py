@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, PacketBuilder, send_head
-from msmq_fast.app.names import ReplyNames
 from msmq_fast.app.wire import (
     LONG_LIVED,
     OUT_DEFAULTS,
@@ -31,6 +30,7 @@ from msmq_fast.app.wire import (
 from msmq_fast.packet import Message
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.replies import ReplyNames
 
 SOURCE = UUID("4f1d3c2b-8a6e-4d4f-9c01-0203040506ff")
 DESTINATION = parse_format_name(r"DIRECT=OS:here\private$\orders")

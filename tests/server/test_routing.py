@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.app.names import format_name
 from msmq_fast.directory.objects import DirectoryObject, ObjectType
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.message import Message
+from msmq_fast.packet.replies import format_name
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.server.addresses import is_own_address

@@ -1,57 +1,62 @@
 """What POST /stage does: an Arrow IPC stream that comes in pieces becomes a stage.
 
 A route makes a `StageUpload` of the query, feeds it the body of the request and finishes it; whatever goes
-wrong in between, it aborts it::
-
-    upload = StageUpload(manager, workers, StageRequest.parse(request.query), token=token, owner=owner)
-    try:
-        async for piece in request.content.iter_any():
-            await upload.feed(piece)
-        staged = await upload.finish()
-    except BaseException:
-        upload.abort()
-        raise
-    return {"stage": staged.stage, "rows": staged.rows, "bytes": staged.bytes}
-
-POST /publish and POST /discard are `manager.staging.publish` and `manager.staging.discard`.
+wrong in between, it aborts it. POST /publish and POST /discard are `publish` and `discard` of
+`manager.staging`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from msmq_fast.qm.staging import Staged
+from msmq_fast._native.stagecodec import Destination, RowBuilder, RowError
+from msmq_fast.bulk.ipc import BatchMessage, MessageCutter
+from msmq_fast.bulk.stagedecode import Rows, StageDecoder
+from msmq_fast.bulk.stagerequest import StageRequest
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MSMQError,
+    QueueNotFound,
+    TransactionUsage,
+    UnsupportedAccessMode,
+    UnsupportedFormatNameOperation,
+    error,
+)
+from msmq_fast.packet.fields import destination_field
+from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.signing import demands, prepare
+from msmq_fast.qm.stages import MOST_QUEUES, Staged
+from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.security.token import Token
 
+__all__ = ["StageRequest", "StageUpload"]
 
-@dataclass(frozen=True, slots=True)
-class StageRequest:
-    """The query of POST /stage: writer, batch, part and attempt, and the defaults of columns."""
+_TAKEN: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING)
 
-    writer: str
-    batch: int
-    part: int
-    attempt: int
+T = TypeVar("T")
 
-    @classmethod
-    def parse(cls, query: Mapping[str, str]) -> StageRequest:
-        """Of the parameters of a query. ValueError, one clear line: an unknown or a bad one."""
-        raise NotImplementedError
+
+class _Target(NamedTuple):
+    handle: OpenQueue
+    destination: Destination
 
 
 class StageUpload:
     """One stage on its way in. `workers` runs what takes long: one executor with one thread for a server.
 
-    Every call raises, with one line for the client: ValueError (400; the stream, a column or a value is
-    wrong), ArrowMissing (501), and MSMQError: QUEUE_NOT_FOUND (404), ACCESS_DENIED (403),
-    INSUFFICIENT_RESOURCES (413; a message is too large, a quota is used up), SERVICE_NOT_AVAILABLE (503), any
-    other (400). After an error nothing is staged.
+    Every call raises, with one line for the client: ValueError (the stream, a column or a value is wrong),
+    ArrowMissing, and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too
+    large, a quota is used up), SERVICE_NOT_AVAILABLE, and others. After an error nothing is staged.
     """
 
     def __init__(
@@ -62,22 +67,194 @@ class StageUpload:
         *,
         token: Token | None,
         owner: str = "",
+        touch: Callable[[], None],
+        most_bytes: int = 1 << 40,
     ) -> None:
         """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names who
-        stages: only he publishes it.
+        stages: only he publishes it. `touch` has what was put into the current batch written; `most_bytes`:
+        of stored packets.
         """
-        raise NotImplementedError
+        self._manager = manager
+        self._workers = workers
+        self._request = request
+        self._token = token
+        self._touch = touch
+        self._most_bytes = most_bytes
+        self._cutter = MessageCutter()
+        self._decoder = StageDecoder(strict=request.strict)
+        settings = manager.settings
+        self._builder = RowBuilder(
+            manager.guid.bytes_le, settings.long_lived, request.defaults, request.replay
+        )
+        self._targets: dict[str, _Target] = {}
+        self._stage = manager.staging.open(request.part, owner=owner, whole=request.whole)
+        self._working: asyncio.Task[None] | None = None
+        self._checked = False
+        self._bytes = 0
+
+    # ---- the life of a stage
 
     async def feed(self, data: bytes) -> None:
         """The next bytes of the stream. Returns when there is room for more."""
-        raise NotImplementedError
+        for message in self._cutter.feed(data):
+            await self._settle()
+            self._working = asyncio.create_task(self._take(message))
 
     async def finish(self) -> Staged:
         """The stream has ended; returns when everything is durable."""
-        raise NotImplementedError
+        await self._settle()
+        if not self._cutter.ended:
+            raise ValueError("the Arrow stream breaks off: the mark at its end is missing")
+        await self._check_schema()
+        self._manager.tick()
+        done = self._stage.finish()
+        self._touch()
+        staged = await _result(done)
+        self._close()
+        return staged
 
     def abort(self) -> None:
         """The client is gone, or something went wrong: nothing is staged. Any number of times; no effect
         behind `finish`.
         """
-        raise NotImplementedError
+        if self._working is not None:
+            self._working.cancel()
+            self._working = None
+        self._stage.abort()
+        self._close()
+        self._touch()
+
+    def _close(self) -> None:
+        for target in self._targets.values():
+            target.handle.close()
+        self._targets.clear()
+
+    async def _settle(self) -> None:
+        """What came before has been taken."""
+        working, self._working = self._working, None
+        if working is not None:
+            await working
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+
+    # ---- rows
+
+    async def _check_schema(self) -> None:
+        if not self._checked:
+            if not self._cutter.schema_known:
+                raise ValueError("the Arrow stream has no schema")
+            await self._run(partial(self._decoder.check_schema, self._cutter.prefix))
+            self._checked = True
+
+    async def _take(self, message: BatchMessage) -> None:
+        await self._check_schema()
+        pieces = await self._run(lambda: list(self._decoder.decode(message)))
+        for rows in pieces:
+            targets = self._destinations(rows)
+            packets = await self._run(partial(self._build, rows, [target.destination for target in targets]))
+            self._put(rows, packets, targets)
+            await _result(self._stage.room())
+
+    def _build(self, rows: Rows, destinations: list[Destination]) -> list[bytes]:
+        try:
+            return self._builder.build(
+                rows.count,
+                rows.columns,
+                self._manager.ledger.now_s,
+                destinations,
+                rows.targets,
+                rows.responses,
+                rows.response_names,
+                rows.admins,
+                rows.admin_names,
+            )
+        except RowError as problem:
+            raise error(problem.code, f"row {rows.first + problem.row}: {problem.problem}") from None
+
+    def _put(self, rows: Rows, packets: list[bytes], targets: list[_Target]) -> None:
+        queues: list[Queue] = [target.handle.queue for target in targets]
+        self._bytes += sum(map(len, packets))
+        if self._bytes > self._most_bytes:
+            raise InsufficientResources(f"a stage has at most {self._most_bytes} bytes: use more parts")
+        for place, queue in enumerate(queues):
+            if demands(queue):
+                row = rows.row_of(place)
+                self._of_row(
+                    row, partial(prepare, self._manager, queue, packets[row - rows.first], None, self._token)
+                )
+        self._manager.tick()
+        self._stage.put(packets, rows.places, queues, first=rows.first)
+        self._touch()
+
+    # ---- queues
+
+    def _destinations(self, rows: Rows) -> list[_Target]:
+        """The queues of some rows, opened."""
+        self._manager.tick()
+        targets: list[_Target] = []
+        for place, name in enumerate(rows.queues):
+            wanted = name or self._request.queue
+            known = self._targets.get(wanted)
+            if known is None:
+                known = self._of_row(rows.row_of(place), partial(self._open, wanted))
+                self._targets[wanted] = known
+            targets.append(known)
+        return targets
+
+    @staticmethod
+    def _of_row(row: int, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except MSMQError as problem:
+            raise error(problem.code, f"row {row}: {problem.detail or problem}") from None
+
+    def _open(self, name: str) -> _Target:
+        if not name:
+            raise QueueNotFound("no queue is given: use the column or the parameter queue")
+        if len(self._targets) >= MOST_QUEUES:
+            raise InsufficientResources(f"more than {MOST_QUEUES} queues in one stage")
+        if "," in name or name[:3].upper() == "DL=":
+            raise UnsupportedFormatNameOperation("a name of several queues: write one row for each")
+        manager = self._manager
+        handle = manager.open(name, Access.SEND, token=self._token)
+        try:
+            queue = handle.queue
+            if queue.kind not in _TAKEN:
+                raise UnsupportedAccessMode(f"nothing is staged for {queue.name}")
+            field = destination_field(handle.format_name)
+            address = handle.destination_manager
+            destination = Destination(
+                address.bytes_le,
+                field.kind,
+                field.wire,
+                self._transactional(queue),
+                ReplyNames(manager.settings.known_as, manager.guid, address),
+                queue.kind is not QueueKind.OUTGOING,
+            )
+        except BaseException:
+            handle.close()
+            raise
+        return _Target(handle, destination)
+
+    def _transactional(self, queue: Queue) -> bool:
+        wanted = self._request.transactional
+        if queue.kind is QueueKind.OUTGOING:
+            return wanted is not False
+        if wanted is not None and wanted != queue.transactional:
+            takes = "takes transactional messages only" if queue.transactional else "is not transactional"
+            raise TransactionUsage(f"{queue.name} {takes}")
+        return queue.transactional
+
+
+async def _result(completion: Completion[T]) -> T:
+    if not completion.done:
+        waiting = asyncio.get_running_loop().create_future()
+
+        def wake(_: Completion[T]) -> None:
+            if not waiting.done():
+                waiting.set_result(None)
+
+        completion.add_done_callback(wake)
+        await waiting
+    return completion.result()

@@ -162,7 +162,9 @@ class OpenStage:
         self._done: Completion[Staged] | None = None
         self._headed = False
 
-    def put(self, packets: list[bytes], targets: array[int], queues: list[Queue], *, first: int = 0) -> None:
+    def put(
+        self, packets: list[bytes], targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
+    ) -> None:
         """Take messages in: packets that nobody else has seen; `targets[i]` says which of `queues` gets
         which.
 

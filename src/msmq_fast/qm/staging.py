@@ -264,8 +264,8 @@ class Staging:
         stage = self._stages.get(identifier)
         if stage is None or stage.state is not StageState.READY or stage.owner != owner:
             raise StageNotFound(
-                f"there is no stage {identifier.hex()}: it was discarded, its time is over, or its messages have"
-                " not all come"
+                f"there is no stage {identifier.hex()}: it was discarded, its time is over, or its messages"
+                " have not all come"
             )
         if (stage.part.writer, stage.part.batch) != (writer, batch):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Queue names of application frames to what stands in a packet."""
+"""Queue names as programs write them, to what stands in a packet."""
 
 from __future__ import annotations
 

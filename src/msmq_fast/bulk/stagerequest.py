@@ -1,0 +1,73 @@
+"""The query of POST /stage: which part of what it is, and what its rows are if they do not say so themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmq_fast.bulk.fields import Fields
+from msmq_fast.qm.stages import Part
+
+__all__ = ["StageRequest"]
+
+_U32: Final = 0xFFFFFFFF
+_NUMBERS: Final = {
+    "priority": 7,
+    "delivery": 1,
+    "acknowledge": 15,
+    "journal": 3,
+    "app_specific": _U32,
+    "body_type": _U32,
+    "ttrq_seconds": _U32,
+    "ttbr_seconds": _U32,
+}
+_TEXTS: Final = ("label", "resp_format_name", "admin_format_name")
+_MOST_LABEL: Final = 249  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class StageRequest:
+    """`queue` is where rows go that name none. `transactional`: None where it is as the queue is, for another
+    computer then True. `whole`: the rows are one transaction, else each is one. `replay` is what a message_id
+    is for: RowBuilder tells. `strict`: a column that no message has is a mistake. `defaults` are values by
+    the names of columns.
+    """
+
+    part: Part
+    queue: str
+    transactional: bool | None
+    whole: bool
+    replay: str
+    strict: bool
+    defaults: dict[str, Any]
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> StageRequest:
+        """Of the parameters of a query. Raises Refusal (BAD_REQUEST) and ValueError: one that is wrong or
+        unknown.
+        """
+        fields = Fields(query, as_text=True)
+        part = Part(
+            fields.text("writer"), fields.number("batch"), fields.number("part"), fields.number("attempt", 0)
+        )
+        part.check()
+        kinds = {"auto": None, "true": True, "false": False}
+        defaults: dict[str, Any] = {
+            name: fields.number(name, high=high) for name, high in _NUMBERS.items() if name in fields
+        }
+        defaults |= {name: fields.text(name) for name in _TEXTS if name in fields}
+        if len(defaults.get("label", "").encode("utf-16-le")) > 2 * _MOST_LABEL:
+            raise ValueError(f"the label has more than {_MOST_LABEL} characters")
+        request = cls(
+            part,
+            fields.text("queue", "", empty=True),
+            kinds[fields.choice("transactional", kinds, "auto")],
+            fields.choice("transaction", ("row", "stage"), "row") == "stage",
+            fields.choice("message_id", ("extension", "keep", "ignore"), "extension"),
+            fields.choice("unknown", ("error", "ignore"), "error") == "error",
+            defaults,
+        )
+        fields.done()
+        return request
