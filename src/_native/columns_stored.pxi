@@ -54,10 +54,10 @@ cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noe
     if row.body != NULL:
         packet[0] = row.packet
         return 0
-    if lookup.store == NULL or not row.content_id:
-        return MDB_NOTFOUND
     if row.size > LARGEST_PACKET:
         return MDB_CORRUPTED
+    if lookup.store == NULL or not row.content_id:
+        return MDB_NOTFOUND
     status = lookup_begin(lookup)
     if status:
         return status
@@ -139,8 +139,7 @@ cdef class Contents:
                 packet = self.tables.read_content(row.content_id, row.size)
             except StoreError as error:
                 if error.status != MDB_NOTFOUND:
-                    row.content_id = 0
-                    row.size = LARGEST_PACKET + 1
+                    row.size = LARGEST_PACKET + 1   # damaged
                 continue
             Py_INCREF(packet)
             row.body = <PyObject*>packet

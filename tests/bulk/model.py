@@ -1,0 +1,118 @@
+"""What the columns of a message are, in plain Python over the codec of packet/: a dict for each message."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.fields import Hosts, field_name
+from msmq_fast.packet.multi import MQFAddressHeader
+from msmq_fast.packet.user_message import UserMessagePacket
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INFINITE = 0xFFFFFFFF
+SEQUENCE = (1 << 56) - 1
+
+
+def text(value: str) -> str:
+    """What is left of UTF-16 text in UTF-8."""
+    return "".join("\ufffd" if 0xD800 <= ord(c) < 0xE000 else c for c in value)
+
+
+def seconds(value: int) -> datetime:
+    return EPOCH + timedelta(seconds=value)
+
+
+def _duration(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _list(header: MQFAddressHeader) -> str | None:
+    return ",".join(text(str(element.name())) for element in header.elements) or None
+
+
+def _name(value: Any) -> str | None:
+    return None if value is None else text(str(value))
+
+
+def row(
+    key: int,
+    packet: bytes,
+    *,
+    arrived_us: int,
+    abort_count: int = 0,
+    move_count: int = 0,
+    reason: int = 0,
+    moved_s: int = 0,
+    holder: str | None = None,
+) -> dict[str, Any]:
+    """The columns that follow from a message, its place and its history; those of the queue are not there."""
+    found, _ = UserMessagePacket.decode(packet)
+    user, properties, security, tx = found.user, found.properties, found.security, found.transaction
+    hosts = Hosts(user.source, user.destination_manager)
+    admin = field_name(user.admin, hosts)
+    number = reason or properties.message_class
+    known = number in {int(value) for value in MessageClass}
+    sequence = bool(tx is not None and tx.sequence_id)
+    return {
+        "arrival_seq": key & SEQUENCE,
+        "lookup_id": key,
+        "priority": 7 - (key >> 56),
+        "message_id": f"{{{user.source}}}\\{user.message_id}",
+        "correlation_id": properties.correlation_id,
+        "class": number,
+        "class_name": MessageClass(number).name if known else None,
+        "label": text(properties.label),
+        "app_specific": properties.app_specific,
+        "body_type": _signed(properties.body_type),
+        "body_size": len(properties.body),
+        "body": properties.body,
+        "extension": properties.extension,
+        "sent_time": seconds(user.sent_time),
+        "arrived_time": EPOCH + timedelta(microseconds=arrived_us),
+        "ttrq_seconds": _duration(found.base.time_to_reach_queue),
+        "ttbr_seconds": _duration(user.time_to_be_received),
+        "delivery": user.delivery,
+        "acknowledge": properties.acknowledge,
+        "journal": user.journal_negative + 2 * user.journal_positive,
+        "dest_format_name": _name(field_name(user.destination, hosts)),
+        "resp_format_name": _name(field_name(user.response, hosts, admin)),
+        "admin_format_name": _name(admin),
+        "source_machine_guid": str(user.source),
+        "abort_count": abort_count,
+        "move_count": move_count,
+        "message_version": 16,
+        "auth_level": security.authentication_level if security else 0,
+        "encrypted": bool(security and security.encrypted),
+        "trace": found.base.trace,
+        "multi_dest_format_name": _list(found.multi.destination) if found.multi else None,
+        "multi_resp_format_name": _list(found.multi.response) if found.multi else None,
+        "sender_id": (security.sender_id if security else b"") or None,
+        "sender_id_type": security.sender_id_type if security else 0,
+        "hash_algorithm": _signed(properties.hash_algorithm),
+        "encrypt_algorithm": _signed(properties.encryption_algorithm),
+        "xact_id": f"{{{user.source}}}\\{tx.transaction_id}" if tx else None,
+        "xact_seq_id": tx.sequence_id if tx and sequence else None,
+        "xact_seq_no": (tx.sequence_number or None) if tx and sequence else None,
+        "xact_prev_no": tx.previous_number if tx and sequence else None,
+        "first_in_xact": tx.first if tx else None,
+        "last_in_xact": tx.last if tx else None,
+        "connector_type": _guid(user.connector),
+        "last_move_time": seconds(moved_s) if moved_s else None,
+        "lease_holder": holder,
+        "soap_envelope": text(found.envelope.envelope) if found.envelope else None,
+        "compound_body": found.compound.data if found.compound else None,
+        "sender_cert": (security.certificate if security else b"") or None,
+        "signature": (security.signature if security else b"") or None,
+        "raw_packet": packet,
+    }
+
+
+def _guid(value: UUID | None) -> str | None:
+    return None if value is None else str(value)
