@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
-from msmq_fast.admin.view import Histogram, OutgoingView, QueueView
+from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView
 
 
 class FakeView:
@@ -33,6 +33,14 @@ class FakeView:
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
         return {"messages_in": ("Messages taken in", 7)}
+
+    def labelled(self) -> Iterable[Labelled]:
+        return [
+            Labelled(
+                "bulk_requests", "Requests", ("call", "status"), {("rows", "200"): 3, ("rows", "404"): 1}
+            ),
+            Labelled("bulk_streams", "Open", (), {(): 2}, grows=False),
+        ]
 
     def histograms(self) -> Iterable[Histogram]:
         return [Histogram("commit_seconds", "Time of a commit", (0.001, 0.01), (4, 1, 2), 0.5)]
@@ -93,6 +101,8 @@ def test_metrics_carry_the_names_of_windows_exporter_and_our_own(view: FakeView)
     assert "msmq_fast_messages_in_total 7.0" in lines
     assert 'msmq_fast_refusals_total{reason="no such queue",what="message"} 2.0' in lines
     assert "msmq_fast_outgoing_messages 5.0" in lines
+    assert 'msmq_fast_bulk_requests_total{call="rows",status="404"} 1.0' in lines
+    assert "msmq_fast_bulk_streams 2.0" in lines
     assert 'msmq_fast_commit_seconds_bucket{le="0.01"} 5.0' in lines
     assert 'msmq_fast_commit_seconds_bucket{le="+Inf"} 7.0' in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)

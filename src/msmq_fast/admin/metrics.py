@@ -55,6 +55,12 @@ class _Collector(Collector):
         for what, reason, count in self._view.refusals():
             refusals.add_metric([what, reason], count)
         yield refusals
+        for figure in self._view.labelled():
+            kind = CounterMetricFamily if figure.grows else GaugeMetricFamily
+            family = kind(f"msmq_fast_{figure.name}", figure.about, labels=figure.labels)
+            for labels, value in figure.values.items():
+                family.add_metric(labels, value)
+            yield family
         for histogram in self._view.histograms():
             yield _family(histogram)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Histogram", "OutgoingView", "QueueView", "View"]
+__all__ = ["Histogram", "Labelled", "OutgoingView", "QueueView", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,17 @@ class Histogram:
     total: float
 
 
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One figure with several values, told apart by their labels; `grows`: none of them ever falls."""
+
+    name: str
+    about: str
+    labels: tuple[str, ...]
+    values: Mapping[tuple[str, ...], float]
+    grows: bool = True
+
+
 class View(Protocol):
     """What the server offers to the admin port. Every call returns at once."""
 
@@ -61,6 +72,9 @@ class View(Protocol):
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
         """The same for values that only grow."""
+
+    def labelled(self) -> Iterable[Labelled]:
+        """Figures with labels."""
 
     def histograms(self) -> Iterable[Histogram]:
         """Distributions."""

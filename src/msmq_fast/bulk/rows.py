@@ -35,7 +35,7 @@ def routes(context: Context, reader: BulkReader) -> list[web.RouteDef]:
 
 
 class _Rows:
-    """A stream that fails after its beginning is broken off: without its end mark, and without that of HTTP."""
+    """A stream that fails after its beginning is broken off, without its end mark and that of HTTP."""
 
     def __init__(self, context: Context, reader: BulkReader) -> None:
         self._context = context

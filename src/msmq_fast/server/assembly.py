@@ -231,6 +231,7 @@ class Assembly:
                 streams=lambda: self._mqqb.streams,
                 order_acks=lambda: self._mqqb.order_acks,
                 final_acks=lambda: self._mqqb.final_acks,
+                labelled=lambda: () if self._bulk is None else self._bulk.labelled(),
                 resends=lambda: self._mqqb.resends,
             ),
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from aiohttp import web
 
+from msmq_fast.admin.view import Labelled
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.bulk import copying, planning, rows, slots
 from msmq_fast.bulk.application import build
@@ -56,7 +57,8 @@ class BulkService:
             release(),
             Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes),
         )
-        self.figures = context.figures
+        self._figures = context.figures
+        self._subscriptions = manager.events.subscriptions
         self.reader = BulkReader(
             manager,
             lambda: context.settled(manager.bounds.settled()),
@@ -73,6 +75,33 @@ class BulkService:
                 *copying.routes(context, snapshots),
             ],
         )
+
+    def labelled(self) -> Iterator[Labelled]:
+        """For the metrics."""
+        figures, read = self._figures, self.reader.figures
+        requests = {(call, str(status)): count for (call, status), count in figures.requests.items()}
+        yield Labelled("bulk_requests", "Requests of the bulk API", ("call", "status"), requests)
+        for name, about, value in (
+            ("bulk_rows", "Messages read in bulk", read.rows),
+            ("bulk_events", "Events read in bulk", read.events),
+            ("bulk_gone", "Messages that were removed while a bulk reader came to them", read.gone),
+            ("bulk_damaged", "Messages and records that could not be read in bulk", read.damaged),
+            ("bulk_sent_bytes", "Bytes of streams of rows", figures.bytes_out),
+            ("bulk_received_bytes", "Bytes of stages", figures.bytes_in),
+            ("bulk_broken_streams", "Streams of rows that did not come to their end", figures.broken),
+            ("bulk_cpu_seconds", "Processor time of the thread that reads in bulk", self.reader.cpu_seconds),
+        ):
+            yield Labelled(name, about, (), {(): value})
+        yield Labelled(
+            "bulk_streams", "Streams of rows that are open", (), {(): figures.streams}, grows=False
+        )
+        slots = self._subscriptions.listed()
+        for name, about, values in (
+            ("subscription_lag_events", "Events behind the feed", {(s.name,): s.lag_events for s in slots}),
+            ("subscription_lag_bytes", "What the feed keeps for it", {(s.name,): s.lag_bytes for s in slots}),
+            ("subscription_dropped", "1 if it lost its place", {(s.name,): int(s.dropped) for s in slots}),
+        ):
+            yield Labelled(name, about, ("subscription",), values, grows=False)
 
     def close(self) -> None:
         """Before the store is closed; what is still read breaks off."""

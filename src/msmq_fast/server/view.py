@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.admin.view import Histogram, OutgoingView, QueueView
+from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import QueueKind
 from msmq_fast.qm.sequences import transfer_info
@@ -37,6 +37,7 @@ class Figures:
     order_acks: Callable[[], tuple[int, int]]
     """OrderAcks that came and that were sent."""
     final_acks: Callable[[], tuple[int, int]]
+    labelled: Callable[[], Iterable[Labelled]]
     resends: Callable[[], tuple[int, int]]
     """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
 
@@ -170,6 +171,10 @@ class ServerView:
             "store_operations": ("Puts and deletes", writer["operations"]),
             "store_written_bytes": ("Bytes handed to the store", writer["bytes"]),
         }
+
+    def labelled(self) -> Iterable[Labelled]:
+        """Figures with labels."""
+        return self._figures.labelled()
 
     def histograms(self) -> Iterable[Histogram]:
         """Distributions of the writer: powers of two."""
