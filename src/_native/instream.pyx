@@ -31,6 +31,7 @@ cdef enum:
     MAX_ADDRESS = 255
     MAX_NAME = 2048             # bytes of a DestinationQueue field: no queue has a longer name
     EVICTED = 1000
+    SILENT = 86400              # seconds: whoever waits for an OrderAck has sent again by then, the resend ladder ends at six hours
 
 KEY_PREFIX = b"I"
 
@@ -61,7 +62,7 @@ cdef class InStream:
 cdef class InStreams(CommitListener):
     """``InStreams(ledger, limit)``: at most `limit` streams are known at a time.
 
-    Those of which no queue took anything make room for others.
+    Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
     """
 
     def __init__(self, Ledger ledger not None, size_t limit=100_000):
@@ -112,7 +113,7 @@ cdef class InStreams(CommitListener):
         cdef bytes key = source + bytes((dest_type,)) + folded(dest_type, name)
         cdef InStream stream = self._streams.get(key)
         if stream is None:
-            if <size_t>len(self._streams) >= self._limit and not self._forget(0xFFFFFFFF, EVICTED, True):
+            if <size_t>len(self._streams) >= self._limit and not self._make_room():
                 return None
             stream = InStream.__new__(InStream)
             stream.source, stream.dest_type, stream.name, stream.address = source, dest_type, name, ""
@@ -123,6 +124,10 @@ cdef class InStreams(CommitListener):
             self._names.clear()
         self._names[source + bytes((dest_type,)) + name] = stream
         return stream
+
+    def _make_room(self) -> bool:
+        silent = max(0, int(self._ledger.now_s) - SILENT)
+        return bool(self._forget(0xFFFFFFFF, EVICTED, True) or self._forget(silent, EVICTED, False))
 
     # ---- the gate
 

@@ -597,6 +597,34 @@ def test_streams_that_no_queue_took_make_room() -> None:
     assert stream.queue == host["t"].ordinal
 
 
+def test_streams_that_were_silent_for_a_day_make_room() -> None:
+    """Or whoever claims to be many senders would keep others out for as long as streams are remembered."""
+
+    class Narrow(Host):
+        streams_limit = 2
+
+    def arrive(source: UUID, message: int) -> CloseReason | None:
+        session = host.opened(host.now)
+        name = "OS:h\\private$\\t"
+        session.receive(wire.message(message, queue=name, transaction=header(1), source=source), host.now)
+        host.commit()
+        host.advance(1)  # what was taken has been acknowledged
+        return session.reason
+
+    host = Narrow()
+    host.add("t", transactional=True)
+    strangers = [UUID(int=number) for number in range(1, 4)]
+    assert arrive(strangers[0], 1) is None
+    host.advance(3_600)
+    assert arrive(strangers[1], 1) is None
+    host.advance(82_000)
+    assert arrive(strangers[2], 1) is CloseReason.QUOTA
+    host.advance(1_000)
+    assert arrive(strangers[2], 1) is None
+    assert {UUID(bytes_le=stream.source) for stream in host.node.streams} == set(strangers[1:])
+    assert len(host.tables.scan(Table.SEQUENCE, b"I", b"J", 10)) == 2
+
+
 @pytest.mark.rule("QB-268", "QB-269", "QB-270")
 @given(
     st.lists(

@@ -209,6 +209,33 @@ def test_an_idle_session_ends_and_a_new_message_dials_at_once() -> None:
 
 
 @pytest.mark.rule("QB-008", "QB-127")
+def test_destinations_are_forgotten_with_their_sessions() -> None:
+    """Also those to which there was nothing more to be sent before anything came of it."""
+    bench = Bench()
+    for number in range(1, 4):
+        queue = bench.queue(f"10.0.0.{number}")
+        bench.transfer.submit(queue, 10.0)
+        session = bench.connect(10.0)
+        sent(session)
+        session.receive(wire.session_ack(1), 10.0)
+        assert len(bench.transfer.links) == 1
+        session.close(CloseReason.IDLE, 310.0)
+        assert bench.transfer.links == ()
+    for host in ("10.0.0.9", "named"):
+        queue = bench.queue(host)
+        bench.transfer.submit(queue, 400.0)
+        (effect,) = bench.take()
+        assert isinstance(effect, Connect | Resolve)
+        bench.transfer.withdraw(queue)
+        bench.transfer.failed(effect.link, "", 401.0)
+        assert bench.transfer.links == ()
+        bench.transfer.resolved(effect.link, ["10.0.0.9"], 402.0)
+        bench.transfer.pinged(effect.link, True, 402.0)
+        bench.transfer.failed(effect.link, "", 402.0)
+        assert bench.transfer.connected(effect.link, 402.0) is None
+    assert bench.take() == []
+
+
 def test_several_queues_share_one_session_and_a_later_one_joins_it() -> None:
     bench = Bench()
     one, two = bench.queue("10.0.0.7", range(1, 3)), bench.queue("10.0.0.7", range(11, 13))
@@ -556,8 +583,7 @@ def test_behind_the_last_hop_the_way_is_looked_up_anew() -> None:
     queue.later = Target("10.0.0.9")
     bench.endpoint.handle_deadline(15.0)
     assert bench.take() == [Connect(2, "10.0.0.9")]
-    assert bench.transfer.links[0].queues == []
-    assert bench.transfer.links[0].state is LinkState.IDLE
+    assert [link.queues for link in bench.transfer.links] == [[queue]]
 
 
 def test_a_session_to_any_of_the_hops_serves() -> None:
@@ -642,7 +668,7 @@ def test_a_name_of_this_computer_is_not_dialled() -> None:
     assert queue.told[-1] == (Progress.OWN_HOST, "10.0.0.1")
     assert queue.homecomings == 1
     assert bench.transfer.next_deadline is None
-    assert bench.transfer.links[0].state is LinkState.IDLE
+    assert bench.transfer.links == ()
 
 
 def test_what_no_local_queue_takes_is_tried_again() -> None:

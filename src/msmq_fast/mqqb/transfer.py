@@ -75,7 +75,7 @@ class Transfer:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """All links, for management."""
+        """All links, for management: of destinations for which there is something to do, or a session."""
         return tuple(self._links.values())
 
     # -------------------------------------------------------------------------------------------- queues
@@ -266,8 +266,8 @@ class Transfer:
 
     def resolved(self, number: int, addresses: list[str], now: float) -> None:
         """The addresses of a host, in the order in which they are to be tried."""
-        link = self._by_number[number]
-        if link.state is LinkState.RESOLVING:
+        link = self._by_number.get(number)
+        if link is not None and link.state is LinkState.RESOLVING:
             self._go_on(link, addresses, now)
 
     def _go_on(self, link: Link, addresses: list[str], now: float) -> None:
@@ -304,8 +304,8 @@ class Transfer:
 
     def pinged(self, number: int, good: bool, now: float) -> None:
         """A ping was answered, or not."""
-        link = self._by_number[number]
-        if link.state is not LinkState.PINGING:
+        link = self._by_number.get(number)
+        if link is None or link.state is not LinkState.PINGING:
             return
         if good:
             link.state = LinkState.CONNECTING
@@ -316,8 +316,8 @@ class Transfer:
 
     def connected(self, number: int, now: float) -> Session | None:
         """The session for a connection that was opened; None if it is not wanted any more."""
-        link = self._by_number[number]
-        if link.state is not LinkState.CONNECTING:
+        link = self._by_number.get(number)
+        if link is None or link.state is not LinkState.CONNECTING:
             return None
         session = Session(
             self._node, link.address, now, initiator=True, server_guid=link.target.guid, pinged=link.pinged
@@ -330,7 +330,9 @@ class Transfer:
         self, number: int, detail: str, now: float, cause: Progress = Progress.CONNECT_FAILURE
     ) -> None:
         """A name was not resolved, or a connection not opened; `cause` says why not."""
-        link = self._by_number[number]
+        link = self._by_number.get(number)
+        if link is None:
+            return
         if link.state is LinkState.RESOLVING:
             self._unresolved(link, detail, now)
         elif link.state is LinkState.CONNECTING:
@@ -347,10 +349,14 @@ class Transfer:
         self._retries.set(link, now + self._node.timers.retry)
 
     def _rest(self, link: Link) -> None:
-        """Nothing to send: the queues come back by `submit`, which dials at once."""
+        """Nothing to send: the link is forgotten. The queues come back by `submit`, which dials at once; what
+        sockets still tell of this link is not wanted any more.
+        """
         link.state = LinkState.IDLE
         self._retries.set(link, None)
         link.queues.clear()
+        self._links.pop(link.hops, None)
+        self._by_number.pop(link.number, None)
 
     def _tell(self, link: Link, progress: Progress, address: str, detail: str) -> None:
         for queue in link.queues:
