@@ -1,4 +1,4 @@
-"""The call /rows: messages of a queue, or events, as an Arrow stream."""
+"""The call /rows: messages of a queue, deliveries of a lease, or events, as an Arrow stream."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 from aiohttp import web
 
 from msmq_fast.bulk.context import Context, caller
-from msmq_fast.bulk.errors import events_gone
+from msmq_fast.bulk.errors import bad_request, events_gone
 from msmq_fast.bulk.fields import ARROW_TYPE, Fields, query_fields, stretch
+from msmq_fast.bulk.leasing import lease_refusals, leased_queue
 from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
 from msmq_fast.bulk.reader import BulkReader, EventsGone
 from msmq_fast.bulk.schema import Column, chosen, chosen_events
@@ -48,6 +49,8 @@ class _Rows:
         content = fields.choice("content", CONTENTS, MESSAGES)
         if content == EVENTS:
             return await self._send(request, self._events(request, fields))
+        if "subscription" in fields:
+            return await self._send(request, self._deliveries(request, fields, content))
         return await self._send(request, self._messages(request, fields, content))
 
     def _messages(self, request: web.Request, fields: Fields, content: str) -> Parts:
@@ -57,6 +60,17 @@ class _Rows:
         queue = named(manager, name, content)
         manager.guard.read(caller(request), queue)
         return self._reader.messages(queue, start, stop, columns)
+
+    def _deliveries(self, request: web.Request, fields: Fields, content: str) -> Parts:
+        subscription, name = fields.text("subscription"), fields.text("queue")
+        (start, stop), columns = stretch(fields), chosen_columns(fields)
+        fields.done()
+        if content != MESSAGES:
+            raise bad_request("a subscription has messages: leave content out")
+        queue = leased_queue(self._context, request, name)
+        with lease_refusals():
+            lookup_ids, numbers = self._context.manager.leases.rows(subscription, queue, start, stop)
+        return self._reader.chosen(queue, lookup_ids, numbers, columns)
 
     def _events(self, request: web.Request, fields: Fields) -> Parts:
         start, stop = stretch(fields)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from aiohttp import web
 
 from msmq_fast.admin.view import Labelled
 from msmq_fast.app.auth import TokenTable
-from msmq_fast.bulk import copying, planning, rows, slots
+from msmq_fast.bulk import copying, leasing, planning, publishing, rows, slots
 from msmq_fast.bulk.application import build
 from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
@@ -59,18 +61,23 @@ class BulkService:
         )
         self._figures = context.figures
         self._subscriptions = manager.events.subscriptions
+        self._leases = manager.leases
         self.reader = BulkReader(
             manager,
             lambda: context.settled(manager.bounds.settled()),
             incarnation=store.incarnation,
             share=bulk.share,
+            holders=manager.leases.holders,
         )
+        self._stagers = ThreadPoolExecutor(1, "stage")
         events = manager.events
         self.application: web.Application = build(
             context,
             [
                 *planning.routes(context, self.reader, events.feed),
                 *rows.routes(context, self.reader),
+                *leasing.routes(context, manager.leases, bulk.lease),
+                *publishing.routes(context, self._stagers),
                 *slots.routes(context, events.subscriptions),
                 *copying.routes(context, snapshots),
             ],
@@ -79,7 +86,9 @@ class BulkService:
     def labelled(self) -> Iterator[Labelled]:
         """For the metrics."""
         figures, read = self._figures, self.reader.figures
-        requests = {(call, str(status)): count for (call, status), count in figures.requests.items()}
+        requests: dict[tuple[str, ...], float] = {
+            (call, str(status)): count for (call, status), count in figures.requests.items()
+        }
         yield Labelled("bulk_requests", "Requests of the bulk API", ("call", "status"), requests)
         for name, about, value in (
             ("bulk_rows", "Messages read in bulk", read.rows),
@@ -95,14 +104,25 @@ class BulkService:
         yield Labelled(
             "bulk_streams", "Streams of rows that are open", (), {(): figures.streams}, grows=False
         )
+        yield Labelled("leases_ended", "Leases whose time was over", (), {(): self._leases.ended})
+        yield self._leased()
         slots = self._subscriptions.listed()
-        for name, about, values in (
-            ("subscription_lag_events", "Events behind the feed", {(s.name,): s.lag_events for s in slots}),
-            ("subscription_lag_bytes", "What the feed keeps for it", {(s.name,): s.lag_bytes for s in slots}),
-            ("subscription_dropped", "1 if it lost its place", {(s.name,): int(s.dropped) for s in slots}),
+        for name, about, key in (
+            ("subscription_lag_events", "Events behind the feed", "lag_events"),
+            ("subscription_lag_bytes", "Bytes that the feed keeps for it", "lag_bytes"),
+            ("subscription_dropped", "1 if it lost its place", "dropped"),
         ):
+            values: dict[tuple[str, ...], float] = {(slot.name,): getattr(slot, key) for slot in slots}
             yield Labelled(name, about, ("subscription",), values, grows=False)
+
+    def _leased(self) -> Labelled:
+        held: Counter[tuple[str, ...]] = Counter()
+        for lease in self._leases.listed():
+            held[lease.subscription,] += lease.next - lease.start
+        about = "Messages that a subscription has to itself"
+        return Labelled("leased_messages", about, ("subscription",), held, grows=False)
 
     def close(self) -> None:
         """Before the store is closed; what is still read breaks off."""
         self.reader.close()
+        self._stagers.shutdown(cancel_futures=True)

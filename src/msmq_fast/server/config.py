@@ -303,7 +303,7 @@ class BulkConfig:
         kinds.duration(1, 31_536_000), 3600.0, "stages that nobody publishes are thrown away after so long"
     )
     lease: float = _key(
-        kinds.duration(1, 31_536_000), 900.0, "messages given to a subscription come back after so long"
+        kinds.duration(1, 86_400), 900.0, "messages given to a subscription come back after so long"
     )
 
 

@@ -371,13 +371,14 @@ class BulkClient:
     ) -> Stage:
         """Send rows ahead; they are durable when this returns and become messages with `publish`.
 
-        `queue` and `defaults` (names of columns) stand for columns that are missing or null.
+        `queue` and `defaults` (names of columns) stand for columns that are missing or null; `defaults` also
+        has the other parameters of the call: `transactional`, `transaction`, `message_id`, `unknown`.
         """
         query: dict[str, Any] = {"writer": writer, "batch": batch, "part": part, "attempt": attempt}
         if queue is not None:
             query["queue"] = queue
         for name, value in (defaults or {}).items():
-            query[name] = int(value) if isinstance(value, bool) else value
+            query[name] = str(value).lower() if isinstance(value, bool) else value
         answer = self._link.upload(f"/stage?{urlencode(query)}", arrow_parts(schema, content))
         return Stage(_text(answer, "stage"), _number(answer, "rows"), _number(answer, "bytes"))
 

@@ -1,0 +1,113 @@
+"""The calls /stage, /publish and /discard: messages are brought ahead, and become visible together, once."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+
+from aiohttp import web
+
+from msmq_fast.bulk.application import answer
+from msmq_fast.bulk.context import Context, caller
+from msmq_fast.bulk.errors import Refusal, bad_request
+from msmq_fast.bulk.fields import ARROW_TYPE, body_fields
+from msmq_fast.bulk.staging import StageRequest, StageUpload
+from msmq_fast.qm.staging import MOST_STAGES, Fenced, StageNotFound
+
+__all__ = ["routes"]
+
+
+def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
+    """POST of each. `workers` runs the decoding."""
+    publishing = _Publishing(context, workers)
+    return [
+        web.post("/stage", publishing.stage),
+        web.post("/publish", publishing.publish),
+        web.post("/discard", publishing.discard),
+    ]
+
+
+def _owner(request: web.Request) -> str:
+    """Who stages is who publishes."""
+    return str(caller(request).user)
+
+
+class _Publishing:
+    def __init__(self, context: Context, workers: Executor) -> None:
+        self._context = context
+        self._workers = workers
+
+    async def stage(self, request: web.Request) -> web.Response:
+        if request.content_type != ARROW_TYPE:
+            raise bad_request(f"the body must be an Arrow stream, with Content-Type: {ARROW_TYPE}")
+        manager = self._context.manager
+        asked = StageRequest.parse(_query(request))
+        upload = StageUpload(
+            manager,
+            self._workers,
+            asked,
+            token=caller(request),
+            touch=self._context.touch,
+            owner=_owner(request),
+        )
+        try:
+            await self._take_in(request, upload)
+            staged = await upload.finish()
+        except BaseException:
+            upload.abort()
+            raise
+        return answer({"stage": staged.stage, "rows": staged.rows, "bytes": staged.bytes})
+
+    async def _take_in(self, request: web.Request, upload: StageUpload) -> None:
+        limits, figures = self._context.limits, self._context.figures
+        size = 0
+        while True:
+            try:
+                async with asyncio.timeout(limits.slow_client):
+                    piece = await request.content.readany()
+            except TimeoutError:
+                raise bad_request(f"nothing came for {limits.slow_client:g} s") from None
+            except (web.RequestPayloadError, ConnectionError) as error:
+                raise bad_request(f"the body broke off: {error}") from None
+            if not piece:
+                return
+            size += len(piece)
+            figures.bytes_in += len(piece)
+            if size > limits.stage_bytes:
+                raise Refusal(
+                    "TOO_LARGE",
+                    f"a stage has at most {limits.stage_bytes} bytes (bulk.max_stage_bytes): use more parts",
+                )
+            await upload.feed(piece)
+
+    async def publish(self, request: web.Request) -> web.Response:
+        fields = await body_fields(request)
+        writer, epoch, batch = fields.text("writer"), fields.number("epoch"), fields.number("batch")
+        stages = fields.texts("stages", MOST_STAGES)
+        fields.done()
+        staging = self._context.manager.staging
+        try:
+            published = await self._context.settled(
+                staging.publish(writer, epoch, batch, stages, owner=_owner(request))
+            )
+        except Fenced as error:
+            raise Refusal("FENCED", str(error)) from None
+        except StageNotFound as error:
+            raise Refusal("STAGE_NOT_FOUND", str(error)) from None
+        return answer({"dup": published.dup, "rows": published.rows})
+
+    async def discard(self, request: web.Request) -> web.Response:
+        fields = await body_fields(request)
+        stages = fields.texts("stages", MOST_STAGES)
+        fields.done()
+        staging = self._context.manager.staging
+        discarded = await self._context.settled(staging.discard(stages, owner=_owner(request)))
+        return answer({"discarded": discarded})
+
+
+def _query(request: web.Request) -> dict[str, str]:
+    """Each name once."""
+    twice = next((name for name in request.query if len(request.query.getall(name)) > 1), None)
+    if twice is not None:
+        raise bad_request(f"{twice[:100]!r} is given twice")
+    return dict(request.query)
