@@ -24,6 +24,7 @@ def stream_reader(**options: Any) -> MsmqStreamReader:
     source = MsmqDataSource({name: str(value) for name, value in options.items()})
     reader = source.streamReader(source.schema())
     assert isinstance(reader, MsmqStreamReader)
+    reader.poll_s = 0.0
     return reader
 
 

@@ -14,28 +14,22 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
+from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from tests.spark.fakequeues import FakeManager, Refusal, refuse
 
-TYPES = {
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "bool": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
 BATCH_ROWS = 4096
 
 
 def to_batches(rows: list[dict[str, Any]], columns: list[Column]) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """What the model does not know is null."""
-    schema = pa.schema([pa.field(c.name, TYPES[c.kind]) for c in columns])
+    schema = arrow_schema(columns)
     return schema, [
         pa.record_batch(
-            [pa.array([row.get(c.name) for row in rows[i : i + BATCH_ROWS]], TYPES[c.kind]) for c in columns],
+            [
+                pa.array([row.get(c.name) for row in rows[i : i + BATCH_ROWS]], kind)
+                for c, kind in zip(columns, schema.types, strict=True)
+            ],
             schema=schema,
         )
         for i in range(0, len(rows), BATCH_ROWS)

@@ -21,7 +21,8 @@ class MsmqDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that the options choose. OptionError."""
-        from msmq_fast.spark.source import columns_of, source_options, spark_schema
+        from msmq_fast.spark.schemas import spark_schema
+        from msmq_fast.spark.source import columns_of, source_options
 
         return spark_schema(columns_of(source_options(dict(self.options))))
 

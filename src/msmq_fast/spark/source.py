@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -16,20 +15,9 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
+from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from msmq_fast.spark.bulk import BulkClient, BulkError
 from msmq_fast.spark.consuming import Consuming
@@ -41,6 +29,7 @@ from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import Offset
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
+from msmq_fast.spark.schemas import spark_schema as spark_schema
 from msmq_fast.spark.selection import Positions, Selection, explain
 
 FORMAT: Final = "msmq"
@@ -70,18 +59,8 @@ OPTIONS: Final = (
     Option("failOnDataLoss", "flag", "true", "whether the query fails when rows are or may be lost"),
 )
 
-_TYPES: Final[dict[str, DataType]] = {
-    "string": StringType(),
-    "binary": BinaryType(),
-    "int8": ByteType(),
-    "int16": ShortType(),
-    "int32": IntegerType(),
-    "int64": LongType(),
-    "bool": BooleanType(),
-    "timestamp": TimestampType(),
-}
-_POLL_S: Final = 0.05
-"""An idle query asks the server this often; Spark itself would ask a hundred times a second."""
+POLL_S: Final = 0.05
+"""Seconds between two looks of an idle query; Spark itself would ask a hundred times a second."""
 
 
 T = TypeVar("T")
@@ -139,11 +118,6 @@ def columns_of(options: Options) -> tuple[Column, ...]:
     return (DELIVERY_SEQUENCE, *columns) if options["onSourceCommit"] == "remove" else columns
 
 
-def spark_schema(columns: tuple[Column, ...]) -> StructType:
-    """Spark's types for columns of the bulk API; all may be null."""
-    return StructType([StructField(column.name, _TYPES[column.kind]) for column in columns])
-
-
 class _Reader:
     """What both readers share. Pickled to executors, where it has no connections."""
 
@@ -157,7 +131,7 @@ class _Reader:
         self._reading = Reading(
             options["content"],
             tuple(schema.fieldNames()),
-            to_arrow_schema(schema, timezone="UTC"),
+            arrow_schema(columns_of(options)),
             options["failOnDataLoss"],
         )
 
@@ -242,6 +216,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         self._engine = self._planner()
         self._seen: Offset | None = None
         self._asked = 0.0
+        self.poll_s = POLL_S
 
     def _planner(self) -> Engine:
         options, losses = self._options, self._losses()
@@ -314,7 +289,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
             raise SourceError(explain(error, self._url())) from None
 
     def _pace(self) -> None:
-        wait = self._asked + _POLL_S - time.monotonic()
+        wait = self._asked + self.poll_s - time.monotonic()
         if wait > 0:
             time.sleep(wait)
         self._asked = time.monotonic()

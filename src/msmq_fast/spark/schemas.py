@@ -1,0 +1,20 @@
+"""Columns of the bulk API as Spark's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql.types import StructType
+
+from msmq_fast.bulk.schema import Column
+
+_NAMES: Final = {"int8": "byte", "int16": "short", "int32": "integer", "int64": "long", "bool": "boolean"}
+
+
+def spark_schema(columns: Iterable[Column]) -> StructType:
+    """All columns may be null, as with Arrow."""
+    schema = StructType()
+    for column in columns:
+        schema.add(column.name, _NAMES.get(column.kind, column.kind))
+    return schema

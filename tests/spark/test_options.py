@@ -1,0 +1,133 @@
+"""Options: what is wrong is said in one line that names the right one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from msmq_fast.spark.limits import Limits, Patience
+from msmq_fast.spark.offsets import Offset, OffsetError, Share, allot
+from msmq_fast.spark.options import OptionError
+from msmq_fast.spark.source import OPTIONS, source_options
+from tests.spark.driving import batch_rows, stream_reader
+from tests.spark.fakeserver import FakeServer
+
+HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subscirbe": "orders"}, "no option 'subscirbe'; did you mean 'subscribe'?"),
+        ({"maxrowspertriger": "1"}, "did you mean 'maxRowsPerTrigger'?"),
+        ({"zzz": "1"}, "no option 'zzz'; there are assign, auth.token"),
+        ({"path": "/tmp/x"}, "takes no path"),
+        ({"url": "localhost:1802"}, "use msmq+bulk://host:port"),
+        ({"url": " , "}, "names no queue manager"),
+        ({"url": "msmq+bulk://a:1,msmq+bulk://a:1/"}, "names a queue manager twice"),
+        ({"subscribePattern": ".*"}, "exclude each other"),
+        ({"subscribe": " "}, "'subscribe' must be a text that is not empty"),
+        ({"subscribe": "orders,Orders"}, "names a queue twice"),
+        ({"content": "bodies"}, "must be messages or journal or deadletter or events, not 'bodies'"),
+        ({"content": "events"}, "does not go with content=events"),
+        ({"columns": "label,boddy"}, "option 'columns'.*'boddy'"),
+        ({"startingOffsets": "first"}, "earliest, latest, or JSON"),
+        ({"startingOffsets": '{"orders": "x"}'}, "must have a number, -2"),
+        ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "exclude each other"),
+        ({"maxRowsPerTrigger": "0"}, "must be an integer from 1, not '0'"),
+        ({"maxBytesPerTrigger": "4x"}, "a size in bytes, such as 4194304 or 4m"),
+        ({"maxTriggerDelay": "soon"}, "a duration, such as 15m"),
+        ({"minRowsPerTrigger": "9", "maxRowsPerTrigger": "3"}, "greater than 'maxRowsPerTrigger'"),
+        ({"failOnDataLoss": "maybe"}, "must be true or false"),
+        ({"endingOffsets": "latest"}, "is for batches: it goes with spark.read"),
+        ({"onSourceCommit": "remove"}, "'subscription' is missing"),
+        ({"lease": "1h"}, "goes with onSourceCommit=remove"),
+        ({"assign": "[]", "subscribe": None}, "must be a JSON object"),
+        ({"assign": '{"msmq+bulk://b:1": ["x"]}', "subscribe": None}, "one entry for each queue manager"),
+        ({"assign": '{"a": 1}', "subscribe": None}, "must be like"),
+        ({"auth.token": "a", "auth.tokenFile": "b"}, "exclude each other"),
+    ],
+)
+def test_wrong_options_of_a_stream(options: Mapping[str, str | None], message: str) -> None:
+    given = {name: value for name, value in {**HERE, **options}.items() if value is not None}
+    with pytest.raises(OptionError, match=message.replace("?", r"\?").replace("+", r"\+")) as caught:
+        stream_reader(**given)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxRowsPerTrigger": "5"}, "is for streams: it goes with spark.readStream"),
+        ({"subscription": "x"}, "is for streams"),
+        ({"onSourceCommit": "remove"}, "a batch query removes nothing"),
+        ({"subscribe": None}, "which queues?"),
+        ({"url": None}, "'url' is missing"),
+    ],
+)
+def test_wrong_options_of_a_batch(options: Mapping[str, str | None], message: str) -> None:
+    given = {name: value for name, value in {**HERE, **options}.items() if value is not None}
+    with pytest.raises(OptionError, match=message.replace("?", r"\?")):
+        batch_rows(**given)
+
+
+def test_positions_of_queues_that_are_not_read_are_refused(fake: FakeServer) -> None:
+    fake.manager.create("orders")
+    with pytest.raises(OptionError, match="names 'oders', which is no queue of this query"):
+        batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"oders": 3}')
+
+
+def test_values() -> None:
+    options = source_options(
+        {"MAXBYTESPERTRIGGER": "64m", "lease": "1h", "timeoutMs": "250", "failondataloss": "No"}
+    )
+    assert options["maxBytesPerTrigger"] == 64 << 20
+    assert options["lease"] == 3_600_000
+    assert options["timeoutMs"] == 250
+    assert options["failOnDataLoss"] is False
+    assert options["maxTriggerDelay"] == 900_000
+    assert options["content"] == "messages"
+    assert options.given == {"maxBytesPerTrigger", "lease", "timeoutMs", "failOnDataLoss"}
+
+
+def test_every_option_of_the_table_is_in_the_documentation() -> None:
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    assert [option.name for option in OPTIONS if f"`{option.name}`" not in text] == []
+
+
+def test_limits_are_shared() -> None:
+    assert allot([(10, 100), (0, 0)], None, None, 0) == [Share(None, None), Share(None, None)]
+    assert [s.rows for s in allot([(900, 1), (100, 1)], 10, None, 0)] == [9, 1]
+    assert [s.rows for s in allot([(5, 1), (5, 1), (5, 1)], 2, None, 0)] == [1, 1, 0]
+    assert [s.rows for s in allot([(5, 1), (5, 1), (5, 1)], 2, None, 1)] == [0, 1, 1]
+    assert sum(s.rows or 0 for s in allot([(7, 1), (7, 1), (1, 1)], 11, None, 3)) == 11
+    assert all(s.bytes for s in allot([(1, 10), (1, 10)], None, 1, 0))
+
+
+def test_waiting_for_more_rows() -> None:
+    now = [0.0]
+    patience = Patience(Limits(min_rows=5, max_delay_ms=1000), lambda: now[0])
+    assert patience.wait(3)
+    now[0] = 0.9
+    assert patience.wait(3)
+    now[0] = 1.1
+    assert not patience.wait(3)
+    assert patience.wait(1)
+    assert not patience.wait(5)
+
+
+def test_offsets_that_are_none() -> None:
+    for text in (
+        '{"v": 1}',
+        '{"v": 2, "mode": "keep", "qms": {}}',
+        "{}",
+        '{"v":1,"mode":"keep","qms":{"a":1}}',
+    ):
+        with pytest.raises(OffsetError):
+            Offset.from_json(text, "keep")
+    empty = Offset("keep")
+    assert Offset.from_json(json.dumps(empty.to_json()), "keep") == empty
