@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("pyarrow")
-
 from msmq_fast._native.columns import MessageEncoder, pick, scan, stored
+from msmq_fast._native.queue import QueueCore, move
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES
 from msmq_fast.store.schema import Table
@@ -67,6 +66,20 @@ def test_counts_and_reasons_of_a_message_with_a_history(core: Core) -> None:
     assert rows == [model.row(key, plain(b"x"), arrived_us=NOW_US, holder="nightly")]
     rows = dicts(OF_MESSAGES, core.encoder().encode(scan(core.queue, 0, EVER, 10, 1 << 20), {78: "other"}))
     assert rows[0]["lease_holder"] is None
+
+
+def test_when_a_message_was_moved(core: Core) -> None:
+    """It stands in the position record only, whether the packet is in memory or not."""
+    stays, goes, express = core.put(plain(b"stays"), plain(b"goes"), plain(b"express", recoverable=False))
+    target = QueueCore(core.ledger, 21, parent=core.queue)
+    core.ledger.tick(NOW_US + 7_000_000)
+    for key in (goes, express):
+        assert move(core.queue, key, target)
+    core.settle()
+    rows = dicts(OF_MESSAGES, core.encoder().encode(scan(target, 0, EVER, 10, 1 << 20)))
+    assert [(row["body"], row["move_count"]) for row in rows] == [(b"goes", 1), (b"express", 1)]
+    assert [row["last_move_time"] for row in rows] == [model.seconds(1_700_000_007), None]
+    assert [row["lookup_id"] for row in core.rows()] == [stays]
 
 
 def test_a_message_that_is_removed_between_look_and_read_is_passed_over(tmp_path: Path) -> None:

@@ -6,11 +6,8 @@ import random
 from array import array
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-pytest.importorskip("pyarrow")
 
 from msmq_fast._native.columns import Tally, first_sequence, scan
 from tests.bulk.cores import EVER, Core, sequences

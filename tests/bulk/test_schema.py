@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from msmq_fast.bulk.arrow import arrow_schema
@@ -13,8 +14,6 @@ from msmq_fast.bulk.schema import (
     chosen,
     chosen_events,
 )
-
-pa = pytest.importorskip("pyarrow")
 
 
 @pytest.mark.parametrize("columns", [MESSAGE_COLUMNS, EVENT_COLUMNS])
