@@ -6,9 +6,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tools.conformance import load_catalogue
+
+# How long one example takes says more about what else the machine does than about the code.
+hypothesis.settings.register_profile(
+    "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared")
 
 _STARTED = time.monotonic()
 _WRONG = pytest.StashKey[str]()

@@ -91,7 +91,7 @@ def stuck(server: Server, tmp_path: Path) -> Iterator[Server]:
 def test_a_second_signal_ends_a_stop_that_waits_for_the_disk(stuck: Server) -> None:
     assert stuck.process is not None
     stuck.process.send_signal(signal.SIGTERM)
-    assert stuck.process.wait(5) == 1
+    assert stuck.process.wait(20) == 1
     assert "second signal: ending at once" in stuck.log.read_text()
 
 
@@ -100,6 +100,6 @@ def test_a_second_signal_ends_a_stop_that_waits_for_the_disk(stuck: Server) -> N
 def test_a_stop_ends_when_its_time_is_over(stuck: Server) -> None:
     assert stuck.process is not None
     started = time.monotonic()
-    assert stuck.process.wait(6) == 1
-    assert time.monotonic() - started < 3
+    assert stuck.process.wait(20) == 1
+    assert time.monotonic() - started < 15  # and not the 60 that are the default
     assert "draining took too long: ending at once" in stuck.log.read_text()
