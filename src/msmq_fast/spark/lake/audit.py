@@ -5,37 +5,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
-from msmq_fast.spark.lake import gold, lifecycle, positions, reconcile, session, silver
+from msmq_fast.spark.lake import bronze, gold, lifecycle, positions, reconcile, session, silver
+from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import coverage
 from msmq_fast.spark.lake.layout import Lake, Swap
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sequences import sequence_gaps
-from msmq_fast.spark.lake.tables import COUNTERS, MESSAGES, ddl
+from msmq_fast.spark.lake.summary import COUNTS, outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STEPS: Final = 11
 
-_COUNTED: Final = (
-    "sent",
-    "arrived",
-    "received",
-    "expired",
-    "purged",
-    "dead",
-    "nacked",
-    "removed",
-    "open",
-    "lost",
-    "unclear",
-    "duplicated",
-)
 _VERDICTS: Final = {
     "ok": "nothing lost",
     "lost": "messages are lost",
@@ -60,7 +47,7 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser("audit", help="what became of every message of a day; nothing lost, or what")
     parser.add_argument("--lake", required=True, metavar="DIR")
     parser.add_argument(
-        "--day", type=_day, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
+        "--day", type=day_argument, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
     )
     parser.add_argument(
         "--lookback", type=int, default=7, metavar="DAYS", help="days around it that are searched too"
@@ -109,7 +96,7 @@ def audit(
         )
     with _Tables(spark, lake, day, done) as tables:
         _fill(spark, lake, day, rules, tables)
-        return _summary(tables, day)
+    return outcome(lake, day)
 
 
 def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables) -> None:
@@ -119,7 +106,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     first, last = day - around, day + around
     history = silver.events(spark, lake)
     events = positions.completed(history.where(F.col("day").between(F.lit(first), F.lit(last))))
-    told = _counters(spark, lake)
+    told = bronze.table(spark, lake, "counters")
     proof = tables.write("gold/coverage", coverage(history, told, first, last))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
     everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
@@ -134,7 +121,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     tables.write("gold/latency", gold.latency(own))
     tables.write("gold/nack_by_class", gold.nack_by_class(today))
     tables.write("gold/duplicates", gold.duplicates(own, events))
-    tables.write("gold/poison", gold.poison(own, _messages(spark, lake), rules.poison_aborts))
+    tables.write("gold/poison", gold.poison(own, bronze.table(spark, lake, "messages"), rules.poison_aborts))
     steps = gold.steps(history)
     tables.write("gold/queue_minute", gold.queue_minute(steps, day))
     tables.write(
@@ -180,47 +167,6 @@ class _Tables:
         return self._spark.read.parquet(self._lake.path(self._stage, table))
 
 
-def _summary(tables: _Tables, day: date) -> dict[str, Any]:
-    from pyspark.sql import functions as F
-
-    rows = tables.read("gold/reconciliation")
-    sums = rows.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTED)).first()
-    verdicts = {row.verdict for row in rows.select("verdict").distinct().collect()}
-    differing = tables.read("gold/counters").where(~F.col("equal")).count()
-    whole = tables.read("gold/coverage").where(~F.col("whole")).isEmpty()
-    unproven = differing or "unproven" in verdicts or not whole
-    return {
-        "day": str(day),
-        **(sums.asDict() if sums else {}),
-        "counters_differing": differing,
-        "verdict": "lost" if "lost" in verdicts else "unproven" if unproven else "ok",
-    }
-
-
-def _counters(spark: SparkSession, lake: Lake) -> DataFrame:
-    return _bronze(spark, lake, "counters", COUNTERS)
-
-
-def _messages(spark: SparkSession, lake: Lake) -> DataFrame:
-    return _bronze(spark, lake, "messages", MESSAGES)
-
-
-def _bronze(spark: SparkSession, lake: Lake, table: str, columns: dict[str, str]) -> DataFrame:
-    paths = [batch.path for batch in lake.batches(table)]
-    if not paths:
-        return spark.createDataFrame([], ddl(columns))
-    return spark.read.schema(ddl(columns)).parquet(*paths)
-
-
-def _day(text: str) -> date:
-    if text in ("today", "yesterday"):
-        return datetime.now(UTC).date() - timedelta(days=text == "yesterday")
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"a day is YYYY-MM-DD, today or yesterday, not {text!r}") from None
-
-
 def _ranges(days: list[date]) -> str:
     if not days:
         return "nothing yet"
@@ -229,6 +175,6 @@ def _ranges(days: list[date]) -> str:
 
 def _line(result: dict[str, Any]) -> str:
     counts = ", ".join(
-        f"{result[name]} {name}" for name in _COUNTED if result[name] or name in ("sent", "lost")
+        f"{result[name]} {name}" for name in COUNTS if result[name] or name in ("sent", "lost")
     )
     return f"{result['day']}: {_VERDICTS[result['verdict']]} ({counts})"

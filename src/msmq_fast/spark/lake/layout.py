@@ -185,6 +185,22 @@ class Lake:
             self._at(directory), filesystem=self._fs, format="parquet", partitioning="hive"
         )
 
+    def newest(self, directory: str, column: str) -> Any:
+        """The greatest value of a column below a directory, by the statistics of files; None if unknown."""
+        from pyarrow import parquet
+
+        values = []
+        for path, _ in self.files(directory):
+            with self.open_file(path) as stream:
+                groups = parquet.ParquetFile(stream).metadata
+                index = groups.schema.to_arrow_schema().get_field_index(column)
+                for number in range(groups.num_row_groups):
+                    found = groups.row_group(number).column(index).statistics
+                    if found is None or not found.has_min_max:
+                        return None
+                    values.append(found.max)
+        return max(values, default=None)
+
     def batches(self, table: str) -> list[Batch]:
         """Complete batches of a bronze table, in order."""
         return list(self._batches(f"bronze/{table}"))

@@ -17,6 +17,10 @@ __all__ = ["main"]
 _VERBS: Final = {
     "archive": "archive",
     "audit": "audit",
+    "report": "report",
+    "compact": "compact",
+    "verify": "verify",
+    "settle": "settle",
 }
 """Verb -> module with `add_parser(verbs)` and `run(arguments)`."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.spark.lake.numbers import Arrival, Finding, Numbers
+from msmq_fast.spark.lake.sequence import Arrival, Finding, Numbers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,128 @@
+"""Line and bar plots as SVG, to stand inside an HTML page. Numbers in, text out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from typing import Final
+
+WIDTH: Final = 920
+HEIGHT: Final = 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
+COLOURS: Final = ("#3366cc", "#dc7a1e", "#1b9e77", "#c0392b", "#7b52ab", "#8c6d31", "#17889b", "#d6589f")
+Point = tuple[datetime, float]
+
+
+def line_plot(series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False) -> str:
+    """One line per series over time. `steps`: a value holds until the next one."""
+    points = [point for line in series.values() for point in line]
+    if not points:
+        return '<p class="none">no data</p>'
+    first, last = min(point[0] for point in points), max(point[0] for point in points)
+    if last - first < timedelta(minutes=1):
+        last = first + timedelta(minutes=1)
+    low = min(0.0, *(point[1] for point in points))
+    ticks = _ticks(low, max(point[1] for point in points))
+    frame = _Frame(first, last, ticks[0], ticks[-1])
+    parts = [frame.grid(ticks, unit)]
+    for index, (name, line) in enumerate(series.items()):
+        parts.append(_line(frame, name, sorted(line), COLOURS[index % len(COLOURS)], steps))
+    return _svg(HEIGHT, parts) + _legend(list(series))
+
+
+def bar_plot(bars: Sequence[tuple[str, float]]) -> str:
+    """Horizontal bars with their names and numbers."""
+    if not bars:
+        return '<p class="none">none</p>'
+    most = max(max(value for _, value in bars), 1)
+    parts = []
+    for index, (name, value) in enumerate(bars):
+        y = index * 26
+        width = max(1.0, (WIDTH - 460) * value / most)
+        parts.append(
+            f'<text class="axis" x="320" y="{y + 17}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="330" y="{y + 4}" width="{width:.1f}" height="18" fill="{COLOURS[0]}"/>'
+            f'<text class="axis" x="{336 + width:.1f}" y="{y + 17}">{_short(value)}</text>'
+        )
+    return _svg(26 * len(bars) + 4, parts)
+
+
+class _Frame:
+    """Where times and values are in the picture."""
+
+    def __init__(self, first: datetime, last: datetime, low: float, high: float) -> None:
+        self._first = first
+        self._span = (last - first).total_seconds()
+        self._low = low
+        self._range = high - low
+
+    def x(self, time: datetime) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (time - self._first).total_seconds() / self._span
+
+    def y(self, value: float) -> float:
+        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - self._low) / self._range
+
+    def grid(self, ticks: Sequence[float], unit: str) -> str:
+        parts = [
+            f'<text class="axis" x="{WIDTH - _RIGHT}" y="{_TOP + 8}" text-anchor="end">{escape(unit)}</text>'
+        ]
+        for tick in ticks:
+            y = self.y(tick)
+            parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}"/>')
+            label = _short(tick)
+            parts.append(
+                f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
+            )
+        for index in range(7):
+            time = self._first + timedelta(seconds=self._span * index / 6)
+            anchor = ("start", "middle", "end")[(index > 0) + (index == 6)]
+            shown = time.strftime("%H:%M" if self._span >= 600 else "%H:%M:%S")
+            place = f'x="{self.x(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}"'
+            parts.append(f'<text class="axis" {place}>{shown}</text>')
+        return "".join(parts)
+
+
+def _line(frame: _Frame, name: str, line: Sequence[Point], colour: str, steps: bool) -> str:
+    path, before = [], None
+    for time, value in line:
+        x, y = frame.x(time), frame.y(value)
+        if before is not None and steps:
+            path.append(f"{x:.1f},{before:.1f}")
+        path.append(f"{x:.1f},{y:.1f}")
+        before = y
+    dot = f'<circle cx="{frame.x(line[-1][0]):.1f}" cy="{before:.1f}" r="2.5" fill="{colour}"/>'
+    return (
+        f'<g><title>{escape(name)}</title><polyline fill="none" stroke="{colour}" stroke-width="1.6" '
+        f'points="{" ".join(path)}"/>{dot}</g>'
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers that enclose both."""
+    span = max(high - low, 1e-9)
+    raw = span / 4
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw)
+    start = math.floor(low / step)
+    return [step * index for index in range(start, math.ceil(max(high, low + step) / step) + 1)]
+
+
+def _short(value: float) -> str:
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size * 10 or (abs(value) >= size and value % (size / 10) == 0):
+            return f"{value / size:.4g}{suffix}"
+    return f"{value:.4g}"
+
+
+def _legend(names: Sequence[str]) -> str:
+    items = (
+        f'<span><i style="background:{COLOURS[index % len(COLOURS)]}"></i>{escape(name)}</span>'
+        for index, name in enumerate(names)
+    )
+    return f'<p class="legend">{"".join(items)}</p>'
+
+
+def _svg(height: int, parts: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'

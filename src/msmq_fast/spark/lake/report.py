@@ -1,0 +1,66 @@
+"""`msmq-lake report`: an audited day as a page, as Markdown or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.spark.lake.arguments import day_argument
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.reporthtml import page
+from msmq_fast.spark.lake.reporttext import markdown
+from msmq_fast.spark.lake.summary import audited, gather
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("report", help="an audited day as HTML with plots, Markdown or JSON")
+    parser.add_argument("--lake", required=True, metavar="DIR")
+    parser.add_argument(
+        "--day", type=day_argument, metavar="YYYY-MM-DD", help="default: the last audited day"
+    )
+    parser.add_argument("--output", metavar="FILE", help="ends in .html, .md or .json; default msmq-DAY.html")
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the report; exit code 0 whatever its verdict is."""
+    lake = Lake.open(arguments.lake)
+    days = audited(lake)
+    if not days:
+        raise CommandError(
+            Exit.EMPTY, f"no day was audited yet: run `msmq-lake audit --lake {arguments.lake}`"
+        )
+    found = gather(lake, arguments.day or days[-1])
+    if arguments.json:
+        sys.stdout.write(as_json(found))
+        return Exit.OK
+    path = Path(arguments.output or f"msmq-{found['day']}.html")
+    forms = {".html": page, ".md": markdown, ".json": as_json}
+    form = forms.get(path.suffix)
+    if form is None:
+        raise CommandError(
+            Exit.USAGE, f"--output ends in .html, .md or .json, not {path.suffix or path.name!r}"
+        )
+    try:
+        path.write_text(form(found), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(Exit.FAILURE, f"{path}: {error.strerror}") from error
+    print(f"{path}: {found['verdict']}")
+    return Exit.OK
+
+
+def as_json(found: dict[str, Any]) -> str:
+    """One JSON object."""
+    return json.dumps(found, default=_plain) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,171 @@
+"""What all forms of a report share: words, tables, and the Markdown form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+Section = tuple[str, str, Sequence[str], Sequence[Sequence[Any]]]
+"""Title, note, names of columns, rows."""
+
+VERDICTS: Final = {"ok": "Nothing lost.", "lost": "Messages are lost.", "unproven": "Unproven."}
+
+
+def explained(found: dict[str, Any]) -> str:
+    """Why the verdict is what it is, in a sentence or two."""
+    if found["verdict"] == "ok":
+        return (
+            "The lake has the whole event feeds of both sides; every message has an explained end "
+            "or is still there."
+        )
+    reasons = [*_reasons(found)]
+    return "; ".join(reasons)[:1].upper() + "; ".join(reasons)[1:] + "."
+
+
+def _reasons(found: dict[str, Any]) -> Iterator[str]:
+    totals = found["totals"]
+    if totals["lost"]:
+        yield f"{totals['lost']} messages were taken over by the next queue manager and are not in its feed"
+    if totals["unclear"]:
+        yield f"{totals['unclear']} messages are not seen at their receiver, whose feed is not whole"
+    for row in found["coverage"]:
+        yield from _holes(row)
+    if found["counters_differing"]:
+        yield f"{len(found['counters_differing'])} queues do not hold what their events add up to"
+    if gaps := found["sequence_kinds"].get("gap"):
+        yield f"{gaps} gaps in transactional sequences"
+    partners = {row["sender"] for row in found["reconciliation"]} | {
+        row["receiver"] for row in found["reconciliation"]
+    }
+    missing = partners - {row["qm"] for row in found["coverage"]}
+    if missing:
+        yield f"the lake has no events of {len(missing)} queue managers that messages came from or went to"
+
+
+def _holes(row: dict[str, Any]) -> Iterator[str]:
+    name = row["name"] or row["qm"]
+    if row["missing"]:
+        yield f"{row['missing']} events of {name} are missing in the lake"
+    if row["dropped"]:
+        yield f"{name} dropped {row['dropped']} events before they were archived"
+    if row["restored"]:
+        yield f"the store of {name} came back from a backup (incarnation {row['incarnation']})"
+
+
+def sections(found: dict[str, Any]) -> list[Section]:
+    """The tables of a report."""
+    return [
+        (
+            "Sender and receiver",
+            "",
+            ("from", "to", "sent", "arrived", "received", "open", "lost", "verdict"),
+            [
+                (_short(row["sender"]), row["dest"] or "?", *(row[name] for name in _COUNTS), row["verdict"])
+                for row in found["reconciliation"]
+            ],
+        ),
+        (
+            "Lost messages",
+            f"{found['totals']['lost']} lost, {found['totals']['unclear']} unclear",
+            ("message", "to", "sent", "acknowledged", "state"),
+            [
+                (row["message_id"], row["dest"], row["first_sent"], row["acked_time"], row["state"])
+                for row in found["lost"]
+            ],
+        ),
+        _sequences(found),
+        _limited(found, "duplicates", "Duplicates", ("message_id", "dest", "n"), _wire(found)),
+        _limited(
+            found, "poison", "Poison messages", ("message_id", "queue", "abort_count", "move_count", "label")
+        ),
+        _coverage(found),
+        (
+            "Counters that differ",
+            f"{found['counters_unproven']} queues can't be checked" if found["counters_unproven"] else "",
+            ("queue manager", "queue", "counted", "by events"),
+            [
+                (_short(row["qm"]), row["queue"], row["counted"], row["computed"])
+                for row in found["counters_differing"]
+            ],
+        ),
+    ]
+
+
+_COUNTS: Final = ("sent", "arrived", "received", "open", "lost")
+
+
+def _wire(found: dict[str, Any]) -> str:
+    return f"{found['wire_duplicates']} more came again over the wire and were dropped, as they should be"
+
+
+def _limited(
+    found: dict[str, Any], table: str, title: str, columns: Sequence[str], note: str = ""
+) -> Section:
+    part = found[table]
+    rows = [tuple(row[name] for name in columns) for row in part["rows"]]
+    more = f"{part['n']} in all" + (f"; {note}" if note else "")
+    return title, more, [name.replace("_", " ") for name in columns], rows
+
+
+def _sequences(found: dict[str, Any]) -> Section:
+    kinds = ", ".join(f"{n} of kind {kind}" for kind, n in found["sequence_kinds"].items())
+    columns = ("sender", "dest", "seq_id", "from_no", "to_no", "kind", "first_seen")
+    rows = [tuple(row[name] for name in columns) for row in found["sequence_gaps"]["rows"]]
+    return "Transactional sequences", kinds, [name.replace("_", " ") for name in columns], rows
+
+
+def _coverage(found: dict[str, Any]) -> Section:
+    columns = ("name", "incarnation", "from_seq", "to_seq", "missing", "dropped", "through", "whole")
+    rows = [(_short(row["qm"]), *(row[name] for name in columns)) for row in found["coverage"]]
+    note = "the proof of the lake itself: event numbers that it has without a hole"
+    return "Coverage", note, ["queue manager", *(name.replace("_", " ") for name in columns)], rows
+
+
+def _short(guid: str | None) -> str:
+    return (guid or "?").split("-")[0]
+
+
+def cell(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The report without plots."""
+    lines = [
+        f"# Message audit of {found['day']}",
+        "",
+        f"**{VERDICTS[found['verdict']]}** {explained(found)}",
+        "",
+        "| " + " | ".join(found["totals"]) + " |",
+        "|" + "---|" * len(found["totals"]),
+        "| " + " | ".join(cell(value) for value in found["totals"].values()) + " |",
+    ]
+    nacks = [(row["class_name"], row["queue"], row["n"]) for row in found["nacks"]]
+    latency = [
+        tuple(row[name] for name in ("dest", "hour", "leg", "n", "p50_ms", "p95_ms", "p99_ms", "max_ms"))
+        for row in found["latency"]
+    ]
+    more: list[Section] = [
+        ("Latency", "", ("to", "hour", "leg", "n", "p50 ms", "p95 ms", "p99 ms", "max ms"), latency),
+        ("Negative acknowledgments", "", ("class", "queue", "n"), nacks),
+    ]
+    for title, note, columns, rows in [*sections(found), *more]:
+        lines += ["", f"## {title}", ""]
+        if note:
+            lines += [note, ""]
+        if not rows:
+            lines.append("none")
+            continue
+        lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+        lines += ["| " + " | ".join(cell(value).replace("|", "\\|") for value in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"

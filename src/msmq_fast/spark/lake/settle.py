@@ -1,0 +1,81 @@
+"""`msmq-lake settle`: a consuming query that ended leaves its last batch unconfirmed; this confirms it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.spark.bulk import BulkClient, Endpoint
+from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.offsets import Offset, OffsetError
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("settle", help="remove what a stopped consuming query has committed")
+    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="checkpointLocation of the query")
+    parser.add_argument("--url", required=True, action="append", metavar="msmq+bulk://HOST:PORT")
+    parser.add_argument("--subscription", required=True, help="that of the query")
+    parser.add_argument("--dry-run", action="store_true", help="only tell what would be removed")
+    parser.add_argument("--token-file", metavar="FILE")
+    parser.add_argument("--ca-file", metavar="FILE")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Acknowledges everything up to the last batch in `commits`; may be repeated. Raises BulkError."""
+    offset = committed(Path(arguments.checkpoint))
+    removed = 0
+    queues = []
+    clients = _clients(arguments, offset)
+    for guid, manager in offset.managers.items():
+        for spot in manager.queues.values():
+            queues.append({"queue": spot.path, "upto": spot.end})
+            if not arguments.dry_run:
+                client = clients[guid].with_incarnation(manager.incarnation)
+                with client:
+                    removed += client.ack(arguments.subscription, spot.path, spot.end).removed
+    result = {"subscription": arguments.subscription, "queues": queues, "removed": removed}
+    print_result(result, as_json=arguments.json, text=_line)
+    return Exit.OK
+
+
+def committed(checkpoint: Path) -> Offset:
+    """The end of the last batch that the query committed. CommandError: there is none, or it is of another
+    kind.
+    """
+    try:
+        numbers = [int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
+        lines = (checkpoint / "offsets" / str(max(numbers))).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        raise CommandError(
+            Exit.NOT_FOUND, f"{checkpoint} has no committed batch of a streaming query"
+        ) from None
+    try:
+        return Offset.from_json(json.loads(lines[-1]), "remove")
+    except (OffsetError, ValueError, IndexError) as error:
+        raise CommandError(Exit.USAGE, f"{checkpoint}: {error}") from None
+
+
+def _clients(arguments: argparse.Namespace, offset: Offset) -> dict[str, BulkClient]:
+    clients = {}
+    for url in (part.strip() for text in arguments.url for part in text.split(",")):
+        try:
+            endpoint = Endpoint(url, token_file=arguments.token_file, ca_file=arguments.ca_file)
+        except ValueError as error:
+            raise CommandError(Exit.USAGE, f"--url: {error}") from None
+        client = BulkClient(endpoint)
+        clients[client.bounds().qm] = client
+    missing = [manager.name for guid, manager in offset.managers.items() if guid not in clients]
+    if missing:
+        raise CommandError(Exit.USAGE, f"--url: the query also reads from {missing[0]}")
+    return clients
+
+
+def _line(result: dict[str, Any]) -> str:
+    return (
+        f"{result['subscription']}: {result['removed']} messages removed from {len(result['queues'])} queues"
+    )

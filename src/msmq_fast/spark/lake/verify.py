@@ -1,0 +1,123 @@
+"""`msmq-lake verify`: whether the lake is what it says it is, down to the hashes of bodies."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.progress import Progress
+from msmq_fast.spark.lake import bronze, session, silver
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.output import print_result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LAYERS: Final = ("bronze", "silver", "gold")
+Check = Callable[["SparkSession", Lake], list[str]]
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("verify", help="check files, counts and hashes of the lake")
+    parser.add_argument("--lake", required=True, metavar="DIR")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0: everything fits; 1: something does not, one line for each."""
+    lake = Lake.open(arguments.lake)
+    broken = _unreadable(lake)  # Spark would stop at the first of them
+    found = broken
+    if not broken:
+        spark = session.start("verify")
+        with lake.exclusive("verify"), Progress("verify", len(CHECKS)) as progress:
+            for check in CHECKS:
+                found += check(spark, lake)
+                progress.add(1)
+    torn = [path for name in bronze.COLUMNS for path in lake.torn(name)]
+    result = {"lake": lake.root, "problems": found, "torn": torn}
+    print_result(result, as_json=arguments.json, text=_text)
+    return Exit.FAILURE if found else Exit.OK
+
+
+def _unreadable(lake: Lake) -> list[str]:
+    from pyarrow import ArrowException, parquet
+
+    found = []
+    for layer in _LAYERS:
+        for path, _ in lake.files(layer):
+            try:
+                with lake.open_file(path) as stream:
+                    parquet.read_metadata(stream)
+            except (ArrowException, OSError) as error:
+                found.append(f"{path} cannot be read: {str(error).splitlines()[0]}")
+    return found
+
+
+def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
+    """Archived events that silver does not have."""
+    silver.merge(spark, lake)
+    known = silver.events(spark, lake).select(*silver.IDENTITY)
+    lost = bronze.table(spark, lake, "events").join(known, list(silver.IDENTITY), "left_anti").count()
+    return [f"{lost} archived events are not in silver"] if lost else []
+
+
+def doubled_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
+    """Events that silver has twice."""
+    from pyspark.sql import functions as F
+
+    rows = silver.events(spark, lake).groupBy(*silver.IDENTITY).count()
+    twice = rows.where(F.col("count") > 1).count()
+    return [f"silver has {twice} events more than once"] if twice else []
+
+
+def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
+    """Events with one number that were archived with different content: a store was rolled back unnoticed."""
+    from pyspark.sql import functions as F
+
+    told = F.xxhash64("event", "event_time", "message_id", "lookup_id")
+    rows = bronze.table(spark, lake, "events").groupBy(*silver.IDENTITY)
+    count = rows.agg(F.min(told).alias("low"), F.max(told).alias("high")).where("low <> high").count()
+    return [f"{count} event numbers were archived with different contents"] if count else []
+
+
+def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
+    """Messages whose body is not there, in a lake that keeps bodies."""
+    if not lake.batches("bodies"):
+        return []
+    from pyspark.sql import functions as F
+
+    named = (
+        bronze.table(spark, lake, "messages").where(F.col("body_sha256").isNotNull()).select("body_sha256")
+    )
+    known = bronze.table(spark, lake, "bodies").select("body_sha256")
+    count = named.distinct().join(known, "body_sha256", "left_anti").count()
+    return [f"{count} bodies of archived messages are missing"] if count else []
+
+
+def bodies_damaged(spark: SparkSession, lake: Lake) -> list[str]:
+    """Bodies that do not have the hash under which they are kept."""
+    from pyspark.sql import functions as F
+
+    rows = bronze.table(spark, lake, "bodies")
+    count = rows.where(F.sha2("body", 256) != F.col("body_sha256")).count()
+    return [f"{count} bodies are damaged"] if count else []
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    missing_in_silver,
+    doubled_in_silver,
+    contradictions,
+    bodies_missing,
+    bodies_damaged,
+)
+
+
+def _text(result: dict[str, Any]) -> str:
+    lines = [f"{result['lake']}: {problem}" for problem in result["problems"]]
+    if result["torn"]:
+        lines.append(f"{result['lake']}: {len(result['torn'])} batches were never completed and do not count")
+    return "\n".join(lines) if lines else f"{result['lake']}: everything fits"
