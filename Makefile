@@ -1,6 +1,6 @@
 # msmq-fast: every target works on a fresh clone, without root. Needs python3 (3.11 or newer, with headers) and a C compiler.
 #   make run          a queue manager on an embedded store in ./data    make run ARGS="--port 1901"
-#   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry"    make test JOBS=0
+#   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry" JOBS=0
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
 #   make lint         ruff, mypy, import rules, hadolint        make conformance   what the tests prove of each protocol document
 #   make bench        micro-benchmarks, then the load generator        make build   sdist and wheel in dist/
@@ -25,7 +25,7 @@ test: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -m "not long" --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
-	$(BIN)/python -m pytest -m long $(ARGS)
+	MSMQ_FAST_TESTS_EXEC=1 $(BIN)/python -m pytest -m long $(ARGS)
 
 lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/ruff check .
