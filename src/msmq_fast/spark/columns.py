@@ -1,4 +1,4 @@
-"""Columns of tables that are made on this side: as Arrow, and rows gathered into batches."""
+"""Rows of tables that are made on this side, gathered into record batches."""
 
 from __future__ import annotations
 
@@ -7,26 +7,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import Column
 
 BATCH_ROWS: Final = 4096
 BATCH_BYTES: Final = 4 << 20
-
-_ARROW: Final = {
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "bool": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-
-
-def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """As Spark wants it: every column nullable, in this order."""
-    return pa.schema([(column.name, _ARROW[column.kind]) for column in columns])
 
 
 class Gatherer:

@@ -1,124 +1,24 @@
-"""Is the data file whole? A map of a file that was cut ends the process at the first missing page (SIGBUS),
-so its length is compared with LMDB's own account of it before it is mapped.
-
-A sound file may be a few pages shorter than its highest page number says: pages at the end that one
-transaction took and gave back are never written. They stand in the list of free pages then.
-"""
+"""Refuses a data file that was cut, before anything maps it."""
 
 from __future__ import annotations
 
-import os
-import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.identity import DATA_NAME
-
-_PAGE: Final = struct.Struct("<QHHHH")  # number, padding, flags, lower end, upper end of free space
-_META: Final = struct.Struct("<II QQ 48s 48s QQ")  # magic, version, address, map, two tables, last page, txn
-_TABLE: Final = struct.Struct("<IHH QQQQQ")  # padding or page size, flags, depth, three counts, entries, root
-_MAGIC: Final = 0xBEEFC0DE
-_BRANCH: Final = 0x01
-_LEAF: Final = 0x02
-_BIG: Final = 0x01  # flag of a node whose value stands on pages of its own
-_NOTHING: Final = (1 << 64) - 1
-_SIZES: Final = tuple(1 << shift for shift in range(8, 17))
-_DEPTH: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class _Meta:
-    page_size: int
-    free_root: int
-    last_page: int
-    transaction: int
-
-
-class _Cut(Exception):
-    """A page that is needed lies behind the end of the file, or is none."""
+from msmq_fast.store.pages import shortage
 
 
 def check_data_file(directory: Path, *, used: bool) -> None:
-    """Raises StoreError when the data file in `directory` was cut. No file, or no meta page in it, is left to
-    LMDB to judge; an empty one is an error if the store was in use before.
+    """Raises StoreError when the data file in `directory` was cut or cannot be read. No file is left to LMDB;
+    for `used` see `pages.shortage`.
     """
     path = directory / DATA_NAME
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        missing = shortage(path, used=used)
     except FileNotFoundError:
         return
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", error.errno or 0) from error
-    try:
-        size = os.fstat(file).st_size
-        meta = _meta(file)
-        if meta is not None:
-            expected = (meta.last_page + 1) * meta.page_size
-            if size < expected and not _only_free_pages_miss(file, size, meta):
-                raise StoreError(f"{path} was cut: it has {size} bytes of {expected}; restore a backup")
-        elif used and size < 2 * _SIZES[0]:
-            raise StoreError(f"{path} was cut: it has {size} bytes; restore a backup")
-    finally:
-        os.close(file)
-
-
-def _meta(file: int) -> _Meta | None:
-    """The newer of the two meta pages."""
-    found: list[_Meta] = []
-    sizes: tuple[int, ...] = (0,)
-    for number in (0, 1):
-        for page_size in sizes:
-            data = os.pread(file, _META.size, number * page_size + _PAGE.size)
-            if len(data) < _META.size:
-                continue
-            magic, _version, _address, _map, free, _main, last, transaction = _META.unpack(data)
-            stated, _flags, _depth, *_counts, root = _TABLE.unpack(free)
-            if magic == _MAGIC and stated in _SIZES:
-                found.append(_Meta(stated, root, last, transaction))
-                sizes = (stated,)
-                break
-        if not found:
-            sizes = _SIZES
-    return max(found, key=lambda meta: meta.transaction, default=None)
-
-
-def _only_free_pages_miss(file: int, size: int, meta: _Meta) -> bool:
-    first = size // meta.page_size
-    free: set[int] = set()
-    try:
-        if meta.free_root != _NOTHING:
-            for value in _values(file, meta.page_size, meta.free_root, 0):
-                free.update(page for (page,) in struct.iter_unpack("<Q", value[8:]) if page >= first)
-    except (_Cut, struct.error):
-        return False
-    return len(free) == meta.last_page + 1 - first
-
-
-def _page(file: int, page_size: int, number: int, count: int = 1) -> bytes:
-    data = os.pread(file, page_size * count, page_size * number)
-    if len(data) < page_size * count:
-        raise _Cut
-    return data
-
-
-def _values(file: int, page_size: int, number: int, depth: int) -> Iterator[bytes]:
-    """The values of the tree under a page, in key order."""
-    data = _page(file, page_size, number)
-    _number, _padding, flags, lower, _upper = _PAGE.unpack_from(data)
-    if depth > _DEPTH or not _PAGE.size <= lower <= page_size or not flags & (_BRANCH | _LEAF):
-        raise _Cut
-    for (at,) in struct.iter_unpack("<H", data[_PAGE.size : lower - (lower - _PAGE.size) % 2]):
-        low, high, node, key = struct.unpack_from("<HHHH", data, at)
-        if flags & _BRANCH:
-            yield from _values(file, page_size, low | high << 16 | node << 32, depth + 1)
-            continue
-        length, start = low | high << 16, at + 8 + key
-        if node & _BIG:
-            (big,) = struct.unpack_from("<Q", data, start)
-            pages = -(-(_PAGE.size + length) // page_size)
-            yield _page(file, page_size, big, pages)[_PAGE.size : _PAGE.size + length]
-        else:
-            yield data[start : start + length]
+    if missing is not None:
+        raise StoreError(f"{path} was cut: {missing}; restore a backup")

@@ -1,0 +1,208 @@
+"""What a store says of itself: its queue manager, its queues, where messages and events lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msmq_fast.spark.offline.backend import Backend, every
+from msmq_fast.spark.offline.errors import OfflineError
+from msmq_fast.store import decode
+from msmq_fast.store.decode import DecodeError
+from msmq_fast.store.schema import (
+    NUMBER_KEY,
+    ORDINAL_KEY,
+    POSITION_KEY,
+    SCHEMA_VERSION,
+    MetaName,
+    Table,
+)
+
+BANDS: Final = 8  # priorities: the first byte of a LookupIdentifier
+BAND: Final = 56
+SEQUENCES: Final = (1 << BAND) - 1
+
+# QueueKind of qm/queue.py -> what readers are told
+_PUBLIC, _PRIVATE, _SYSTEM, _CONNECTOR, _OUTGOING, _JOURNAL, _SUBQUEUE = range(7)
+_KINDS: Final = ("queue", "queue", "system", "connector", "outgoing", "journal", "subqueue")
+_PARTS: Final = {
+    "system$;journal": "journal",
+    "system$;deadletter": "deadletter",
+    "system$;deadxact": "xact_deadletter",
+    "private$\\admin_queue$": "admin",
+    "private$\\order_queue$": "system",
+    "private$\\notify_queue$": "system",
+}
+_DELETING: Final = 2  # QueueState
+
+
+class QueueEntry(NamedTuple):
+    """A queue. `record` is what is stored of it, None where that is damaged or gone."""
+
+    ordinal: int
+    name: str | None
+    guid: str | None
+    kind: str | None
+    record: dict[str, Any] | None = None
+
+    @property
+    def deleting(self) -> bool:
+        """It is being deleted, with all that is in it."""
+        return self.record is not None and self.record.get("state") == _DELETING
+
+    @property
+    def purged_to(self) -> int:
+        """Messages that arrived up to this sequence are being purged."""
+        stated = 0 if self.record is None else self.record.get("purged_to")
+        return SEQUENCES if self.deleting else stated if isinstance(stated, int) else 0
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Of one store. `deleted`: queues that only events mean any more."""
+
+    guid: str
+    incarnation: int
+    schema_version: int
+    queues: dict[int, QueueEntry]
+    deleted: dict[int, QueueEntry]
+
+    def queue(self, ordinal: int) -> QueueEntry:
+        """The queue with an ordinal; one without a name where there is no record of it."""
+        return self.queues.get(ordinal) or QueueEntry(ordinal, None, None, None)
+
+    def resolve(self, ordinal: int) -> tuple[str | None, str | None, str | None] | None:
+        """(name, GUID, kind) of a queue that exists or existed."""
+        found = self.queues.get(ordinal) or self.deleted.get(ordinal)
+        return None if found is None else found[1:4]
+
+
+def read_catalogue(backend: Backend, computer: str) -> Catalogue:
+    """Reads META and QUEUE. `computer`: the name of the queue manager's computer, which no store holds.
+
+    OfflineError: it is no store, or one of a version that is not known.
+    """
+    version = _meta(backend, MetaName.SCHEMA, 0)
+    guid = _meta(backend, MetaName.GUID, None)
+    if not isinstance(guid, bytes) or len(guid) != 16 or not isinstance(version, int):
+        raise OfflineError("the directory holds no store of a queue manager")
+    if version > SCHEMA_VERSION:
+        raise OfflineError(
+            f"the store has schema version {version}, this program knows {SCHEMA_VERSION}: update it"
+        )
+    return Catalogue(
+        str(UUID(bytes_le=guid)),
+        int(_meta(backend, MetaName.INCARNATION, 1)),
+        version,
+        _queues(backend, computer),
+        _deleted(backend),
+    )
+
+
+def _meta(backend: Backend, name: bytes, default: Any) -> Any:
+    value = backend.get(Table.META, name)
+    try:
+        return default if value is None else decode.cold(value)
+    except DecodeError as error:
+        raise OfflineError(f"the record {name.decode()} of the store is damaged: {error}") from None
+
+
+def _queues(backend: Backend, computer: str) -> dict[int, QueueEntry]:
+    found: dict[int, QueueEntry] = {}
+    for key, value in every(backend, Table.QUEUE):
+        try:
+            ordinal, record = decode.queue_key(key), decode.queue(value)
+            parent = found.get(record["parent"]) if "parent" in record else None
+            found[ordinal] = _entry(ordinal, record, parent, computer)
+        except (DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+            if len(key) == ORDINAL_KEY.size:
+                (ordinal,) = ORDINAL_KEY.unpack(key)
+                found[ordinal] = QueueEntry(ordinal, None, None, None)
+    return found
+
+
+def _entry(ordinal: int, record: dict[str, Any], parent: QueueEntry | None, computer: str) -> QueueEntry:
+    kind = record["kind"]
+    guid = str(UUID(bytes_le=record["guid"]))
+    if kind == _OUTGOING:
+        name = str(record["destination"])
+    elif kind == _CONNECTOR:
+        suffix = ";XACTONLY" if record["transactional"] else ""
+        name = f"CONNECTOR={UUID(bytes_le=record['site'])}{suffix}"
+    elif kind == _JOURNAL:
+        name = f"{parent.name if parent else ''};JOURNAL"
+    else:
+        name = f"{computer}\\{record['part']}"
+    part = str(record.get("part", "")).casefold()
+    return QueueEntry(ordinal, name, guid, _PARTS.get(part) or _KINDS[kind], record)
+
+
+def _deleted(backend: Backend) -> dict[int, QueueEntry]:
+    found: dict[int, QueueEntry] = {}
+    prefix = MetaName.DELETED_QUEUE
+    for key, value in every(backend, Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,))):
+        try:
+            (ordinal,) = ORDINAL_KEY.unpack(key[len(prefix) :])
+            record = decode.cold(value)
+            guid = str(UUID(bytes_le=record["guid"]))
+            name = str(record["name"])
+            part = name.partition("\\")[2].casefold()
+            found[ordinal] = QueueEntry(ordinal, name, guid, _PARTS.get(part) or _KINDS[record["kind"]])
+        except (DecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            continue
+    return found
+
+
+class Stretch(NamedTuple):
+    """Positions of a queue with start <= LookupIdentifier < stop, or events with start <= number < stop."""
+
+    ordinal: int
+    start: int
+    stop: int
+
+
+def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
+    """Where messages lie: up to `parts` stretches of equal width for each queue and priority."""
+    last = int(_meta(backend, MetaName.SEQUENCE_HW, 0))
+    lower = b""
+    while first := backend.scan(Table.POSITION, lower, None, 1):
+        key = first[0][0]
+        if len(key) != POSITION_KEY.size:
+            lower = key + b"\0"
+            continue
+        ordinal, lookup_id = POSITION_KEY.unpack(key)
+        band = lookup_id >> BAND
+        yield from _parted(ordinal, lookup_id, ((band + 1) << BAND), (band << BAND) + last + 1, parts)
+        following = (ordinal << 64) + ((band + 1) << BAND)
+        lower = following.to_bytes(12, "big") if following >> 96 == 0 else b"\xff" * 13
+
+
+def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> Iterator[Stretch]:
+    """Behind `expected` nothing should be; the last stretch looks there all the same."""
+    width = max(1, -(-max(0, expected - first) // parts))
+    start = first
+    for _ in range(parts - 1):
+        if start + width >= expected:
+            break
+        yield Stretch(ordinal, start, start + width)
+        start += width
+    yield Stretch(ordinal, start, min(end, (1 << 64) - 1))
+
+
+def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
+    """Where events lie, in up to `parts` stretches of as many numbers each."""
+    first = backend.scan(Table.FEED, b"", None, 1)
+    if not first or len(first[0][0]) != NUMBER_KEY.size:
+        return
+    (start,) = NUMBER_KEY.unpack(first[0][0])
+    # The last record is found by halving: there is no way back from the end.
+    low, high = start, (1 << 63) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if backend.scan(Table.FEED, NUMBER_KEY.pack(middle), None, 1):
+            low = middle
+        else:
+            high = middle
+    yield from _parted(0, start, (1 << 63) - 1, low + 1, parts)

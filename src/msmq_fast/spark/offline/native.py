@@ -1,0 +1,80 @@
+"""Messages and events of a store as record batches, by the server's own encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from msmq_fast.bulk.arrow import arrow_schema, record_batch
+from msmq_fast.bulk.schema import Column
+from msmq_fast.spark import packets
+from msmq_fast.spark.columns import BATCH_BYTES, BATCH_ROWS
+from msmq_fast.spark.offline.catalogue import Catalogue, Stretch
+from msmq_fast.spark.offline.plain import constants_of
+from msmq_fast.store.decode import EventKind, Transport
+
+_HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
+_BODIES: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
+_KINDS: Final = {int(kind): kind.name.lower() for kind in EventKind}
+_TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
+
+
+def message_batches(
+    tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
+) -> Iterator[tuple[pa.RecordBatch | None, list[bytes], int]]:
+    """(batch or None, keys of positions that are none, messages that cannot be read), in queue order.
+
+    Among the `columns` may be `_corrupt`; without it messages that cannot be read are left out.
+    """
+    from msmq_fast._native.columns import Contents, MessageEncoder, stored
+
+    schema = arrow_schema(columns)
+    contents = Contents(tables)
+    try:
+        encoder = MessageEncoder(
+            contents,
+            [(column.name, column.kind) for column in columns],
+            constants_of(catalogue, catalogue.queue(stretch.ordinal)),
+            packets.CLASS_NAMES,
+        )
+        copies = sum(column.name in _BODIES for column in columns)
+        room = BATCH_BYTES // copies if copies else _HEADS_BYTES
+        start, finished = stretch.start, False
+        while not finished:
+            rows = stored(tables, stretch.ordinal, start, stretch.stop, BATCH_ROWS, room)
+            start, finished = rows.next, rows.finished
+            encoded = encoder.encode(rows)
+            batch = record_batch(schema, encoded) if encoded.rows else None
+            yield batch, rows.damaged, encoded.damaged + encoded.gone
+    finally:
+        contents.close()
+
+
+def event_batches(
+    tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
+) -> Iterator[tuple[pa.RecordBatch | None, Stretch]]:
+    """(batch, the part of the stretch that it covers); None for the batch where a record is damaged."""
+    from msmq_fast._native.columns import Contents, EventEncoder
+
+    schema = arrow_schema(columns)
+    contents = Contents(tables)
+    try:
+        encoder = EventEncoder(
+            contents,
+            [(column.name, column.kind) for column in columns],
+            {"qm_guid": catalogue.guid, "incarnation": catalogue.incarnation},
+            packets.CLASS_NAMES,
+            _KINDS,
+            _TRANSPORTS,
+            catalogue.resolve,
+        )
+        start, finished = stretch.start, False
+        while not finished and start < stretch.stop:
+            encoded = encoder.encode(start, stretch.stop, BATCH_ROWS)
+            covered = Stretch(0, start, stretch.stop if encoded.finished else encoded.next)
+            start, finished = encoded.next, encoded.finished
+            yield None if encoded.damaged else record_batch(schema, encoded), covered
+    finally:
+        contents.close()

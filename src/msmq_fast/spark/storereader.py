@@ -1,0 +1,179 @@
+"""Reader of `format("msmq_store")`: a snapshot or a stopped store, in tasks that take parts of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from msmq_fast.bulk.schema import Column
+from msmq_fast.spark.offline.backend import opened
+from msmq_fast.spark.offline.catalogue import (
+    Catalogue,
+    Stretch,
+    event_stretches,
+    message_stretches,
+    read_catalogue,
+)
+from msmq_fast.spark.offline.errors import OfflineError
+from msmq_fast.spark.offline.place import usable_directory
+from msmq_fast.spark.offline.tables import Request, Task, read, table_columns
+from msmq_fast.spark.options import Option, OptionError, Options
+from msmq_fast.spark.pushdown import Conditions
+
+FORMAT: Final = "msmq_store"
+OPTIONS: Final = (
+    Option("path", "text", None, "directory of a snapshot or of a stopped queue manager"),
+    Option("table", "messages|events|queues|raw", "messages", "what the rows are"),
+    Option("queues", "text", None, "of messages: path names or patterns with *, by commas; all without it"),
+    Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
+    Option("includeBody", "flag", "true", "the column `body`"),
+    Option("includeRaw", "flag", "false", "the column `raw_packet`"),
+    Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
+    Option("partitions", "count", "8", "tasks, at most"),
+    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of damaged records"),
+    Option("pushdown", "flag", "false", "filters are applied while reading; see docs/spark.md"),
+    Option("allowLive", "flag", "false", "a store that a server holds is copied first"),
+    Option("copyDirectory", "text", None, "where that copy is made; every executor must see it"),
+    Option("computerName", "text", ".", "of the queue manager, for path names: the store does not hold it"),
+    Option("decoder", "auto|native|plain", "auto", "plain: without native code, slower by far"),
+)
+_EACH: Final = 8
+"""Stretches of a queue and priority that a task gets: keys are not spread evenly."""
+
+
+class StorePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(None)
+        self.task = task
+
+
+class StoreReader(DataSourceReader):
+    """Tasks get stretches of keys in turn."""
+
+    def __init__(self, request: Request, options: Options) -> None:
+        self._request = request
+        self._options = options
+        self._conditions = Conditions(request.columns)
+        if options["pushdown"]:
+            # A class that has pushFilters fails where the session does not allow it: so only an instance has.
+            self.pushFilters = self._push  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("pushFilters", None)
+        return state
+
+    def _push(self, filters: list[Filter]) -> Iterable[Filter]:
+        yield from self._conditions.take(filters)
+
+    def partitions(self) -> list[InputPartition]:
+        """Looks into the store. OfflineError, OptionError."""
+        options, request = self._options, self._request
+        directory = usable_directory(
+            options.need("path", "it says where the store is"),
+            allow_live=options["allowLive"],
+            copies=options["copyDirectory"],
+        )
+        request = replace(request, directory=directory)
+        with opened(directory, request.decoder) as backend:
+            catalogue = read_catalogue(backend, request.computer)
+            request = replace(request, transaction=backend.transaction())
+            if request.table in ("queues", "raw"):
+                return [StorePartition(Task(request))]
+            tasks = options["partitions"]
+            if request.table == "messages":
+                wanted = self._wanted(catalogue)
+                found = [one for one in message_stretches(backend, tasks * _EACH) if wanted(one)]
+            else:
+                found = list(event_stretches(backend, tasks * _EACH))
+        shares = [tuple(found[index::tasks]) for index in range(min(tasks, len(found)))]
+        return [StorePartition(Task(request, share)) for share in shares]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task. OfflineError."""
+        if isinstance(partition, StorePartition):
+            for batch in read(partition.task):
+                kept = self._conditions.apply(batch)
+                if kept.num_rows:
+                    yield kept
+
+    def _wanted(self, catalogue: Catalogue) -> Callable[[Stretch], bool]:
+        """Whether a stretch can hold rows that are asked for. OptionError: the store has no such queue."""
+        text = self._options["queues"]
+        ordinals = None if text is None else chosen_queues(catalogue, text)
+
+        def wanted(stretch: Stretch) -> bool:
+            if ordinals is not None and stretch.ordinal not in ordinals:
+                return False
+            return self._conditions.may_hold("queue", catalogue.queue(stretch.ordinal).name)
+
+        return wanted
+
+
+def chosen_queues(catalogue: Catalogue, text: str) -> set[int]:
+    """The ordinals of the queues that `text` names, by path names with or without the computer, or patterns.
+
+    OptionError: a name that is no queue's.
+    """
+    found: set[int] = set()
+    for name in filter(None, map(str.strip, text.split(","))):
+        pattern = name.casefold().removeprefix(".\\")
+        hits = {
+            ordinal for ordinal, queue in catalogue.queues.items() if queue.name and _is(pattern, queue.name)
+        }
+        if not hits:
+            names = ", ".join(sorted(queue.name for queue in catalogue.queues.values() if queue.name)[:20])
+            raise OptionError(f"option 'queues': the store has no queue {name!r}; it has {names}")
+        found |= hits
+    return found
+
+
+def _is(pattern: str, name: str) -> bool:
+    spellings = (name.casefold(), name.casefold().partition("\\")[2])
+    if "*" in pattern or "?" in pattern:
+        return any(spelling and fnmatchcase(spelling, pattern.replace("[", "[[]")) for spelling in spellings)
+    return pattern in spellings or f"private$\\{pattern}" == spellings[1]
+
+
+def store_options(given: Mapping[str, str]) -> Options:
+    """OptionError: an option that is unknown or does not fit."""
+    return Options(given, OPTIONS, FORMAT)
+
+
+def store_columns(options: Options) -> tuple[Column, ...]:
+    """The columns of the table. OptionError: a name that is no column."""
+    try:
+        return table_columns(
+            options["table"],
+            options["columns"],
+            body=options["includeBody"],
+            raw=options["includeRaw"],
+            security=options["includeSecurity"],
+        )
+    except ValueError as error:
+        raise OptionError(f"option 'columns': {error}") from None
+
+
+def store_reader(options: Options, schema: StructType) -> StoreReader:
+    """A reader. OptionError: no path, or a schema that is not that of the table."""
+    from pathlib import Path
+
+    columns = store_columns(options)
+    if schema.fieldNames() != [column.name for column in columns]:
+        raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'columns'")
+    path = options.need("path", "it says where the store is")
+    request = Request(
+        Path(path), options["table"], columns, options["computerName"], options["decoder"], options["mode"]
+    )
+    return StoreReader(request, options)
+
+
+__all__ = ["OPTIONS", "OfflineError", "StoreReader", "store_columns", "store_options", "store_reader"]
