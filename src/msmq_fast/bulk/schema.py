@@ -131,9 +131,10 @@ EVENT_COLUMNS: Final = _columns(
     reason string
     """,
 )
-"""Of an event. What is about a queue or the queue manager has no message; `queue` is null for one that was
-deleted since. `packet_size` counts the stored packet, which is greater than the body. `origin_queue` is where
-a message that was moved came from; `reason` names the class that says why one failed.
+"""Of an event. What is about a queue or the queue manager has no message; a queue that was deleted since
+keeps its name as long as there are events of it. `packet_size` counts the stored packet, which is greater
+than the body. `origin_queue` is where a message that was moved came from; `reason` names the class that says
+why one failed.
 """
 
 

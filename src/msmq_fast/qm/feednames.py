@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.bounds import kind_of
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
 
@@ -23,11 +23,13 @@ _MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to com
 
 
 class QueueName(NamedTuple):
-    """A queue as events mean it: its path name, or the format name of a destination."""
+    """A queue as events mean it: its path name, or the format name of a destination; `kind` as
+    `bounds.kind_of` has it.
+    """
 
     name: str
     guid: UUID
-    kind: QueueKind
+    kind: str
 
 
 class FeedNames:
@@ -39,22 +41,9 @@ class FeedNames:
             int, tuple[QueueName, int]
         ] = {}  # the name, and what no event of it stands behind
 
-    def of(self, ordinal: int) -> QueueName | None:
-        """The name of a queue that exists, or existed as far back as the feed tells; else None.
-
-        Looks at every queue: callers keep what they are told.
-        """
-        for queue in self._manager.queues():
-            if queue.ordinal == ordinal:
-                return _name_of(queue)
-        found = self._deleted.get(ordinal)
-        return None if found is None else found[0]
-
-    def every(self) -> dict[int, QueueName]:
-        """All of them, by ordinal."""
-        names = {ordinal: name for ordinal, (name, _) in self._deleted.items()}
-        names.update((queue.ordinal, _name_of(queue)) for queue in self._manager.queues())
-        return names
+    def gone(self) -> dict[int, QueueName]:
+        """The queues that existed, as far back as the feed tells, by ordinal. Any thread may ask."""
+        return {ordinal: name for ordinal, (name, _) in list(self._deleted.items())}
 
     # ---- what becomes of queues
 
@@ -88,12 +77,12 @@ class FeedNames:
 
     def _write(self, ordinal: int, name: QueueName, until: int) -> None:
         self._deleted[ordinal] = name, until
-        record = {"name": name.name, "guid": name.guid.bytes_le, "kind": int(name.kind), "until": until}
+        record = {"name": name.name, "guid": name.guid.bytes_le, "kind": name.kind, "until": until}
         self._manager.records.set_meta(_key(ordinal), record)
 
 
 def _name_of(queue: Queue) -> QueueName:
-    return QueueName(queue.name, queue.guid, queue.kind)
+    return QueueName(queue.name, queue.guid, kind_of(queue))
 
 
 def _key(ordinal: int) -> bytes:
@@ -101,6 +90,5 @@ def _key(ordinal: int) -> bytes:
 
 
 def _decoded(record: dict[str, Any]) -> tuple[QueueName, int]:
-    return QueueName(str(record["name"]), UUID(bytes_le=record["guid"]), QueueKind(record["kind"])), int(
-        record["until"]
-    )
+    name = QueueName(str(record["name"]), UUID(bytes_le=record["guid"]), str(record["kind"]))
+    return name, int(record["until"])

@@ -95,7 +95,7 @@ class Lessee:
             if start < behind and first < stop:
                 first, last = max(first, start), min(behind, stop) - 1
                 raise LeaseLost(
-                    f"deliveries {first} to {last} of {self.queue.name} went back into the queue: the lease of"
+                    f"deliveries {first} to {last} of {self.queue.name} went back: the lease of"
                     f" {self.subscription} had ended"
                 )
         if stop > self.next:

@@ -1,0 +1,286 @@
+"""Leases among other readers, transactions, purges, crashes and time against lists: nobody gets what another
+one has, every message is acknowledged, received or purged once, and numbers say what they said before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from msmq_fast.packet import Message
+from msmq_fast.qm import leases as module
+from msmq_fast.qm.leases import LeaseLost, Settled
+from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transaction import Transaction
+from tests.qm.world import World, body
+
+SUBSCRIPTIONS = ("spark", "lake")
+LEASE = 100
+AVAILABLE = 1
+
+
+@dataclass
+class Entry:
+    text: bytes
+    place: tuple[int, int]
+    express: bool
+    holder: object = None
+    purged: bool = False
+
+
+@dataclass
+class Lessee:
+    start: int = 1
+    next: int = 1
+    void: set[int] = field(default_factory=set)
+    entries: dict[int, Entry] = field(default_factory=dict)
+    due: float = 0.0
+
+    @property
+    def held(self) -> int:
+        return self.next - self.start
+
+
+class Leasing(RuleBasedStateMachine):
+    transactional = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Records of two messages, units of two removals: what is long for others.
+        self.sizes = module.CHUNK, module.ACK_STEP
+        module.CHUNK, module.ACK_STEP = 2, 2  # type: ignore[misc]
+        self.world = World(cache_bytes=1500, purge_batch=2)
+        self.queue = self.world.create(journaling=True, transactional=self.transactional)
+        self.entries: list[Entry] = []
+        self.lessees = {name: Lessee() for name in SUBSCRIPTIONS}
+        self.received: list[bytes] = []
+        self.sent = 0
+        self.transaction: Transaction | None = None
+        self.taken: list[Entry] = []
+
+    def teardown(self) -> None:
+        module.CHUNK, module.ACK_STEP = self.sizes  # type: ignore[misc]
+
+    # ---- the model
+
+    def first(self) -> Entry | None:
+        free = [entry for entry in self.entries if entry.holder is None]
+        return min(free, key=lambda entry: entry.place, default=None)
+
+    def end(self, lessee: Lessee) -> None:
+        for number, entry in lessee.entries.items():
+            entry.holder = None
+            lessee.void.add(number)
+        lessee.void.update(range(lessee.start, lessee.next))
+        lessee.entries.clear()
+        lessee.start = lessee.next
+
+    def touched(self, name: str) -> None:
+        lessee = self.lessees[name]
+        lessee.due = self.world.clock.seconds + LEASE
+
+    # ---- what happens
+
+    @rule(priority=st.sampled_from([0, 3, 7]), express=st.booleans())
+    def send(self, priority: int, express: bool) -> None:
+        self.sent += 1
+        text = b"%d" % self.sent
+        if self.transactional:
+            transaction = self.world.manager.transactions.begin()
+            TransactedQueue(self.world.sender(), transaction).send(Message(body=text))
+            self.world.finish(transaction.commit())
+            priority, express = 0, False
+        else:
+            self.world.send(text, priority=priority, delivery=0 if express else 1)
+        self.entries.append(Entry(text, (-priority, self.sent), express))
+
+    @rule(name=st.sampled_from(SUBSCRIPTIONS), rows=st.sampled_from([1, 2, 3, 5, 100]))
+    def lease(self, name: str, rows: int) -> None:
+        lessee = self.lessees[name]
+        leases = self.world.manager.leases
+        given = self.world.finish(leases.lease(name, self.queue, rows, 1 << 30, LEASE))
+        assert given.start == lessee.next
+        for _ in range(rows):
+            entry = self.first()
+            if entry is None:
+                break
+            entry.holder = name
+            lessee.entries[lessee.next] = entry
+            lessee.next += 1
+        assert given.stop == lessee.next
+        self.touched(name)
+
+    @rule(name=st.sampled_from(SUBSCRIPTIONS), back=st.integers(-1, 4))
+    def acknowledge(self, name: str, back: int) -> None:
+        lessee = self.lessees[name]
+        upto = max(lessee.next - back, 0)
+        done = self.world.manager.leases.ack(name, self.queue, upto)
+        self.world.run()
+        if lessee.next == 1 or lessee.due:
+            self.touched(name)
+        if upto > lessee.next or upto - 1 in lessee.void:
+            assert isinstance(done.exception(), LeaseLost)
+            return
+        result = Settled(0, 0)
+        for number in range(lessee.start, upto):
+            entry = lessee.entries.pop(number, None)
+            if entry is None:
+                result = result._replace(gone=result.gone + 1)
+            else:
+                self.entries.remove(entry)
+                self.received.append(entry.text)
+                result = result._replace(removed=result.removed + 1)
+        lessee.start = max(lessee.start, upto)
+        assert done.result() == result
+
+    @rule(name=st.sampled_from(SUBSCRIPTIONS), back=st.integers(-1, 3))
+    def release(self, name: str, back: int) -> None:
+        lessee = self.lessees[name]
+        upto = max(min(lessee.next - back, lessee.next), lessee.start)
+        result = self.world.finish(self.world.manager.leases.release(name, self.queue, lessee.next - back))
+        there = [
+            lessee.entries.pop(number) for number in range(lessee.start, upto) if number in lessee.entries
+        ]
+        for entry in there:
+            entry.holder = None
+        lessee.void.update(range(lessee.start, upto))
+        assert result == Settled(len(there), upto - lessee.start - len(there))
+        lessee.start = upto
+        self.touched(name)
+
+    @rule()
+    def receive(self) -> None:
+        handle = self.world.reader()
+        request = handle.receive(0)
+        self.world.run()
+        entry = self.first()
+        if entry is None:
+            assert request.completion.exception() is not None
+        else:
+            assert body(request.completion.result()) == entry.text
+            self.entries.remove(entry)
+            self.received.append(entry.text)
+        handle.close()
+
+    @precondition(lambda self: self.transactional)
+    @rule()
+    def receive_in_a_transaction(self) -> None:
+        if self.transaction is None:
+            self.transaction = self.world.manager.transactions.begin()
+        handle = self.world.reader()
+        request = TransactedQueue(handle, self.transaction).receive(0)
+        self.world.run()
+        entry = self.first()
+        if entry is None:
+            assert request.completion.exception() is not None
+        else:
+            assert body(request.completion.result()) == entry.text
+            entry.holder = "transaction"
+            self.taken.append(entry)
+
+    @precondition(lambda self: self.transaction is not None)
+    @rule(commit=st.booleans())
+    def end_transaction(self, commit: bool) -> None:
+        assert self.transaction is not None
+        self.world.finish(self.transaction.commit() if commit else self.transaction.abort())
+        for entry in self.taken:
+            if commit:
+                self.entries.remove(entry)
+                self.received.append(entry.text)
+            elif entry.purged:
+                self.entries.remove(entry)
+            else:
+                entry.holder = None
+        self.taken.clear()
+        self.transaction = None
+
+    @rule()
+    def purge(self) -> None:
+        self.world.finish(self.world.manager.purge(self.queue))
+        self.entries = list(self.taken)  # a transaction may still commit what it has
+        for entry in self.taken:
+            entry.purged = True
+        for lessee in self.lessees.values():
+            lessee.entries.clear()
+
+    @rule()
+    def crash(self) -> None:
+        self.world.crash()
+        queue = self.world.manager.find("orders")
+        self.queue = queue
+        self.transaction = None
+        for entry in self.taken:
+            entry.holder = None
+        self.taken.clear()
+        self.entries = [entry for entry in self.entries if not entry.express and not entry.purged]
+        for lessee in self.lessees.values():
+            lessee.entries = {n: entry for n, entry in lessee.entries.items() if not entry.express}
+            lessee.due = self.world.clock.seconds + LEASE
+        # Copies of express messages are express, and nobody has them after a crash.
+        self.received = [text for text in self.received if text not in self.lost()]
+
+    def lost(self) -> set[bytes]:
+        return set(self.received) - set(self.journal())
+
+    @rule(seconds=st.sampled_from([1, 30, LEASE - 1, LEASE, 3 * LEASE]))
+    def wait(self, seconds: int) -> None:
+        self.world.advance(seconds)
+        for lessee in self.lessees.values():
+            if lessee.held and lessee.due <= self.world.clock.seconds:
+                self.end(lessee)
+
+    # ---- what is always true
+
+    def journal(self) -> list[bytes]:
+        return self.world.bodies("orders;journal")
+
+    @invariant()
+    def others_see_what_is_free(self) -> None:
+        core = self.queue.core
+        keys = core.positions.keys()
+        free = [key for key in keys if core.positions.state(key) == AVAILABLE]
+        model = sorted((entry for entry in self.entries if entry.holder is None), key=lambda e: e.place)
+        assert len(free) == len(model)
+        assert [self.text(key) for key in free] == [entry.text for entry in model]
+        assert len(keys) == len(self.entries)
+
+    @invariant()
+    def subscriptions_have_what_they_were_given(self) -> None:
+        for name, lessee in self.lessees.items():
+            # `rows` renews a lease, so the store behind it is looked at.
+            found = self.world.manager.leases._lessees.get(self.queue.ordinal, {}).get(name)
+            if found is None:
+                assert lessee.next == 1
+                continue
+            assert (found.start, found.next) == (lessee.start, lessee.next)
+            keys, numbers = found.still(lessee.start, lessee.next)
+            assert dict(zip(numbers, map(self.text, keys), strict=True)) == {
+                number: entry.text for number, entry in lessee.entries.items()
+            }
+
+    @invariant()
+    def what_was_received_is_in_the_journal_once(self) -> None:
+        assert sorted(self.journal()) == sorted(self.received)
+
+    def text(self, key: int) -> bytes:
+        found: list[bytes] = []
+        self.queue.core.peek(
+            key, lambda message, _status: found.append(Message.from_packet(message.packet).body)
+        )
+        self.world.store.reader.complete()
+        return found[0]
+
+
+TestLeasing = Leasing.TestCase
+TestLeasing.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+class LeasingOfTransactions(Leasing):
+    transactional = True
+
+
+TestLeasingOfTransactions = LeasingOfTransactions.TestCase
+TestLeasingOfTransactions.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
