@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast import Access, Message, sync
 from tests.server.processes import Server, data_directory, until
 
 DEAD = r"DIRECT=OS:.\SYSTEM$;DEADLETTER"
 
-LONG_KEYS = {"MSMQ_FAST_PROTECTION__RSA_BITS": "2048"}
+RSA_PUBLIC = re.compile(rb"RSA1(.{4})", re.DOTALL)  # RSAPUBKEY of CryptoAPI: magic, bitlen
+
+
+class AsInstalled(Server):
+    """A server of which the configuration says nothing about keys."""
+
+    defaults: Mapping[str, str] = {}
 
 
 @pytest.mark.rule("QB-325", "DM-008", "QB-261")
 def test_from_one_server_to_another(tmp_path: Path) -> None:
     with ExitStack() as stack:
         near, far = (
-            Server(
-                stack.enter_context(data_directory()), "--name", name, host=host, environment=dict(LONG_KEYS)
-            )
+            AsInstalled(stack.enter_context(data_directory()), "--name", name, host=host)
             for name, host in (("NEAR", "127.0.0.1"), ("FAR", "127.0.0.2"))
         )
         stack.callback(near.kill)
@@ -39,12 +46,16 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
         until(lambda: len(there.keys()[0]["keys"]) == 2, what="keys of the first start")
         shown = there.keys()[0]
         assert {key["bits"] for key in shown["keys"]} == {2048}
+        assert [int.from_bytes(bits, "little") for bits in RSA_PUBLIC.findall(shown["blob"])] == [2048, 2048]
         assert stat.S_IMODE((far.data / "secrets.key").stat().st_mode) == 0o600
         name = there.create_queue("q", authenticated=True, privacy_level=2)["format_name"]
         host = {"ComputerName": "FAR", "QualifiedComputerName": "127.0.0.2", "Identifier": shown["guid"]}
         here.put_directory({"object": "QueueManager", **host}, "create")
         (certificate,) = near.ok("certificate", "create")
         der = base64.b64decode(certificate["certificate_b64"])
+        public = x509.load_der_x509_certificate(der).public_key()
+        assert isinstance(public, rsa.RSAPublicKey)
+        assert public.key_size == 2048
         there.add_certificate(der, user=certificate["user"])
         # Without the keys of the other side nothing leaves.
         secret = Message(body=b"lost", authentication=2, privacy_level=5, journal=1)

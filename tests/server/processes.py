@@ -10,14 +10,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.server import forking
 
 READY_TIMEOUT = 20.0
-QUICK = {"MSMQ_FAST_PROTECTION__RSA_BITS": "1024"}  # every first start makes four key pairs
+QUICK: Mapping[str, str] = {"MSMQ_FAST_PROTECTION__RSA_BITS": "1024"}  # a first start makes four key pairs
 
 
 def inherited() -> dict[str, str]:
@@ -52,6 +52,7 @@ class Server:
     """One server process on a data directory of its own."""
 
     program: tuple[str, ...] = forking.PROGRAM
+    defaults: Mapping[str, str] = QUICK
     free_ports: tuple[str, ...] = ("--port", "--ping-port", "--admin-port")
 
     def __init__(
@@ -73,7 +74,7 @@ class Server:
                 defaults += [flag, "0"]
         with self.log.open("ab") as log:
             arguments = ["serve", *defaults, *self.flags]
-            environment = inherited() | QUICK | self.environment
+            environment = {**inherited(), **self.defaults, **self.environment}
             if self.program == forking.PROGRAM:
                 self.process = forking.start(
                     *arguments, environment=environment, stdout=subprocess.PIPE, stderr=log
