@@ -90,4 +90,5 @@ cdef class Contents:
     cdef readonly Tables tables
     cdef LmdbStore* _store      # NULL: in memory
     cdef bint _closed
+    cdef int check(self) except -1
     cdef int fill(self, Rows rows) except -1

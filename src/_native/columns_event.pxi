@@ -263,6 +263,7 @@ cdef class EventEncoder(Encoder):
         cdef Stretch s
         cdef Encoded encoded = Encoded.__new__(Encoded)
         cdef int status = 0
+        self.contents.check()
         memset(&s, 0, sizeof(s))
         s.store = self.contents._store
         s.classes, s.class_count = self.classes.words, self.classes.count
@@ -298,11 +299,11 @@ cdef class EventEncoder(Encoder):
         cdef int status
         for key, value in self.contents.tables.scan(TABLE_FEED, b"", s.stop.to_bytes(8, "big"), 1 << 30):
             if s.rows == s.room:
-                return 0
+                break
             status = encode_record(s, load_be64(<const uint8_t*>PyBytes_AS_STRING(key)), <const uint8_t*>PyBytes_AS_STRING(value), len(value))
             if status == MDB_CORRUPTED:
                 pass_over(s, load_be64(<const uint8_t*>PyBytes_AS_STRING(key)))
             elif status:
                 return status
-        s.finished = True
+        s.finished = s.rows < s.room or s.next >= s.stop
         return 0

@@ -119,13 +119,18 @@ cdef class Contents:
             (<LmdbTables>self.tables)._users -= 1
         self._closed = True
 
+    cdef int check(self) except -1:
+        """StoreError: it was closed."""
+        if self._closed:
+            raise StoreError("the store is closed")
+        return 0
+
     cdef int fill(self, Rows rows) except -1:
         """A store in memory: takes the packets out now."""
         cdef size_t i
         cdef Row* row
         cdef bytes packet
-        if self._closed:
-            raise StoreError("the store is closed")
+        self.check()
         if self._store != NULL:
             return 0
         for i in range(rows._count):
