@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["NamePattern"]
 
 MAX_LENGTH: Final = 1024
-MAX_STATES: Final = 4096
+MAX_STATES: Final = 1024
 MAX_DEPTH: Final = 40
 _MAX_KNOWN: Final = 10_000  # steps that are remembered
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)

@@ -54,7 +54,7 @@ class _Planning:
             raise bad_request("give either queue or pattern")
         manager, token = self._context.manager, caller(request)
         following = await self._context.settled(manager.bounds.settled())
-        queues = self._queues(names, pattern, content, token)
+        queues = await self._queues(names, pattern, content, token)
         first, next_event = self._feed.bounds()
         return answer(
             {
@@ -69,7 +69,7 @@ class _Planning:
             }
         )
 
-    def _queues(
+    async def _queues(
         self, names: Iterable[str], pattern: NamePattern | None, content: str, token: Token
     ) -> list[Queue]:
         manager = self._context.manager
@@ -81,7 +81,7 @@ class _Planning:
         if pattern is not None:
             if content == DEADLETTERS:
                 raise bad_request("dead-letter queues are named, not found by a pattern")
-            return list(matching(manager, pattern, content, token))
+            return await matching(manager, pattern, content, token)
         found = [named(manager, name, content) for name in names]
         if content == DEADLETTERS and not found:
             found = dead_letters(manager)

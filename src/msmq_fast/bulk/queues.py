@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.bulk.errors import bad_request
@@ -25,6 +25,7 @@ DEADLETTERS: Final = "deadletter"
 EVENTS: Final = "events"
 CONTENTS: Final = (MESSAGES, JOURNAL, DEADLETTERS, EVENTS)
 
+_SLICE: Final = 0.01  # seconds that the search keeps the loop
 _DEAD_KINDS: Final = ("deadletter", "xact_deadletter")
 _OF_PROGRAMS: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
@@ -46,19 +47,27 @@ def named(manager: QueueManager, name: str, content: str) -> Queue:
     return queue
 
 
-def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> Iterator[Queue]:
-    """The queues of programs whose path names match and that the caller may read, or their journals.
+async def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> list[Queue]:
+    """The queues of programs whose path names match and that the caller may read, or their journals. Others
+    have their turns meanwhile.
 
     Subqueues, which come and go with their messages, are found by patterns with a semicolon only.
     """
+    now = asyncio.get_running_loop().time
+    found: list[Queue] = []
+    until = now() + _SLICE
     kinds = (*_OF_PROGRAMS, QueueKind.SUBQUEUE) if ";" in pattern.text else _OF_PROGRAMS
     for queue in sorted(manager.directory.queues(), key=lambda queue: queue.key):
+        if now() > until:
+            await asyncio.sleep(0)
+            until = now() + _SLICE
         if queue.kind not in kinds or queue.key in INTERNAL_KEYS or not pattern.matches(queue.name):
             continue
         if content == JOURNAL and queue.journal is None:
             continue
-        if manager.guard.may_read(token, queue):
-            yield queue.journal if content == JOURNAL and queue.journal is not None else queue
+        if not queue.core.gone and manager.guard.may_read(token, queue):
+            found.append(queue.journal if content == JOURNAL and queue.journal is not None else queue)
+    return found
 
 
 def dead_letters(manager: QueueManager) -> list[Queue]:
