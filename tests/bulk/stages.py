@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
-from msmq_fast._native.framing import build_user_message
+from msmq_fast._native.framing import build_user_message, parse
+from msmq_fast._native.queue import Received
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.stages import OpenStage, Part
+from msmq_fast.qm.staging import Published
 from msmq_fast.store.schema import Table
 from tests.qm.world import World
 
 Row = tuple[str, bytes]
 
 
-def packet(world: World, name: str, body: bytes, **values: Any) -> tuple[Queue, bytes]:
-    """A packet for a queue, without identifier."""
+def template(world: World, name: str) -> tuple[Queue, dict[str, Any]]:
+    """A queue, and what its packets have in common."""
     handle = world.manager.open(name, Access.SEND)
     queue = handle.queue
     field = destination_field(handle.format_name)
     handle.close()
-    values.setdefault("delivery", 1)
+    common = {
+        "source": world.manager.guid.bytes_le,
+        "destination_manager": NULL_GUID.bytes_le,
+        "dest_type": field.kind,
+        "destination": field.wire,
+        "sent_time": world.manager.ledger.now_s,
+        "delivery": 1,
+    }
     if queue.transactional or queue.core.outgoing:
-        values["transaction"] = bytes(20)
-    built = build_user_message(
-        source=world.manager.guid.bytes_le,
-        destination_manager=NULL_GUID.bytes_le,
-        dest_type=field.kind,
-        destination=field.wire,
-        sent_time=world.manager.ledger.now_s,
-        body=body,
-        **values,
-    )
-    return queue, built
+        common["transaction"] = bytes(20)
+    return queue, common
+
+
+def packet(world: World, name: str, body: bytes, **values: Any) -> tuple[Queue, bytes]:
+    """A packet for a queue, without identifier."""
+    queue, common = template(world, name)
+    return queue, build_user_message(body=body, **(common | values))
 
 
 def opened(world: World, part: Part, **options: Any) -> OpenStage:
@@ -44,16 +51,14 @@ def opened(world: World, part: Part, **options: Any) -> OpenStage:
 
 
 def put(world: World, stage: OpenStage, rows: list[Row], **values: Any) -> None:
-    queues: list[Queue] = []
-    packets: list[bytes] = []
-    targets = array("I")
-    for name, body in rows:
-        queue, built = packet(world, name, body, **values)
-        if queue not in queues:
-            queues.append(queue)
-        targets.append(queues.index(queue))
-        packets.append(built)
-    stage.put(packets, targets, queues)
+    names = list(dict.fromkeys(name for name, _ in rows))
+    queues, common = zip(*(template(world, name) for name in names), strict=True) if names else ((), ())
+    places = array("I", (names.index(name) for name, _ in rows))
+    packets = [
+        build_user_message(body=body, **(common[place] | values))
+        for place, (_, body) in zip(places, rows, strict=True)
+    ]
+    stage.put(packets, places, list(queues))
 
 
 def staged(
@@ -78,3 +83,31 @@ def counts(world: World) -> tuple[int, int, int]:
     tables = world.store.tables
     meta = [key for key, _ in tables.scan(Table.META, b"", None, 100_000) if key[:4] in (b"stg\0", b"pub\0")]
     return tables.count(Table.POSITION), tables.count(Table.CONTENT), len(meta)
+
+
+def publish(
+    world: World,
+    writer: str = "w",
+    epoch: int = 0,
+    batch: int = 0,
+    stages: Sequence[str] = (),
+    owner: str = "",
+) -> Published:
+    done = world.manager.staging.publish(writer, epoch, batch, stages, owner=owner)
+    world.run()
+    return done.result()
+
+
+def bodies(world: World, name: str) -> list[bytes]:
+    """All bodies of a queue, in order, without taking anything; as World.bodies, for many."""
+    core = world.manager.find(name).core
+    found: list[bytes] = []
+
+    def looked(message: Received | None, _: int) -> None:
+        assert message is not None
+        found.append(bytes(parse(message.packet).body))
+
+    for key in core.positions.keys():  # noqa: SIM118 - no mapping
+        core.peek(key, looked)
+        world.store.reader.complete()
+    return found

@@ -55,6 +55,14 @@ class Publication:
         self.gone = 0
         self.done: Completion[int] = Completion()
 
+    def resume(self, first: dict[bytes, int]) -> None:
+        """After a start: of each stage, the first row that is left; none of those that have been placed."""
+        self.stages = deque(
+            (identifier, first[identifier] - 1, rows)
+            for identifier, _, rows in self.stages
+            if identifier in first
+        )
+
     @property
     def key(self) -> bytes:
         """Of its record in META."""

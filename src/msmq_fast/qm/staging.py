@@ -246,7 +246,10 @@ class Staging:
                 del self._stages[stage.identifier]
             self._remove(others)
             publication.done.add_done_callback(carried_out)
-            self._carry_out(publication)
+            if publication.stages:
+                self._rolling.publish(publication)
+            else:
+                publication.done.resolve(0)
 
         try:
             unit = manager.records.unit(fill)
@@ -284,12 +287,6 @@ class Staging:
         self._number += 1
         parts = [(stage.identifier, stage.rows) for stage in stages]
         return Publication(self._number, writer, sum(stage.messages for stage in stages), parts, reserved)
-
-    def _carry_out(self, publication: Publication) -> None:
-        if publication.stages:
-            self._rolling.publish(publication)
-        else:
-            publication.done.resolve(0)
 
     def _fence(self, writer: str) -> _Fence | None:
         stored = self._manager.records.meta(MetaName.WRITER + writer.encode())
@@ -337,7 +334,9 @@ class Staging:
     def recover(self) -> None:
         """What the store has of stages and publications; quotas are taken again."""
         manager = self._manager
+        publications: list[Publication] = []
         decided: dict[bytes, Publication] = {}
+        first: dict[bytes, int] = {}  # rows of what is being published
         for name, stored in manager.records.metas(PUBLICATION_PREFIX):
             try:
                 publication = Publication.load(name, stored)
@@ -345,14 +344,15 @@ class Staging:
                 manager.set_aside("stage", f"the record of publication {name.hex()} is damaged: {problem!r}")
                 continue
             self._number = max(self._number, publication.number)
+            publications.append(publication)
             decided.update(dict.fromkeys((one for one, _, _ in publication.stages), publication))
-            self._resume(publication)
         ready: list[Stage] = []
         lower = ROW_PREFIX
         while rows := manager.store.tables.scan(Table.META, lower, ROW_PREFIX[:-1] + b"\x01", 1):
             key, value = rows[0]
             identifier = key[len(ROW_PREFIX) : len(ROW_PREFIX) + _IDENTIFIER]
             if identifier in decided:
+                first.setdefault(identifier, int.from_bytes(key[len(ROW_PREFIX) + _IDENTIFIER :]))
                 self._count(decided[identifier], value)
                 lower = key + b"\0"
                 continue
@@ -361,6 +361,9 @@ class Staging:
             else:
                 self._rolling.discard(identifier)
             lower = ROW_PREFIX + identifier + _LAST
+        for publication in publications:
+            publication.resume(first)
+            self._resume(publication)
         for stage in sorted(ready, key=lambda stage: stage.created):
             age = min(max(manager.ledger.now_s - stage.created, 0), self._lifetime)
             self._idle[stage] = manager.monotonic() + self._lifetime - age
@@ -368,7 +371,7 @@ class Staging:
     def _resume(self, publication: Publication) -> None:
         self._writers[publication.writer] = deque()
         publication.done.add_done_callback(lambda _: self._free(publication.writer))
-        self._carry_out(publication)
+        self._rolling.publish(publication)
 
     def _count(self, publication: Publication, row: bytes) -> None:
         """Quota of what is still to be published."""
