@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from msmq_fast.spark.bulk import BulkClient, Endpoint
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server, command, data_directory
 
 ARROW = "application/vnd.apache.arrow.stream"
-USERS = ("admin", "readers", "sender", "taker", "nobody")
+USERS = ("admin", "reader", "sender", "taker", "nobody")
 CONFIG = """
 [security]
 default_queue_acl = "restrictive"
@@ -25,8 +25,8 @@ name = "admin"
 token = "admin-s3cret"
 groups = ["administrators"]
 [[users]]
-name = "readers"
-token = "readers-s3cret"
+name = "reader"
+token = "reader-s3cret"
 groups = ["readers"]
 [[users]]
 name = "sender"
@@ -109,12 +109,15 @@ def table(batches: Any) -> pa.Table:
 
 
 @contextlib.contextmanager
-def serving(extra: str = "", **environment: str) -> Iterator[Server]:
-    """A server with CONFIG and `extra`."""
+def serving(extra: str = "", *, users: tuple[str, ...] = (), **environment: str) -> Iterator[Server]:
+    """A server with CONFIG and `extra`; `users` have accounts, so that lists of queues can name them."""
     with data_directory() as data:
-        data.parent.mkdir(exist_ok=True)
+        data.mkdir(mode=0o700)
         file = data.parent / "msmq.toml"
         file.write_text(CONFIG + extra)
+        for user in users:
+            made = command("user", "add", user, "--no-password", "--data", str(data))
+            assert made.returncode == 0, made
         running = Server(data, "--config", str(file), environment=environment)
         try:
             yield running.start()

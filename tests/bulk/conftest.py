@@ -18,7 +18,7 @@ def bulk_server() -> Iterator[Server]:
     """With the queues `orders` (COUNT messages of three priorities), `empty` and `guarded`; tests that change
     something make queues of their own.
     """
-    with api.serving() as server:
+    with api.serving(users=("reader", "sender", "taker", "nobody")) as server:
         for queue in ("orders", "empty", "guarded"):
             server.ok("queue", "create", queue)
         for priority in (0, 3, 7):
