@@ -25,6 +25,7 @@ from msmq_fast.packet.errors import (
     QueueDeleted,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.packet.text import quoted
 from msmq_fast.qm.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.records import storage_error
@@ -218,8 +219,8 @@ class Leases:
         self.renew(lessee.subscription)
 
     def _extend(self, lessee: Lessee) -> None:
-        if lessee.held or lessee.jobs or lessee.seconds:
-            lessee.due = self._manager.monotonic() + lessee.seconds
+        lessee.due = self._manager.monotonic() + lessee.seconds
+        if lessee.held:
             self._due = min(self._due, lessee.due)
 
     # ---- work in stretches: a job yields NEXT between two of them, WAIT until what it wrote is durable
@@ -261,12 +262,12 @@ class Leases:
             raise InsufficientResources(f"{MOST_HELD} messages are leased")
         self._orderly(lessee)
         try:
-            while rows > 0 and not lessee.gone:
+            while rows > 0 and not lessee.gone and not lessee.failure:
                 keys, taken = lock(core, lessee.owner, min(rows, CHUNK), size, lessee.next == first)
                 if not keys:
                     break
                 rows -= len(keys)
-                size -= taken
+                size = max(size - taken, 0)
                 chunk = lessee.give(keys)
                 with self._manager.store.unit():
                     lessee.write(chunk)
@@ -277,6 +278,7 @@ class Leases:
                 raise storage_error(status)
         except Exception:
             core.release(lessee.take_back(first), lessee.owner)
+            yield from self._mended(lessee)
             raise
         if lessee.gone:
             raise QueueDeleted("the queue is deleted")
@@ -386,16 +388,21 @@ class Leases:
 
     def recover(self) -> None:
         """What was leased is leased again, for as long as it was at first; messages that are not there any
-        more are gone.
+        more are gone. A lease whose records are damaged is over. To be called within a unit.
         """
         queues = {queue.ordinal: queue for queue in self._manager.queues()}
         for (ordinal, name), found in stored_leases(self._manager.records).items():
             queue = queues.get(ordinal)
+            if queue is None:
+                continue
             try:
-                if queue is not None:
-                    self._restore(name, queue, found)
+                self._restore(name, queue, found)
             except (ValueError, TypeError, KeyError) as error:
-                self._manager.set_aside("lease", f"the lease of {name} on {queue} is damaged: {error!r}")
+                self._manager.set_aside(
+                    "lease", f"the lease of {quoted(name)} on {queue.name} is damaged: {error!r}"
+                )
+                for record in found.names:
+                    self._manager.records.delete_meta(record)
 
     def _restore(self, name: str, queue: Queue, found: Stored) -> None:
         lessee = Lessee(check_name(name), queue, self._ledger.new_owner(lease=True), self._manager.records)

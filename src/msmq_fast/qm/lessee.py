@@ -155,15 +155,18 @@ class Lessee:
         """Bring the records up to date, with a new chunk or without. To be called within a unit."""
         writer = self.queue.core.ledger.writer
         self._batch = chain(self.queue.core.ledger, self._batch)
+        stale, self._stale = self._stale, []
+        if stale:  # numbers that were taken back are given again
+            live = {self._row(chunk.first) for chunk in self.chunks}
+            stale = [row for row in stale if row not in live]
+        for row in stale:
+            self._records.delete_meta(row)
         if chunk is not None:
             keys = chunk.keys
             if sys.byteorder == "big":
                 keys = keys[:]
                 keys.byteswap()
             self._records.set_meta(self._row(chunk.first), keys.tobytes())
-        stale, self._stale = self._stale, []
-        for row in stale:
-            self._records.delete_meta(row)
         self._records.set_meta(self._row(None), self._head())
         self.flying += 1
 
@@ -209,7 +212,7 @@ class Lessee:
         return name if first is None else name + first.to_bytes(8)
 
     def restore(self, stored: Stored) -> None:
-        """What an earlier life has left."""
+        """What an earlier life has left. ValueError, TypeError, KeyError: it is damaged."""
         head = stored.head
         self.start, self.next = int(head["start"]), int(head["next"])
         self.seconds, self.used = float(head["seconds"]), int(head["used"])
@@ -225,25 +228,28 @@ class Lessee:
                 raise ValueError("its records do not fit together")
             self.chunks.append(chunk)
         self.advance(0)
-        if self.start != self.next and not (self.chunks and self.chunks[-1].stop == self.next):
+        named = self.chunks and self.chunks[0].first <= self.start and self.chunks[-1].stop == self.next
+        if self.held and not named:
             raise ValueError("a record of its messages is missing")
 
 
 class Stored(NamedTuple):
-    """The records of one subscription and one queue."""
+    """The records of one subscription and one queue; `names` are their own."""
 
     head: dict[str, Any]
     chunks: dict[int, bytes]
+    names: list[bytes]
 
 
 def stored_leases(records: Records) -> dict[tuple[int, str], Stored]:
-    """By queue ordinal and name of the subscription. ValueError for a name that is none."""
+    """By queue ordinal and name of the subscription."""
     found: dict[tuple[int, str], Stored] = {}
     for key, value in records.metas(MetaName.LEASE):
         size = ORDINAL_KEY.size
         (ordinal,) = ORDINAL_KEY.unpack(key[:size])
         name, _, rest = key[size:].partition(b"\0")
-        stored = found.setdefault((ordinal, name.decode("ascii")), Stored({}, {}))
+        stored = found.setdefault((ordinal, name.decode("ascii", "replace")), Stored({}, {}, []))
+        stored.names.append(MetaName.LEASE + key)
         if rest:
             stored.chunks[int.from_bytes(rest)] = value
         else:
