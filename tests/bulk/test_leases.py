@@ -13,12 +13,13 @@ from msmq_fast.packet.errors import (
     MessageStorageFailed,
     MSMQError,
     ServiceNotAvailable,
+    SharingViolation,
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm import leases as module
-from msmq_fast.qm.access import Access
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.leases import Leased, LeaseLost, Leases, Settled
 from msmq_fast.qm.lessee import CHUNK
 from msmq_fast.qm.queue import Queue
@@ -131,6 +132,15 @@ def test_outgoing_queues_cannot_be_leased_and_a_stopped_manager_leases_nothing()
     world.manager.stop()
     with pytest.raises(ServiceNotAvailable):
         world.manager.leases.lease("spark", queue, 1, 1)
+
+
+def test_a_queue_that_one_receiver_has_for_itself_is_not_leased() -> None:
+    world, queue, leases = filled(1)
+    alone = world.reader(share=Share.DENY_RECEIVE)
+    with pytest.raises(SharingViolation):
+        leases.lease("spark", queue, 1, 1)
+    alone.close()
+    assert world.finish(leases.lease("spark", queue, 1, 1 << 100)) == Leased(1, 2)
 
 
 def test_what_is_leased_and_who_leases_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

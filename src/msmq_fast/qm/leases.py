@@ -23,9 +23,11 @@ from msmq_fast.packet.errors import (
     InsufficientResources,
     MessageStorageFailed,
     QueueDeleted,
+    SharingViolation,
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.text import quoted
+from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.records import storage_error
@@ -43,6 +45,7 @@ MOST_HELD: Final = 1_000_000
 """Messages of all leases together."""
 MOST_LESSEES: Final = 1024
 """Pairs of a subscription and a queue."""
+MOST_BYTES: Final = 1 << 62
 ACK_STEP: Final = 1000
 """Messages that leave with one unit."""
 SLICE: Final = 0.01  # seconds that the work keeps the loop
@@ -109,7 +112,8 @@ class Leases:
         least if there is one. Resolved when that outlives a crash; equal numbers: there was nothing.
 
         `seconds`: when the lease ends, counted from the latest call for the subscription. ValueError for
-        impossible values; UNSUPPORTED_OPERATION: a queue that leads elsewhere; INSUFFICIENT_RESOURCES.
+        impossible values; UNSUPPORTED_FORMATNAME_OPERATION: the queue leads elsewhere; SHARING_VIOLATION;
+        INSUFFICIENT_RESOURCES.
         """
         self._manager.serving()
         if max_rows < 1 or max_bytes < 1:
@@ -118,10 +122,12 @@ class Leases:
             raise ValueError(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
         if queue.kind is QueueKind.OUTGOING:
             raise UnsupportedFormatNameOperation("messages of an outgoing queue are not received here")
+        if any(excludes(one.access, one.share, Access.RECEIVE, Share.DENY_NONE) for one in queue.descriptors):
+            raise SharingViolation(f"{queue.name} is open to one receiver only")
         found = self._find(subscription, queue) or self._new(subscription, queue)
         found.seconds = seconds
         self._touch(found)
-        return self._ask(found, lambda done: self._gather(found, max_rows, max_bytes, done))
+        return self._ask(found, lambda done: self._gather(found, max_rows, min(max_bytes, MOST_BYTES), done))
 
     def rows(self, subscription: str, queue: Queue, start: int, stop: int) -> tuple[array[int], array[int]]:
         """(lookup ids, delivery numbers) of the messages with `start` <= number < `stop` that are there.
