@@ -56,7 +56,7 @@ class Server:
         self._beside = beside
         self._name = "BENCH" if beside is None else "BESIDE"
         self.host = _HOST if beside is None else _HOST_BESIDE
-        self.port, self.ping_port, self._admin_port = 0, 0, 0
+        self.port, self.ping_port, self.admin_port = 0, 0, 0
         self.ready_s = 0.0
         self._process: subprocess.Popen[str] | None = None
         self._log = self._root / "log"
@@ -98,12 +98,12 @@ class Server:
             self.port, self.ping_port = _free_port(), _free_port()
         else:
             self.port, self.ping_port = self._beside.port, self._beside.ping_port
-        self._admin_port = _free_port()
+        self.admin_port = _free_port()
         command = [
             *_command(),
             *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
             *("--port", str(self.port), "--ping-port", str(self.ping_port), "--name", self._name),
-            *("--admin-port", str(self._admin_port), "--app-socket", str(self.socket)),
+            *("--admin-port", str(self.admin_port), "--app-socket", str(self.socket)),
         ]
         begin = time.perf_counter()
         with self._log.open("ab") as log:
@@ -158,7 +158,7 @@ class Server:
 
     def metrics(self) -> dict[str, float]:
         """Every sample of /metrics without labels, by name."""
-        with urllib.request.urlopen(f"http://{_HOST}:{self._admin_port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{_HOST}:{self.admin_port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
         found = {}
         for line in text.splitlines():
