@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 EVENTS: Final = "events"
 MESSAGES_OF: Final = ("messages", "journal", "deadletter")
+_ATTEMPTS: Final = 3
+_SLOW: Final = "Python worker failed to connect back"
+"""What Spark says when a process of its own needs more than ten seconds to start: the machine is busy."""
 _LOOK_S: Final = 60.0
 """Between two notes of the queue managers' own counters while following."""
 
@@ -68,7 +71,7 @@ class Source:
             options["subscription"] = self.subscription
         else:
             options |= {
-                "subscribePattern": self.pattern,
+                "subscribePattern": None if content == "deadletter" else self.pattern,
                 "columns": "all",
                 "includeBody": str(self.bodies or "body_sha256" not in self.redacted).lower(),
                 "maxBytesPerTrigger": self.max_bytes,
@@ -90,17 +93,31 @@ class Archive:
         self._seen: dict[str, int] = {}
 
     def once(self, progress: Progress) -> None:
-        """Everything that is there now."""
+        """Everything that is there now. A query that Spark could not start in time is started again."""
+        from pyspark.errors import StreamingQueryException
+
         self.look()
-        for content in self._ordered():
-            query = self._start(content, availableNow=True)
+        for content in sorted(self._source.contents, key=lambda content: content == EVENTS):
+            for attempt in range(_ATTEMPTS):  # events last: they tell of all that was archived
+                try:
+                    self._drain(content, progress)
+                    break
+                except StreamingQueryException as error:
+                    if attempt == _ATTEMPTS - 1 or _SLOW not in str(error):
+                        raise
+
+    def _drain(self, content: str, progress: Progress) -> None:
+        query = self._start(content, availableNow=True)
+        try:
             while not query.awaitTermination(1):
                 self._count(query, progress)
             self._count(query, progress)
+        finally:
+            query.stop()
 
     def follow(self, interval: str, progress: Progress) -> None:
         """Until a query fails, or forever."""
-        queries = [self._start(content, processingTime=interval) for content in self._ordered()]
+        queries = [self._start(content, processingTime=interval) for content in self._source.contents]
         looked = 0.0
         try:
             while all(query.isActive for query in queries):
@@ -123,10 +140,6 @@ class Archive:
             with client:
                 rows += counting.look(client)
         counting.note(self._lake, self._run_of_counters, rows)
-
-    def _ordered(self) -> list[str]:
-        """Events last, so that they tell of everything that was archived."""
-        return sorted(self._source.contents, key=lambda content: content == EVENTS)
 
     def _start(self, content: str, **trigger: Any) -> StreamingQuery:
         checkpoint = f"_state/checkpoints/{self._name}/{content}"

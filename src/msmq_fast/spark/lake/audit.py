@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
-from msmq_fast.spark.lake import bronze, gold, lifecycle, positions, reconcile, session, silver
+from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import coverage
 from msmq_fast.spark.lake.layout import Lake, Swap
@@ -105,9 +105,10 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     around = timedelta(days=rules.lookback)
     first, last = day - around, day + around
     history = silver.events(spark, lake)
-    events = positions.completed(history.where(F.col("day").between(F.lit(first), F.lit(last))))
     told = bronze.table(spark, lake, "counters")
     proof = tables.write("gold/coverage", coverage(history, told, first, last))
+    window = history.where(F.col("day").between(F.lit(first), F.lit(last)))
+    events = timeline.named(timeline.single(window, proof))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
     everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
     own = tables.write(

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+ORDER_ACK = 0x00FF
+"""Of the messages by which a receiver tells how far a transactional sequence has come."""
+
 NEGATIVE = 0x8000
 """Classes from here on are negative acknowledgments."""
 

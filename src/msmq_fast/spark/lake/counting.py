@@ -21,7 +21,11 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
     Each kind of queue is asked for on its own, so each row has the place in the feed that its counts belong
     to.
     """
-    rows = [row for content in _CONTENTS for row in _rows(client.bounds(pattern=".*", content=content))]
+    looks = [
+        client.bounds(pattern=None if content == "deadletter" else ".*", content=content)
+        for content in _CONTENTS
+    ]
+    rows = [row for bounds in looks for row in _rows(bounds)]
     return rows or [_head(client.bounds(content="events"))]
 
 

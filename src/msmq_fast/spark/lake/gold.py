@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast.spark.lake.classes import failure_code, failure_name
+from msmq_fast.spark.lake.classes import NEGATIVE, failure_code, failure_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,7 +24,8 @@ def steps(events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     outgoing = F.coalesce(F.col("queue_kind") == "outgoing", F.lit(False))
-    passed_on = outgoing & F.col("event").isin("acked", "nacked") & (F.coalesce("class", F.lit(0)) == 0)
+    told_only = (F.col("event") == "nacked") & (F.coalesce("class", F.lit(0)) >= NEGATIVE)  # it expires next
+    passed_on = outgoing & F.col("event").isin("acked", "nacked") & ~told_only
     moved = F.col("event") == "moved"
     change = (
         F.when(F.col("event").isin(*_ENTERS), 1)
@@ -179,14 +180,13 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
 
 
 def counters(steps: DataFrame, told: DataFrame, coverage: DataFrame) -> DataFrame:
-    """What queue managers counted themselves against what the events add up to, at the same place of the
-    feed.
+    """What queue managers counted themselves against what events add up to, at the same place of the feed.
 
-    `equal` is null where the lake does not have the feed from its first event: then there is nothing to add
-    up.
+    `equal` is null where the lake does not have the feed from its first event: there is nothing to add up.
     """
     from pyspark.sql import functions as F
 
+    place = ("qm", "incarnation", "queue")
     last = (
         told.where(F.col("queue").isNotNull())
         .groupBy("qm_guid", "queue")
@@ -194,17 +194,17 @@ def counters(steps: DataFrame, told: DataFrame, coverage: DataFrame) -> DataFram
     )
     last = last.select(F.col("qm_guid").alias("qm"), "queue", "told.*")
     sums = (
-        steps.join(F.broadcast(last.select("qm", "queue", "feed_next")), ["qm", "queue"])
+        steps.join(F.broadcast(last.select(*place, "feed_next")), list(place))
         .where(F.col("feed_seq") < F.col("feed_next"))
-        .groupBy("qm", "queue")
+        .groupBy(*place)
         .agg(F.sum("change").alias("computed"))
     )
-    proof = coverage.groupBy("qm").agg(F.min("from_first").alias("proof"), F.max("to_seq").alias("to_seq"))
+    proof = coverage.select("qm", "incarnation", "from_first", "to_seq")
     computed = F.coalesce("computed", F.lit(0))
-    provable = F.col("proof") & (F.col("to_seq") + 1 >= F.col("feed_next"))
+    provable = F.col("from_first") & (F.col("to_seq") + 1 >= F.col("feed_next"))
     return (
-        last.join(sums, ["qm", "queue"], "left")
-        .join(F.broadcast(proof), "qm", "left")
+        last.join(sums, list(place), "left")
+        .join(F.broadcast(proof), ["qm", "incarnation"], "left")
         .select(
             "qm",
             "queue",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast.spark.lake.classes import failure_name
+from msmq_fast.spark.lake.classes import ORDER_ACK, failure_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,7 +37,7 @@ def stations(events: DataFrame) -> DataFrame:
     """One row per message, queue manager and queue (with its subqueues)."""
     from pyspark.sql import functions as F
 
-    own = events.where(F.col("message_id").isNotNull())
+    own = events.where(F.col("message_id").isNotNull() & ~_between_managers())
     outgoing = F.coalesce(F.col("queue_kind") == "outgoing", F.lit(False)) | (F.col("event") == "sent")
     apart = F.coalesce(F.col("queue_kind").isin(*_APART), F.lit(False))
     own = own.select(
@@ -59,6 +59,14 @@ def stations(events: DataFrame) -> DataFrame:
     ).where(~F.col("apart") | (F.col("event") == "dead_lettered"))
     home = F.when(F.col("apart"), F.lit(None)).otherwise(F.col("home"))
     return _gathered(own.withColumn("home", home))
+
+
+def _between_managers() -> Column:
+    """What queue managers tell each other: it is used up on arrival, without an event."""
+    from pyspark.sql import functions as F
+
+    told = F.coalesce(F.col("queue").rlike(r"(?i)\\private\$\\(order|notify|admin)_queue\$$"), F.lit(False))
+    return told | F.coalesce(F.col("class") == ORDER_ACK, F.lit(False))
 
 
 def _gathered(own: DataFrame) -> DataFrame:

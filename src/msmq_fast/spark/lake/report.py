@@ -24,7 +24,8 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--day", type=day_argument, metavar="YYYY-MM-DD", help="default: the last audited day"
     )
-    parser.add_argument("--output", metavar="FILE", help="ends in .html, .md or .json; default msmq-DAY.html")
+    parser.add_argument("--html", metavar="FILE", help="a page with plots (the default: msmq-DAY.html)")
+    parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
@@ -39,20 +40,21 @@ def run(arguments: argparse.Namespace) -> int:
     found = gather(lake, arguments.day or days[-1])
     if arguments.json:
         sys.stdout.write(as_json(found))
-        return Exit.OK
-    path = Path(arguments.output or f"msmq-{found['day']}.html")
-    forms = {".html": page, ".md": markdown, ".json": as_json}
-    form = forms.get(path.suffix)
-    if form is None:
-        raise CommandError(
-            Exit.USAGE, f"--output ends in .html, .md or .json, not {path.suffix or path.name!r}"
-        )
+    html = arguments.html
+    if html is None and not arguments.markdown and not arguments.json:
+        html = f"msmq-{found['day']}.html"
+    for name, form in ((html, page), (arguments.markdown, markdown)):
+        if name:
+            _write(Path(name), form(found))
+            print(f"{name}: {found['verdict']}", file=sys.stderr if arguments.json else sys.stdout)
+    return Exit.OK
+
+
+def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(form(found), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(Exit.FAILURE, f"{path}: {error.strerror}") from error
-    print(f"{path}: {found['verdict']}")
-    return Exit.OK
 
 
 def as_json(found: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ _LOCAL: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": "-Xss4m",
+    "spark.python.authenticate.socketTimeout": "60s",
     "spark.sql.shuffle.partitions": "8",
 }
 """Only where nobody chose a master: the lake's verbs on one machine."""

@@ -1,13 +1,13 @@
-"""Events of queues that were deleted since: their queue manager does not know the names, other events do."""
+"""Events made ready for an audit: each thing that happened once, and with the name of its queue."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KINDS = {
+_KINDS: Final = {
     "sent": "outgoing",
     "arrived": "queue",
     "moved": "queue",
@@ -16,15 +16,33 @@ _KINDS = {
 }
 
 
-def completed(events: DataFrame) -> DataFrame:
-    """Events with `queue` and `queue_kind` filled in from what brought the message there.
+def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
+    """Without what a restored store tells again: its feed begins with the events from before the backup."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    several = coverage.groupBy("qm").agg(F.count("*").alias("n")).where(F.col("n") > 1)
+    restored = [row.qm for row in several.collect()]
+    if not restored:
+        return events
+    content = ("qm_guid", "feed_seq", "event", "event_time", "message_id", "lookup_id")
+    first = F.min("incarnation").over(Window.partitionBy(*content))
+    told = events.where(F.col("qm_guid").isin(restored)).withColumn("first", first)
+    return events.where(~F.col("qm_guid").isin(restored)).unionByName(
+        told.where(F.col("incarnation") == F.col("first")).drop("first")
+    )
+
+
+def named(events: DataFrame) -> DataFrame:
+    """With `queue` and `queue_kind` of queues that were deleted before their events were archived.
 
     A message keeps its LookupIdentifier as long as it is in a queue, and a journal or dead-letter copy has
     its own, so the event that brought it there tells the kind of queue even where no name was ever archived.
     """
     from pyspark.sql import functions as F
 
-    nameless = F.col("queue_kind").isNull() & F.col("message_id").isNotNull()
+    nameless = F.col("queue_kind").isNull() & F.col("lookup_id").isNotNull() & (F.col("lookup_id") > 0)
+    nameless = nameless & F.col("message_id").isNotNull()
     if events.where(nameless).isEmpty():
         return events
     kinds = F.create_map(*(F.lit(part) for pair in _KINDS.items() for part in pair))
