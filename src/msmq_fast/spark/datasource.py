@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
@@ -37,3 +42,15 @@ class MsmqDataSource(DataSource):
         from msmq_fast.spark.source import MsmqStreamReader, checked_options
 
         return MsmqStreamReader(checked_options(dict(self.options), schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For DataFrame.write. OptionError."""
+        from msmq_fast.spark.sink import MsmqWriter, sink_options
+
+        return MsmqWriter(sink_options(dict(self.options)), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """For DataFrame.writeStream. OptionError."""
+        from msmq_fast.spark.sink import MsmqStreamWriter, sink_options
+
+        return MsmqStreamWriter(sink_options(dict(self.options)), schema, overwrite=overwrite)

@@ -187,11 +187,16 @@ def _first_at(
     return None
 
 
-def explain(error: BulkError, url: str) -> str:
+def explain(
+    error: BulkError,
+    url: str,
+    *,
+    right: str = "the user of the token needs the peek right (to remove: the receive right)",
+) -> str:
     """One line about a call that failed, with what to do about it where that is known."""
     hints = {
         "UNAUTHORIZED": "give option 'auth.token' or 'auth.tokenFile'",
-        "ACCESS_DENIED": "the user of the token needs the peek right (to remove: the receive right)",
+        "ACCESS_DENIED": right,
         "NOT_READY": f"is the queue manager running, and is {url} its admin port?",
         "NO_ARROW": "install msmq-fast[bulk] on the server",
     }

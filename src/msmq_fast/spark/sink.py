@@ -1,0 +1,265 @@
+"""Writers of `format("msmq")`: rows become messages, those of one batch together and once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
+from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced
+from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
+from msmq_fast.spark.selection import explain
+
+FORMAT: Final = "msmq"
+OPTIONS: Final = (
+    *CONNECTION,
+    Option("queue", "text", None, "where rows go that have no column `queue`, or null in it"),
+    Option("semantics", "exactlyOnce|atLeastOnce", "exactlyOnce", "whether a repeated batch is known again"),
+    Option("writerId", "text", None, "name of a stream; the same after each restart"),
+    Option("writerEpoch", "integer", "1", "greater for a stream with a new checkpoint"),
+    Option("jobId", "text", None, "name of a batch job: one that is repeated writes nothing"),
+    Option("transactional", "auto|true|false", "auto", "auto: as the queue is"),
+    Option("transaction", "row|stage", "row", "what is one transaction: a row, or what a task wrote"),
+    Option(
+        "keepMessageId", "flag", "false", "keep the identifiers of column `message_id`; else in the extension"
+    ),
+    Option("ignoreUnknownColumns", "flag", "false", "pass over columns that no message has"),
+    Option("maxStageBytes", "size", "64m", "bytes of rows that a task brings ahead in one request"),
+    Option("label", "text", None, "for rows without one, as all that follow"),
+    Option("priority", "integer", None, "0 to 7"),
+    Option("delivery", "express|recoverable", None, "express messages do not survive a restart"),
+    Option("ttrq", "integer", None, "seconds to reach the queue"),
+    Option("ttbr", "integer", None, "seconds to be received"),
+    Option("acknowledge", "integer", None, "bits of PROPID_M_ACKNOWLEDGE"),
+    Option("journal", "integer", None, "bits of PROPID_M_JOURNAL"),
+    Option("appSpecific", "integer", None, "PROPID_M_APPSPECIFIC"),
+    Option("bodyType", "integer", None, "PROPID_M_BODY_TYPE"),
+    Option("responseQueue", "text", None, "format name"),
+    Option("adminQueue", "text", None, "format name"),
+)
+_DEFAULTS: Final = {
+    "label": "label",
+    "priority": "priority",
+    "ttrq": "ttrq_seconds",
+    "ttbr": "ttbr_seconds",
+    "acknowledge": "acknowledge",
+    "journal": "journal",
+    "appSpecific": "app_specific",
+    "bodyType": "body_type",
+    "responseQueue": "resp_format_name",
+    "adminQueue": "admin_format_name",
+}
+_KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS))
+_PARTS: Final = 1 << 20
+"""Stages of one task at most; the number of a part is that of the task, times this, and its own."""
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+class SinkError(RuntimeError):
+    """Rows could not be written. The message is one clear line."""
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task has brought ahead: (number of the part, stage), in the order of its rows."""
+
+    stages: list[tuple[int, str]] = field(default_factory=list)
+
+
+def sink_options(given: Mapping[str, str]) -> Options:
+    """Options of a query that writes. OptionError."""
+    if given.get("semantics", "").lower() == "idempotent":
+        raise OptionError(
+            "option 'semantics' must be exactlyOnce or atLeastOnce: a queue manager does not look for "
+            "identifiers that it had long ago, so identifiers that are computed anew prove nothing"
+        )
+    return Options(given, OPTIONS, FORMAT)
+
+
+class _Writer:
+    """What both writers share. Pickled to executors, where it opens its connections."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        found = endpoints(options)
+        if len(found) > 1:
+            raise OptionError("option 'url' names several queue managers: a batch is written to one")
+        self._endpoint: Endpoint = found[0]
+        self._queue: str | None = options["queue"]
+        self._once = options["semantics"] == "exactlyOnce"
+        self._limit: int = options["maxStageBytes"]
+        self._defaults = _defaults(options)
+        _check(schema.fieldNames(), self._queue, ignore=options["ignoreUnknownColumns"])
+
+    def _bring(self, rows: Iterator[pa.RecordBatch], writer: str, batch: int) -> Staged:
+        """Bring the rows of this task ahead. SinkError."""
+        task = TaskContext.get()
+        if task is None:
+            raise SinkError("rows are written by the tasks of a query")
+        staged = Staged()
+        with BulkClient(self._endpoint) as client:
+            try:
+                for number, piece in enumerate(_pieces(rows, self._limit)):
+                    if number == _PARTS:
+                        raise SinkError(f"a task has at most {_PARTS} stages: raise option 'maxStageBytes'")
+                    part = task.partitionId() * _PARTS + number
+                    stage = client.stage(
+                        writer,
+                        batch,
+                        part,
+                        task.taskAttemptId(),
+                        piece[0].schema,
+                        piece,
+                        queue=self._queue,
+                        defaults=self._defaults,
+                    )
+                    staged.stages.append((part, stage.stage))
+                if not self._once and staged.stages:
+                    client.publish(writer, 0, batch, [stage for _, stage in staged.stages])
+                    return Staged()
+            except BulkError as error:
+                raise SinkError(self._explained(error)) from None
+        return staged
+
+    def _publish(self, writer: str, epoch: int, batch: int, messages: list[Any]) -> None:
+        """Make what the tasks brought visible, in the order of the tasks. SinkError."""
+        stages = sorted(stage for message in messages if message is not None for stage in message.stages)
+        with BulkClient(self._endpoint) as client:
+            try:
+                client.publish(writer, epoch, batch, [name for _, name in stages])
+            except Fenced as error:
+                raise SinkError(
+                    f"{error}; a stream with a new checkpoint needs a greater option 'writerEpoch', or "
+                    "another 'writerId'"
+                ) from None
+            except BulkError as error:
+                raise SinkError(self._explained(error)) from None
+
+    def _discard(self, messages: list[Any]) -> None:
+        stages = [name for message in messages if message is not None for _, name in message.stages]
+        if stages:
+            with BulkClient(self._endpoint) as client:
+                try:
+                    client.discard(stages)
+                except BulkError:
+                    return  # the server drops them when their time is over
+
+    def _explained(self, error: BulkError) -> str:
+        return explain(error, self._endpoint.url, right="the user of the token needs the right to send")
+
+
+class MsmqWriter(_Writer, DataSourceArrowWriter):
+    """A batch job: its rows become visible together when all tasks have ended, or never."""
+
+    def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
+        for name in ("writerId", "writerEpoch"):
+            if name in options.given:
+                raise OptionError(f"option {name!r} is for streams; a batch job has option 'jobId'")
+        if overwrite:
+            raise OptionError("messages are added to a queue, never replaced: use mode('append')")
+        super().__init__(options, schema)
+        self._job: str = options["jobId"] or f"spark-{uuid.uuid4()}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task."""
+        return self._bring(iterator, self._job if self._once else _nobody(), 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks have ended."""
+        if self._once:
+            self._publish(self._job, 0, 0, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """A task failed."""
+        self._discard(messages)
+
+
+class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """A streaming query: each batch becomes visible as a whole, and a repeated one is known again."""
+
+    def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
+        if "jobId" in options.given:
+            raise OptionError("option 'jobId' is for batches; a stream has option 'writerId'")
+        if overwrite:
+            raise OptionError("messages are added to a queue, never replaced: use outputMode('append')")
+        super().__init__(options, schema)
+        self._name: str = ""
+        if self._once:
+            self._name = options.need(
+                "writerId", "by this name the queue manager knows the stream again after a restart"
+            )
+        self._epoch: int = options["writerEpoch"]
+        if self._epoch < 0:
+            raise OptionError("option 'writerEpoch' must be a number from 0")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task of one batch."""
+        return self._bring(iterator, self._name if self._once else _nobody(), _batch_id())
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """All tasks of a batch have ended."""
+        if self._once:
+            self._publish(self._name, self._epoch, batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A task of a batch failed."""
+        self._discard(messages)
+
+
+def _nobody() -> str:
+    return f"spark-{uuid.uuid4()}"
+
+
+def _batch_id() -> int:
+    task = TaskContext.get()
+    text = task.getLocalProperty(_BATCH_ID) if task is not None else None
+    if text is None:
+        raise SinkError(f"this version of Spark does not tell tasks the number of their batch ({_BATCH_ID})")
+    return int(text)
+
+
+def _defaults(options: Options) -> dict[str, str | int | bool]:
+    found: dict[str, str | int | bool] = {
+        column: options[name] for name, column in _DEFAULTS.items() if options[name] is not None
+    }
+    if options["delivery"] is not None:
+        found["delivery"] = int(options["delivery"] == "recoverable")
+    found["transactional"] = options["transactional"]
+    found["transaction"] = options["transaction"]
+    found["message_id"] = "keep" if options["keepMessageId"] else "extension"
+    found["unknown"] = "ignore" if options["ignoreUnknownColumns"] else "error"
+    return found
+
+
+def _check(names: list[str], queue: str | None, *, ignore: bool) -> None:
+    if "body" not in names:
+        raise OptionError("the rows have no column 'body', so they are no messages")
+    if "queue" not in names and queue is None:
+        raise OptionError("option 'queue' is missing, and the rows have no column 'queue'")
+    unknown = [] if ignore else sorted(set(names) - _KNOWN)
+    if unknown:
+        raise OptionError(
+            f"no message has a column {unknown[0]!r}: drop it, or set option 'ignoreUnknownColumns'"
+        )
+
+
+def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches that go into one stage together: about `limit` bytes."""
+    piece: list[pa.RecordBatch] = []
+    size = 0
+    for batch in rows:
+        if batch.num_rows == 0:
+            continue
+        if piece and size + batch.nbytes > limit:
+            yield piece
+            piece, size = [], 0
+        piece.append(batch)
+        size += batch.nbytes
+    if piece:
+        yield piece
