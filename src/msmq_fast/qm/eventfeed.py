@@ -28,7 +28,7 @@ class EventFeed:
     def load(self) -> None:
         """At start."""
         self.names.load()
-        self.subscriptions.load()
+        self.subscriptions.load(self._manager.set_aside)
 
     # ---- what the queue manager tells, with the current batch
 

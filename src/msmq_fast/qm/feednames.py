@@ -6,11 +6,11 @@ A queue that is deleted leaves a record of its name behind, until no event is ke
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from msmq_fast.qm.bounds import kind_of
-from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class FeedNames:
             try:
                 (ordinal,) = ORDINAL_KEY.unpack(key)
                 name, until = _decoded(value)
-            except (ValueError, TypeError, KeyError, StoreError) as error:
+            except (ValueError, TypeError, KeyError, struct.error) as error:
                 self._manager.set_aside("name", f"the name of a deleted queue is damaged: {error!r}")
                 continue
             self._deleted[ordinal] = name, until

@@ -7,6 +7,7 @@ its own `max_lag_bytes`: then events are dropped that it has not read, and with 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,6 @@ from msmq_fast.packet.text import quoted
 from msmq_fast.qm.records import Records, followed_by
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
-from msmq_fast.store.errors import StoreError
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import MetaName
 
@@ -84,15 +84,14 @@ class Subscriptions:
         self._feed = feed
         self._ledger = ledger
         self._all: dict[str, Subscription] = {}
-        self.damaged = 0  # records that were passed over
 
-    def load(self) -> None:
-        """At start: what the store has."""
+    def load(self, set_aside: Callable[[str, str], None]) -> None:
+        """At start: what the store has; `set_aside(kind, text)` is told of what is damaged."""
         for key, value in self._records.metas(MetaName.SUBSCRIPTION):
             try:
                 found = _decoded(key.decode(), value)
-            except (ValueError, TypeError, KeyError, StoreError):
-                self.damaged += 1
+            except (ValueError, TypeError, KeyError) as error:
+                set_aside("subscription", f"the subscription {quoted(repr(key))} is damaged: {error!r}")
                 continue
             self._all[found.name] = found
 
@@ -181,6 +180,7 @@ class Subscriptions:
         return followed_by(self._records.unit(lambda: self._records.delete_meta(key)), found)
 
     def _write(self, subscription: Subscription) -> Completion[Subscription]:
+        before = self._all.get(subscription.name)
         self._all[subscription.name] = subscription
         key = MetaName.SUBSCRIPTION + subscription.name.encode()
         record = {
@@ -190,7 +190,16 @@ class Subscriptions:
             "changed": subscription.changed,
         }
         done = self._records.unit(lambda: self._records.set_meta(key, record))
+        done.add_done_callback(lambda done: self._undo(subscription, before) if done.exception() else None)
         return followed_by(done, self._seen(subscription))
+
+    def _undo(self, subscription: Subscription, before: Subscription | None) -> None:
+        """What was said of a subscription was not kept."""
+        if self._all.get(subscription.name) is subscription:
+            if before is None:
+                del self._all[subscription.name]
+            else:
+                self._all[subscription.name] = before
 
     # ---- for the feed
 
