@@ -319,6 +319,7 @@ _load_liblmdb()
 include "columns_cells.pxi"
 include "columns_text.pxi"
 include "columns_rows.pxi"
+include "columns_packets.pxi"
 include "columns_stored.pxi"
 
 

@@ -14,10 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.packet.session import Ping
+from msmq_fast.spark.packets import cut, plainly_cut
 from msmq_fast.spark.pcap.errors import CaptureError
+from msmq_fast.spark.pcap.frames import message_columns
+from msmq_fast.spark.pcap.messages import native_encoder, plain_encoder
 from msmq_fast.spark.pcap.reassembly import Direction
 from msmq_fast.spark.pcap.tables import Scan, read
-from tests.spark import traffic
+from tests.spark import stores, traffic
 from tests.spark.traffic import Packet, Talk
 
 PORTS = frozenset((1801, 3527))
@@ -195,11 +198,27 @@ def test_malformed_packets(tmp_path: Path) -> None:
     assert found[1]["malformed"] == "UserHeader.Flags.MP is clear (no-properties)"
     assert found[1]["malformed_bytes"] == bytes(bad)
     assert found[0]["raw_packet"] == good[0]
+    assert "raw_packet" not in rows(capture)[0]
     assert kinds(rows(capture, mode="DROPMALFORMED")) == ["user", "user"]
     with pytest.raises(CaptureError, match=r"a\.pcap"):
         rows(capture, mode="FAILFAST")
     (session,) = rows(capture, table="sessions")
     assert session["close_reason"] == "rst"
+
+
+def test_native_and_plain_columns_agree() -> None:
+    rng = random.Random(8)
+    packets = [stores.message(number, rng).to_packet() for number in range(150)]
+    packets += [traffic.message(number, b"x", session=True) for number in range(5)]
+    kept = []
+    for packet in packets:
+        assert cut(packet) == plainly_cut(packet)
+        kept.append(cut(packet)[1])
+    columns = message_columns(body=True)
+    native, plain = native_encoder(columns)(kept), plain_encoder(columns)(kept)
+    assert native.num_rows == 155
+    assert native.to_pylist() == plain.to_pylist()
+    assert native.schema == plain.schema
 
 
 def test_port_numbers_used_again(tmp_path: Path) -> None:

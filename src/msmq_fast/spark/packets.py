@@ -10,11 +10,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.packet import fields
-from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.base import INFINITE, BaseHeader
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.multi import Element
+from msmq_fast.packet.session import SessionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -28,17 +29,30 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def wire_size(data: bytes) -> int:
-    """How many bytes the UserMessage takes that `data` begins with, a SessionHeader included. PacketFault.
+def cut(data: bytes) -> tuple[int, bytes]:
+    """How many bytes the UserMessage takes that `data` begins with, and the packet as a store keeps it.
+    PacketFault.
 
     By the server's parser where it is built, else by the codec.
     """
     if _parse is None:
-        return UserMessagePacket.decode(data)[1]
+        return plainly_cut(data)
     try:
-        return _parse(data).wire_size
+        parsed = _parse(data)
     except _BadPacket as fault:
         raise PacketFault(fault.code) from None
+    return parsed.wire_size, parsed.kept()
+
+
+def plainly_cut(data: bytes) -> tuple[int, bytes]:
+    """`cut` by the codec."""
+    packet, end = UserMessagePacket.decode(data)
+    if packet.session is None:
+        return end, data[:end]
+    kept = bytearray(data[: end - SessionHeader.SIZE])
+    kept[2] &= ~BaseHeader.SESSION
+    kept[8:12] = len(kept).to_bytes(4, "little")
+    return end, bytes(kept)
 
 
 try:
@@ -46,15 +60,6 @@ try:
     from msmq_fast._native.framing import parse as _parse
 except ImportError:  # an executor that got plain Python only
     _parse = None  # type: ignore[assignment]
-
-
-def kept_packet(data: bytes) -> bytes:
-    """A packet from the wire as a store keeps it: no SessionHeader, PacketSize to match. PacketFault."""
-    packet, _ = UserMessagePacket.decode(data)
-    if packet.session is None:
-        return data[: packet.base.packet_size]
-    packet.session = None
-    return packet.encode()
 
 
 def values(packet: UserMessagePacket, names: Iterable[str], raw: bytes = b"") -> dict[str, Any]:
@@ -190,5 +195,5 @@ _COLUMNS: Final[dict[str, Callable[[UserMessagePacket], Any]]] = {
     "signature": _bytes_of("signature"),
 }
 
-KNOWN: Final = frozenset((*_COLUMNS, "raw_packet"))
+KNOWN: Final = frozenset(_COLUMNS)
 """The columns that a packet alone can fill."""

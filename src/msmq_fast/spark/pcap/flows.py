@@ -44,6 +44,7 @@ class Connection:
         "initial",
         "last_us",
         "missing",
+        "name",
         "readers",
         "segments",
         "server",
@@ -64,12 +65,8 @@ class Connection:
         self.segments = 0
         self.bytes = [0, 0]
         self.missing = [0, 0]
-
-    @property
-    def name(self) -> str:
-        """client -> server, and #2 and so on where the same two ports were used again."""
-        again = f"#{self.turn}" if self.turn > 1 else ""
-        return f"{endpoint_text(self.client)}->{endpoint_text(self.server)}{again}"
+        again = f"#{turn}" if turn > 1 else ""  # the same two ports were used again
+        self.name = f"{endpoint_text(client)}->{endpoint_text(server)}{again}"
 
 
 def endpoint_text(endpoint: Endpoint) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pyarrow as pa
+
+from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import MESSAGE_COLUMNS, Column
 from msmq_fast.packet.session import (
     ConnectionParameters,
@@ -12,11 +15,12 @@ from msmq_fast.packet.session import (
     SessionAck,
     SessionHeader,
 )
-from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.spark import packets
+from msmq_fast.spark.columns import BATCH_BYTES, BATCH_ROWS, record_batch
 from msmq_fast.spark.pcap.flows import Connection, endpoint_text
 from msmq_fast.spark.pcap.framing import Frame, Kind
 from msmq_fast.spark.pcap.layers import Segment
+from msmq_fast.spark.pcap.messages import encoder
 
 _SESSION: Final = 0x0010  # BaseHeader.Flags.SH
 
@@ -50,66 +54,104 @@ _NOTHING: Final = (None,) * len(SESSION_COLUMNS)
 TO_SERVER, TO_CLIENT = "to_server", "to_client"
 
 
-def message_columns(*, body: bool, raw: bool) -> tuple[Column, ...]:
+RAW: Final = Column("raw_packet", "binary", "raw")
+"""The bytes on the wire, a SessionHeader included."""
+
+
+def message_columns(*, body: bool) -> tuple[Column, ...]:
     """The message columns that a packet on its way has: those of a queue are missing."""
     return tuple(
         column
         for column in MESSAGE_COLUMNS
-        if column.name in packets.KNOWN
-        and (body or column.group != "body")
-        and (raw or column.group != "raw")
+        if column.name in packets.KNOWN and (body or column.group != "body")
     )
 
 
-class FrameRows:
-    """Makes the rows of frames. `columns` are those of the table, in its order."""
+def frame_columns(*, body: bool, raw: bool) -> tuple[Column, ...]:
+    """The columns of the table."""
+    return (*PLACE_COLUMNS, *SESSION_COLUMNS, *message_columns(body=body), *((RAW,) if raw else ()))
+
+
+class FrameGatherer:
+    """Frames to record batches: what a session says of each, and the columns of messages in bulk."""
 
     def __init__(self, capture: str, *, body: bool = True, raw: bool = False) -> None:
         self._capture = capture
-        self._message = message_columns(body=body, raw=raw)
-        self._names = tuple(column.name for column in self._message)
-        self._empty = (None,) * len(self._names)
+        self._places = (*PLACE_COLUMNS, *SESSION_COLUMNS)
+        self._schema = arrow_schema(frame_columns(body=body, raw=raw))
+        self._place_schema = arrow_schema(self._places)
+        self._encode = encoder(message_columns(body=body))
         self._raw = raw
-        self.columns = (*PLACE_COLUMNS, *SESSION_COLUMNS, *self._message)
+        self._clear()
 
-    def row(self, connection: Connection, side: int, frame: Frame, time_us: int) -> tuple[Any, ...]:
-        """The row of a frame that was complete at `time_us`."""
-        junk = frame.data if frame.kind is Kind.JUNK else None
-        place = (
-            time_us,
-            self._capture,
-            connection.name,
-            TO_CLIENT if side else TO_SERVER,
-            frame.kind.value,
-            frame.offset,
-            frame.size,
-            frame.malformed,
-            junk,
+    def _clear(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._messages: list[bytes] = []
+        self._indices: list[int | None] = []  # of each row among the messages
+        self._packets: list[bytes | None] = []
+        self._bytes = 0
+
+    def frame(self, connection: Connection, side: int, frame: Frame, time_us: int) -> None:
+        """A frame that was complete at `time_us`."""
+        user = frame.kind is Kind.USER
+        self._rows.append(
+            (
+                time_us,
+                self._capture,
+                connection.name,
+                TO_CLIENT if side else TO_SERVER,
+                frame.kind.value,
+                frame.offset,
+                frame.size,
+                frame.malformed,
+                frame.data if frame.kind is Kind.JUNK else None,
+                *(_header(frame.data) if user and frame.data[2] & _SESSION else _session(frame)),
+            )
         )
-        if frame.kind is Kind.USER:
-            session = _header(frame.data) if frame.data[2] & _SESSION else _NOTHING
-            return place + session + self._values(frame.data)
-        return place + _session(frame) + self._without_message(frame.data)
+        self._add(frame.data, frame.decoded if isinstance(frame.decoded, bytes) else None)
 
-    def ping(self, segment: Segment, ping: Ping) -> tuple[Any, ...]:
-        """The row of a ping or of its answer."""
+    def ping(self, segment: Segment, ping: Ping) -> None:
+        """A ping or its answer."""
         name = f"{endpoint_text((segment.source, segment.source_port))}->{_destination(segment)}"
         place = (segment.time_us, self._capture, name, None, Kind.PING.value, None, Ping.SIZE, None, None)
-        session = (ping.refused, str(ping.manager), *_NOTHING[2:])
-        return place + session + self._without_message(segment.payload)
+        self._rows.append((*place, ping.refused, str(ping.manager), *_NOTHING[2:]))
+        self._add(segment.payload, None)
 
-    def damage(self, reason: str) -> tuple[Any, ...]:
-        """The row that tells where a capture cannot be read on."""
-        nothing = (None,) * (len(self.columns) - 8)
-        return (None, self._capture, None, None, "damage", None, None, reason, *nothing)
+    def damage(self, reason: str) -> None:
+        """Where a capture cannot be read on."""
+        nothing = (None,) * (len(self._places) - 8)
+        self._rows.append((None, self._capture, None, None, "damage", None, None, reason, *nothing))
+        self._add(b"", None)
 
-    def _values(self, data: bytes) -> tuple[Any, ...]:
-        packet, _ = UserMessagePacket.decode(data)
-        found = packets.values(packet, self._names, data)
-        return tuple(found[name] for name in self._names)
+    def _add(self, data: bytes, message: bytes | None) -> None:
+        self._bytes += 300 + len(data)
+        if message is None:
+            self._indices.append(None)
+        else:
+            self._indices.append(len(self._messages))
+            self._messages.append(message)
+        if self._raw:
+            self._packets.append(data or None)
 
-    def _without_message(self, data: bytes) -> tuple[Any, ...]:
-        return (*self._empty[:-1], data or None) if self._raw else self._empty
+    @property
+    def full(self) -> bool:
+        """A batch should be taken."""
+        return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self) -> pa.RecordBatch:
+        """The frames so far as one batch."""
+        arrays = list(record_batch(self._place_schema, self._rows).columns)
+        messages = self._encode(self._messages)
+        if len(self._messages) < len(self._rows):
+            messages = messages.take(pa.array(self._indices, pa.int64()))
+        arrays += messages.columns
+        if self._raw:
+            arrays.append(pa.array(self._packets, pa.binary()))
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _destination(segment: Segment) -> str:

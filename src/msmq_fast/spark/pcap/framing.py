@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from msmq_fast.packet.base import BaseHeader
+from msmq_fast.packet.base import VERSION, BaseHeader
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
-from msmq_fast.spark.packets import wire_size
+from msmq_fast.spark.packets import cut
 
 _SIGNATURE: Final = b"LIOR"
+_VERSION: Final = bytes((VERSION,))
 _HEAD: Final = 4  # bytes of the packet before its signature
 _INTERNAL: Final = 0x0008
 _Internal = EstablishConnection | ConnectionParameters | SessionAck
@@ -31,18 +32,25 @@ class Kind(Enum):
 
 
 class Frame(NamedTuple):
-    """One packet, or what stands between packets. `offset` counts from the first byte seen of the stream."""
+    """One packet, or what stands between packets. `offset` counts from the first byte seen of the stream.
+
+    `decoded` of a message is the packet as a store keeps it.
+    """
 
     kind: Kind
     offset: int
     size: int
     data: bytes
-    decoded: _Internal | None = None
+    decoded: _Internal | bytes | None = None
     malformed: str | None = None
 
 
 class _More(Exception):
-    """The packet is not complete yet."""
+    """The packet is not complete yet: at least `wanted` bytes of it are needed."""
+
+    def __init__(self, wanted: int) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
 
 
 class Framing:
@@ -55,6 +63,7 @@ class Framing:
     def __init__(self) -> None:
         self._held = bytearray()
         self._at = 0  # of the first byte held, in the stream
+        self._wanted = 0  # with fewer bytes there is no use in looking
         self._hunting = False
         self._reason = ""  # why what is passed over is no packet
         self._junk = bytearray()
@@ -69,7 +78,7 @@ class Framing:
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that `data` completes."""
         self._held += data
-        return self._cut(final=False)
+        return self._cut(final=False) if len(self._held) >= self._wanted else []
 
     def gap(self, missing: int) -> list[Frame]:
         """`missing` bytes were not captured here."""
@@ -87,6 +96,7 @@ class Framing:
     def _cut(self, *, final: bool) -> list[Frame]:
         frames: list[Frame] = []
         held, at = self._held, 0
+        self._wanted = 0
         while at < len(held):
             if self._hunting:
                 found = _candidate(held, at, final=final)
@@ -94,8 +104,9 @@ class Framing:
                 at = found
             try:
                 frame = _packet(held, at, self._at + at)
-            except _More:
+            except _More as more:
                 if not final or at == len(held):
+                    self._wanted = more.wanted
                     break
                 self._lose(f"the packet ends behind what was captured ({PacketFaultCode.TRUNCATED.label})")
                 at = self._step(held, at)
@@ -149,36 +160,38 @@ def _packet(held: bytearray, at: int, offset: int) -> Frame:
     """The packet at `at`. _More: it is not complete; PacketFault: it is none."""
     left = len(held) - at
     if left < BaseHeader.SIZE:
-        raise _More
+        raise _More(BaseHeader.SIZE)
     base = bytes(held[at : at + 20])
+    if base[:1] != _VERSION or base[4:8] != _SIGNATURE:
+        BaseHeader.decode(base)
     size = int.from_bytes(base[8:12], "little")
     if not base[2] & _INTERNAL:
-        BaseHeader.decode(base)
         if left < size:
-            raise _More
+            BaseHeader.decode(base)
+            raise _More(size)
         return _user(held, at, offset, size)
     if left < 20:
         BaseHeader.decode(base)
-        raise _More
+        raise _More(20)
     decoder, kind = _INTERNALS.get(base[18] & 0x0F, (SessionAck, Kind.SESSION_ACK))
     data = bytes(held[at : at + decoder.SIZE])
     try:
         return Frame(kind, offset, decoder.SIZE, data, decoder.decode(data))
     except PacketFault as fault:
         if fault.code is PacketFaultCode.TRUNCATED:
-            raise _More from None
+            raise _More(decoder.SIZE) from None
         raise
 
 
 def _user(held: bytearray, at: int, offset: int, size: int) -> Frame:
     data = bytes(held[at : at + size + SessionHeader.SIZE])
     try:
-        size = wire_size(data)
+        size, kept = cut(data)
     except PacketFault as fault:
         if fault.code is PacketFaultCode.TRUNCATED:  # the SessionHeader behind the packet is missing
-            raise _More from None
+            raise _More(size + SessionHeader.SIZE) from None
         raise
-    return Frame(Kind.USER, offset, size, data[:size])
+    return Frame(Kind.USER, offset, size, data[:size], kept)
 
 
 _INTERNALS: Final[dict[int, tuple[type[_Internal], Kind]]] = {

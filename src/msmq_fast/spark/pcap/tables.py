@@ -14,7 +14,7 @@ from msmq_fast.spark.columns import Gatherer
 from msmq_fast.spark.pcap.captures import records, segments
 from msmq_fast.spark.pcap.errors import CaptureError
 from msmq_fast.spark.pcap.flows import Connection, Conversations, share_of
-from msmq_fast.spark.pcap.frames import FrameRows
+from msmq_fast.spark.pcap.frames import FrameGatherer, frame_columns
 from msmq_fast.spark.pcap.framing import Frame, Framing, Kind
 from msmq_fast.spark.pcap.layers import TCP, Segment
 from msmq_fast.spark.pcap.packettable import PACKET_COLUMNS, packet_row
@@ -49,7 +49,7 @@ class Scan:
     def columns(self) -> tuple[Column, ...]:
         """Of the table."""
         if self.table == "frames":
-            return FrameRows("", body=self.body, raw=self.raw).columns
+            return frame_columns(body=self.body, raw=self.raw)
         if self.table == "sessions":
             return SESSION_TABLE
         return PACKET_COLUMNS if self.body else tuple(c for c in PACKET_COLUMNS if c.group != "body")
@@ -65,9 +65,11 @@ class Scan:
 
 def read(scan: Scan) -> Iterator[pa.RecordBatch]:
     """The rows of a share, in batches. CaptureError: only in the mode FAILFAST."""
+    if scan.table == "frames":
+        yield from _frames(scan)
+        return
     gatherer = Gatherer(scan.columns)
-    rows = {"packets": _packets, "frames": _frames, "sessions": _sessions}[scan.table]
-    for row, size in rows(scan):
+    for row, size in (_packets if scan.table == "packets" else _sessions)(scan):
         if gatherer.add(row, size):
             yield gatherer.take()
     yield from gatherer.rest()
@@ -98,8 +100,8 @@ def _mine(scan: Scan) -> Iterator[Segment | CaptureError]:
             yield segment
 
 
-def _frames(scan: Scan) -> Rows:
-    made = FrameRows(scan.name, body=scan.body, raw=scan.raw)
+def _frames(scan: Scan) -> Iterator[pa.RecordBatch]:
+    made = FrameGatherer(scan.name, body=scan.body, raw=scan.raw)
     conversations: Conversations[Frame] = Conversations(
         lambda connection, side: Framing(),
         scan.ports,
@@ -107,21 +109,27 @@ def _frames(scan: Scan) -> Rows:
         total_limit=scan.flow_limit * TOTAL_LIMIT,
     )
 
-    def rows(found: Iterator[tuple[Connection, int, Frame]]) -> Rows:
+    def gather(found: Iterator[tuple[Connection, int, Frame]]) -> Iterator[pa.RecordBatch]:
         for connection, side, frame in found:
             if frame.kind is not Kind.JUNK or scan.admits(frame.malformed):
-                yield made.row(connection, side, frame, connection.last_us), 500 + len(frame.data)
+                made.frame(connection, side, frame, connection.last_us)
+                if made.full:
+                    yield made.take()
 
     for segment in _mine(scan):
         if isinstance(segment, CaptureError):
-            yield made.damage(str(segment)), 500
+            made.damage(str(segment))
         elif segment.protocol == TCP:
-            yield from rows(conversations.add(segment))
+            yield from gather(conversations.add(segment))
         elif PING_PORT in (segment.source_port, segment.destination_port):
             ping = Ping.decode(segment.payload)
             if ping is not None:
-                yield made.ping(segment, ping), 500
-    yield from rows(conversations.end())
+                made.ping(segment, ping)
+        if made.full:
+            yield made.take()
+    yield from gather(conversations.end())
+    if len(made):
+        yield made.take()
 
 
 def _sessions(scan: Scan) -> Rows:

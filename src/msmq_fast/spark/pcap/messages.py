@@ -1,0 +1,51 @@
+"""The message columns of packets in bulk: natively where that is built, else by the codec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from msmq_fast.bulk.arrow import arrow_schema, record_batch
+from msmq_fast.bulk.schema import Column
+from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.spark import columns as rows
+from msmq_fast.spark import packets
+
+Encode = Callable[[list[bytes]], pa.RecordBatch]
+
+
+def encoder(columns: Sequence[Column]) -> Encode:
+    """Makes columns of kept packets, one row each; every packet must have passed `packets.cut`."""
+    try:
+        return native_encoder(columns)
+    except ImportError:
+        return plain_encoder(columns)
+
+
+def native_encoder(columns: Sequence[Column]) -> Encode:
+    """By the server's encoder. ImportError: it is not built."""
+    from msmq_fast._native.batch import MemoryTables
+    from msmq_fast._native.columns import Contents, MessageEncoder
+    from msmq_fast._native.columns import packets as native_rows
+
+    schema = arrow_schema(columns)
+    pairs = [(column.name, column.kind) for column in columns]
+    made = MessageEncoder(Contents(MemoryTables()), pairs, {}, packets.CLASS_NAMES)
+
+    def encode(found: list[bytes]) -> pa.RecordBatch:
+        return record_batch(schema, made.encode(native_rows(found)))
+
+    return encode
+
+
+def plain_encoder(columns: Sequence[Column]) -> Encode:
+    """By the codec of `packet/`."""
+    schema = arrow_schema(columns)
+    names = [column.name for column in columns]
+
+    def encode(found: list[bytes]) -> pa.RecordBatch:
+        values = [packets.values(UserMessagePacket.decode(one)[0], names) for one in found]
+        return rows.record_batch(schema, [tuple(map(value.get, names)) for value in values])
+
+    return encode
