@@ -163,7 +163,7 @@ class Flow:
     target: Target
     queues: list[str]
     chunk: int = 20
-    pause: float = 0.02
+    pause: float = 0.1
     sent: dict[str, list[bytes]] = field(default_factory=dict)
     unknown: dict[str, set[bytes]] = field(default_factory=dict)
 

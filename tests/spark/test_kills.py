@@ -38,7 +38,7 @@ def run(directory: Path, modes: dict[str, dict[str, str]], *, kills: int, server
     with running() as server:
         for name in modes:
             server.create(name)
-        found = streams(directory, modes, 400)
+        found = streams(directory, modes, 1000)
         flow = Flow(server, list(modes))
         carnage(Job(directory, server.url, found), flow, kills, seed, servers=servers)
         compare(server, flow, found)
