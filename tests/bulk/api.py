@@ -105,7 +105,7 @@ def client(server: Server, **options: Any) -> BulkClient:
 
 def table(batches: Any) -> pa.Table:
     """Everything that a stream brings."""
-    return pa.Table.from_batches(list(batches))
+    return pa.Table.from_batches(list(batches), batches.schema)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ to executors: it opens its connections where it is used. It is not for several t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -297,10 +297,10 @@ class BulkClient:
         }
         if queue is not None:
             query["queue"] = queue
-        schema, rest = self._stream(query)
-        for _ in rest:
-            pass
-        return schema
+        rows = self._rows(query)
+        for _ in rows:
+            raise BulkError("an empty range of rows is not empty")
+        return rows.schema
 
     # ---- subscriptions of the feed
 
@@ -396,19 +396,25 @@ class BulkClient:
 
     # ---- administration
 
-    def snapshot(self, directory: str, *, bytes_per_second: int | None = None) -> dict[str, Any]:
-        """Copy the running store into a new directory of the server's machine; the answer is the manifest."""
+    def snapshot(
+        self, directory: str, *, bytes_per_second: int | None = None, timeout_ms: int | None = None
+    ) -> dict[str, Any]:
+        """Copy the running store into a new directory of the server's machine; the answer is the manifest. It
+        waits as long as that takes, or for `timeout_ms`; the server gives up when nobody waits any more.
+        """
         asked: dict[str, Any] = {"directory": directory}
         if bytes_per_second is not None:
             asked["bytes_per_second"] = bytes_per_second
-        return dict(self._link.call("POST", "/snapshot", asked, repeat=False))
+        endpoint = replace(self.endpoint, timeout_ms=timeout_ms)
+        link = Link(endpoint)
+        try:
+            return dict(link.call("POST", "/snapshot", asked, repeat=False))
+        finally:
+            link.close()
 
     # ---- inside
 
     def _rows(self, query: Mapping[str, Any]) -> Batches:
-        return self._stream(query)[1]
-
-    def _stream(self, query: Mapping[str, Any]) -> tuple[pa.Schema, Batches]:
         response = self._link.open(f"/rows?{urlencode(query)}")
         return batches(response, self.endpoint.url)
 

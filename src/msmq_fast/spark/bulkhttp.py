@@ -34,15 +34,15 @@ class Endpoint:
     """Where one queue manager is and how to talk to it. Holds no socket; may be pickled.
 
     `token` and `token_file` come before the variables MSMQ_FAST_TOKEN and MSMQ_FAST_TOKEN_FILE, which are
-    read where the connection is made: an executor may have its own. Times are milliseconds; `retries` counts
-    attempts after the first one.
+    read where the connection is made: an executor may have its own. Times are milliseconds (None: without
+    end); `retries` counts attempts after the first one.
     """
 
     url: str
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
     ca_file: str | None = None  # https: certificates to trust; None: those of the system
-    timeout_ms: int = 120_000
+    timeout_ms: int | None = 120_000
     retries: int = 3
     retry_interval_ms: int = 500
 
@@ -186,7 +186,7 @@ class Link:
     def _connect(self) -> http.client.HTTPConnection:
         endpoint = self.endpoint
         host, port, tls = endpoint.address()
-        seconds = endpoint.timeout_ms / 1000
+        seconds = None if endpoint.timeout_ms is None else endpoint.timeout_ms / 1000
         connection: http.client.HTTPConnection
         if tls:
             try:

@@ -60,11 +60,15 @@ class _Body:
 
 
 class Batches(Iterator["pa.RecordBatch"]):
-    """Record batches as they come. `close` ends it early, and the connection with it."""
+    """Record batches as they come, all of one `schema`. `close` ends it early, and the connection with it."""
 
     def __init__(
-        self, response: http.client.HTTPResponse, following: Callable[[], pa.RecordBatch | None]
+        self,
+        schema: pa.Schema,
+        response: http.client.HTTPResponse,
+        following: Callable[[], pa.RecordBatch | None],
     ) -> None:
+        self.schema = schema
         self._response = response
         self._following: Callable[[], pa.RecordBatch | None] | None = following
 
@@ -80,8 +84,8 @@ class Batches(Iterator["pa.RecordBatch"]):
         self._response.close()
 
 
-def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, Batches]:
-    """The schema of an answer, and its batches.
+def batches(response: http.client.HTTPResponse, where: str) -> Batches:
+    """The batches of an answer.
 
     Raises Truncated, also in the iteration, if the stream ends anywhere but at its end mark. `where` names
     the queue manager for the message.
@@ -109,7 +113,7 @@ def batches(response: http.client.HTTPResponse, where: str) -> tuple[pa.Schema, 
         except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
             raise broken(error) from None
 
-    return reader.schema, Batches(response, following)
+    return Batches(reader.schema, response, following)
 
 
 class _Parts:
