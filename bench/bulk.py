@@ -1,8 +1,8 @@
 """Reading in bulk without a network: `python -m bench.bulk [--json]`.
 
 A queue of recoverable messages on a fresh store; the processor time of the thread that makes columns of them,
-and the parts of an Arrow stream, for packets on disk (in the page cache) and in memory, and for the feed. `look`
-is what the event loop does for it.
+and the parts of an Arrow stream, for packets on disk (in the page cache) and in memory, and for the feed.
+`look` is what the event loop does for it.
 """
 
 from __future__ import annotations
