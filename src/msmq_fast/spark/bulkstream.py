@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Batches", "arrow_parts", "batches"]
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
+_STEP: Final = 16 << 20
 _PART: Final = 1 << 20  # bytes that are gathered before they are sent
 
 
@@ -28,18 +29,19 @@ class _Body:
         self._response = response
         self.tail = b""
 
-    def read(self, size: int = -1) -> bytes | bytearray:
-        if size < 0:
-            content: bytes | bytearray = self._response.read()
-        else:
-            content = bytearray(size)
-            view = memoryview(content)
-            filled = 0
-            while filled < size and (count := self._response.readinto(view[filled:])):
-                filled += count
-            if filled < size:
-                del view
-                content = bytes(content[:filled])
+    def read(self, size: int = -1) -> bytearray:
+        content = bytearray()
+        while size < 0 or len(content) < size:
+            # No more memory than what came, whatever length a broken stream announces.
+            step = _STEP if size < 0 else min(size - len(content), _STEP)
+            filled, wanted = len(content), len(content) + step
+            content.extend(bytes(step))
+            with memoryview(content) as view:
+                while filled < wanted and (count := self._response.readinto(view[filled:])):
+                    filled += count
+            del content[filled:]
+            if filled < wanted:
+                break
         self.tail = (self.tail + bytes(content[-8:]))[-8:]
         return content
 
