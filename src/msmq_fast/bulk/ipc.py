@@ -43,9 +43,9 @@ class MessageCutter:
 
     def __init__(self) -> None:
         self._prefix = bytearray()  # the schema, and dictionaries
-        self._buffer = bytearray()  # the prefix and the message that is arriving
-        self._needed = _HEAD  # bytes of the message, as far as is known
-        self._whole = False  # `_needed` counts all of it
+        self._buffer = bytearray()  # the prefix, and what has come of a message
+        self._wanted = _HEAD  # how long it gets, as far as is known
+        self._whole = False  # that is all of the message
         self.ended = False  # the mark at the end has come
 
     @property
@@ -65,41 +65,41 @@ class MessageCutter:
         while view:
             if self.ended:
                 raise ValueError("the Arrow stream goes on behind its end")
-            start = len(self._prefix)
-            missing = self._needed - (len(self._buffer) - start)
+            missing = self._wanted - len(self._buffer)
             self._buffer += view[:missing]
             view = view[missing:]
-            if len(self._buffer) - start == self._needed and self._advance(start):
-                batch = self._end(start)
+            while len(self._buffer) == self._wanted and not self.ended:
+                batch = self._advance()
                 if batch is not None:
                     batches.append(batch)
         return batches
 
-    def _advance(self, start: int) -> bool:
-        """More is known of the message; whether it is whole."""
+    def _advance(self) -> BatchMessage | None:
+        """As much has come as was known of: more is known now, or the message is whole."""
+        start = len(self._prefix)
         if self._whole:
-            return True
-        if self._needed == _HEAD:
-            mark, size = self._buffer[start : start + 4], _i32(self._buffer, start + 4)
-            if mark != _CONTINUATION:
-                raise ValueError(
-                    "the body is no Arrow IPC stream: a message does not begin with a continuation mark"
-                )
-            if size == 0:
-                self.ended = True
-                return False
-            if not 8 <= size <= MOST_MESSAGE_BYTES or size & 7:
-                raise ValueError(f"the metadata of an Arrow message have {size} bytes")
-            self._needed += size
-            return False
-        self._whole = True
-        self._needed += self._body_length(start)
-        return len(self._buffer) - start == self._needed
+            return self._end(start)
+        if self._wanted > start + _HEAD:
+            self._whole = True
+            self._wanted += self._body_length(start)
+            return None
+        mark, size = self._buffer[start : start + 4], _i32(self._buffer, start + 4)
+        if mark != _CONTINUATION:
+            raise ValueError(
+                "the body is no Arrow IPC stream: a message does not begin with a continuation mark"
+            )
+        if size == 0:
+            self.ended = True
+        elif not 8 <= size <= MOST_MESSAGE_BYTES or size & 7:
+            raise ValueError(f"the metadata of an Arrow message have {size} bytes")
+        else:
+            self._wanted += size
+        return None
 
     def _body_length(self, start: int) -> int:
         message = _Table.root(self._buffer, start + _HEAD)
         length = message.number("<q", _BODY_LENGTH)
-        if length < 0 or self._needed + length > MOST_MESSAGE_BYTES:
+        if length < 0 or self._wanted - start + length > MOST_MESSAGE_BYTES:
             raise ValueError(
                 f"an Arrow message has {length} bytes: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
             )
@@ -110,7 +110,7 @@ class MessageCutter:
         message = _Table.root(self._buffer, start + _HEAD)
         kind = message.number("<B", _HEADER_TYPE)
         header = message.table(_HEADER)
-        whole, self._needed, self._whole = self._buffer, _HEAD, False
+        whole, self._whole = self._buffer, False
         if kind == _SCHEMA and not start:
             self._prefix = bytearray(whole)
         elif kind == _DICTIONARY and start:
@@ -123,6 +123,7 @@ class MessageCutter:
                 f"the schema and the dictionaries of the Arrow stream have more than {_MOST_PREFIX} bytes"
             )
         self._buffer = bytearray(self._prefix)
+        self._wanted = len(self._prefix) + _HEAD
         if kind != _BATCH:
             return None
         _check_plain(header)

@@ -124,7 +124,7 @@ class StageDecoder:
             kind, wanted = ("text", pa.string()) if text else ("binary", pa.binary())
             rows.columns[name] = _column(values.cast(wanted), kind)
         elif name in _NUMBERS:
-            if pa.types.is_floating(values.type):
+            if not pa.types.is_integer(values.type):
                 raise TypeError("whole numbers are needed")
             rows.columns[name] = _column(values.cast(pa.int64()), "int")
         elif name in _BINARIES:
