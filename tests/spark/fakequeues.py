@@ -116,7 +116,7 @@ class FakeManager:
 
     def create(self, name: str, *, transactional: bool = False) -> Queue:
         path = self._path(name)
-        queue = Queue(path, "queue", transactional=transactional, journal=Queue(path + ";journal", "journal"))
+        queue = Queue(path, "queue", transactional=transactional, journal=Queue(path + ";JOURNAL", "journal"))
         self.queues[self._key(name)] = queue
         self._event("queue_created", queue, None)
         return queue

@@ -179,6 +179,11 @@ def test_content_of_journals_and_dead_letter_queues(fake: FakeServer) -> None:
     fake.manager.send(r"system$;deadletter", b"dead")
     assert [r["body"] for r in batch_rows(url=fake.url, subscribe="orders", content="journal")] == [b"done"]
     assert [r["body"] for r in batch_rows(url=fake.url, content="deadletter")] == [b"dead"]
+    following = query(fake, content="journal")
+    following.run()
+    fake.manager.delete("orders")
+    with pytest.raises(DataLoss, match=r"orders;JOURNAL of fake is gone"):
+        following.run()
 
 
 def test_several_queue_managers_have_offsets_of_their_own(fake: FakeServer) -> None:
@@ -282,6 +287,21 @@ def test_a_queue_that_was_deleted(fake: FakeServer) -> None:
     filled(fake, 1, "audit")
     going_on(running)
     assert len(running.rows) == 5
+
+
+def test_a_queue_that_the_query_does_not_want_any_more_is_no_loss(fake: FakeServer) -> None:
+    filled(fake, 3)
+    filled(fake, 1, "audit")
+    running = query(fake, subscribe="orders,audit")
+    running.run()
+    running.restart(subscribe="audit")
+    filled(fake, 1, "audit")
+    running.run()
+    running.restart()
+    del running.options["subscribe"]
+    running.options["subscribePattern"] = ".*orders"
+    running.run()  # a queue that is wanted again is new: it is read from its first message
+    assert len(running.rows) == 8
 
 
 def test_a_queue_that_was_deleted_and_made_again(fake: FakeServer) -> None:

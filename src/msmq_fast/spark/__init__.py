@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("msmq")` known to a session."""
+    """Make `msmq`, `msmq_store` and `msmq_pcap` known to a session."""
     from msmq_fast.spark.datasource import MsmqDataSource
+    from msmq_fast.spark.pcap.datasource import CaptureDataSource
+    from msmq_fast.spark.storesource import StoreDataSource
 
-    spark.dataSource.register(MsmqDataSource)
+    for source in (MsmqDataSource, CaptureDataSource, StoreDataSource):
+        spark.dataSource.register(source)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, Lease, LeaseLost, QueueBounds, Unavailable
-from msmq_fast.spark.fleet import Fleet, reconciled, report_strangers
+from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
@@ -130,7 +130,7 @@ class Consuming:
         looked = self._fleet.look(tolerant=bool(start.managers))
         report_strangers(start, looked, self._losses)
         for client, bounds in looked:
-            spots = reconciled(start.managers.get(bounds.qm), bounds, self._losses)
+            spots = self._fleet.reconciled(start.managers.get(bounds.qm), client, bounds, self._losses)
             for queue in bounds.queues:
                 done = spots[queue.guid].end if queue.guid in spots else 0
                 rows = max(queue.count - self._settle(client, bounds, queue, done), 0)

@@ -29,6 +29,40 @@ class Fleet:
             seen.append((client, bounds))
         return seen
 
+    def reconciled(
+        self, known: ManagerSpot | None, client: BulkClient, bounds: Bounds, losses: Losses
+    ) -> dict[str, Spot]:
+        """The spots, by GUID, of the queues that are still the same ones. What does not fit is a loss; what
+        the options select no more is left out without a word.
+        """
+        if known is None:
+            return {}
+        name = bounds.name
+        if known.incarnation != bounds.incarnation:
+            losses.report(
+                f"the store of {name} was restored or copied: it is at incarnation {bounds.incarnation}, the "
+                f"checkpoint is of incarnation {known.incarnation}. A new checkpointLocation with "
+                "startingOffsets begins again cleanly",
+                "it is read again from the first message",
+            )
+            return {}
+        present = {queue.guid for queue in bounds.queues}
+        paths = {queue.queue.lower() for queue in bounds.queues}
+        for guid, spot in known.queues.items():
+            if guid in present or not self.selection.covers(spot.path, name, client.endpoint.url):
+                continue
+            if spot.path.lower() in paths:
+                losses.report(
+                    f"queue {spot.path} of {name} was deleted and made again; what was not read is gone",
+                    "the new queue is read from its first message",
+                )
+            else:
+                losses.report(
+                    f"queue {spot.path} of {name} is gone, and what was in it and not read",
+                    "the query goes on without it",
+                )
+        return {guid: spot for guid, spot in known.queues.items() if guid in present}
+
     def client_of(self, guid: str, name: str) -> BulkClient:
         """The client of a queue manager. SourceError: none of the addresses leads to it."""
         if guid not in self._known:
@@ -52,34 +86,3 @@ def report_strangers(start: Offset, looked: list[tuple[BulkClient, Bounds]], los
             "the addresses in 'url' leads",
             "the query goes on without it",
         )
-
-
-def reconciled(known: ManagerSpot | None, bounds: Bounds, losses: Losses) -> dict[str, Spot]:
-    """The spots, by GUID, of the queues that are still the same ones. What does not fit is a loss."""
-    if known is None:
-        return {}
-    name = bounds.name
-    if known.incarnation != bounds.incarnation:
-        losses.report(
-            f"the store of {name} was restored or copied: it is at incarnation {bounds.incarnation}, the "
-            f"checkpoint is of incarnation {known.incarnation}. A new checkpointLocation with "
-            "startingOffsets begins again cleanly",
-            "it is read again from the first message",
-        )
-        return {}
-    present = {queue.guid for queue in bounds.queues}
-    paths = {queue.queue.lower() for queue in bounds.queues}
-    for guid, spot in known.queues.items():
-        if guid in present:
-            continue
-        if spot.path.lower() in paths:
-            losses.report(
-                f"queue {spot.path} of {name} was deleted and made again; what was not read before is gone",
-                "the new queue is read from its first message",
-            )
-        else:
-            losses.report(
-                f"queue {spot.path} of {name} is gone, and what was in it and not read",
-                "the query goes on without it",
-            )
-    return {guid: spot for guid, spot in known.queues.items() if guid in present}

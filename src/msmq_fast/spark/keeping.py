@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast.spark.bulk import Bounds, BulkClient, Plan, QueueBounds, QueueNotFound, WrongIncarnation
-from msmq_fast.spark.fleet import Fleet, reconciled, report_strangers
+from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
@@ -113,7 +113,7 @@ class Keeping:
         report_strangers(start, looked, self._losses)
         for client, bounds in looked:
             known = start.managers.get(bounds.qm)
-            spots = reconciled(known, bounds, self._losses)
+            spots = self._fleet.reconciled(known, client, bounds, self._losses)
             stop = bounds.next
             if self._caps is not None:
                 stop = min(stop, self._caps.get(bounds.qm, 0))

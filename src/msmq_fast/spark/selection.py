@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -112,6 +113,16 @@ class Selection:
         """OptionError if `assign` and `url` do not name the same queue managers."""
         if self._assigned and set(self._assigned) != {url.lower() for url in urls}:
             raise OptionError("option 'assign' must have one entry for each queue manager in 'url', no other")
+
+    def covers(self, path: str, manager: str, url: str) -> bool:
+        """Whether a queue with this path name would be selected if it existed."""
+        path = re.sub(";journal$", "", path, flags=re.IGNORECASE) if self.content == "journal" else path
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, path, re.IGNORECASE) is not None
+        names = {name.lower() for name in self._assigned.get(url.lower(), self._everywhere)}
+        if not names or any("=" in name for name in names):  # a format name may be any queue's
+            return True
+        return not names.isdisjoint(name.lower() for name in _spellings(path, manager))
 
     def look(self, client: BulkClient, *, tolerant: bool) -> Bounds:
         """Bounds of the queues that are selected here. `tolerant`: without those that do not exist.
