@@ -83,6 +83,14 @@ def ask(
         return Answer(response.status, dict(response.headers), found)
 
 
+def metrics(server: Server) -> str:
+    """What /metrics shows."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port("admin"), timeout=30)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+
+
 def refused(answer: Answer, status: int, code: str, *words: str) -> None:
     """It is this error, and its line holds these words."""
     assert (answer.status, answer.code) == (status, code), answer

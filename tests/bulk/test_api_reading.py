@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 
 import pyarrow as pa
@@ -167,10 +166,7 @@ def test_figures_are_in_the_metrics(bulk_server: Server, bulk: BulkClient) -> No
     bulk.subscribe("seen", position=bulk.bounds(content="events").feed_next)
     sum(batch.num_rows for batch in bulk.rows("orders", 0, bulk.bounds().next))
     api.ask(bulk_server, "GET", "/rows?queue=absent&from=0&to=1")
-    connection = http.client.HTTPConnection("127.0.0.1", bulk_server.port("admin"), timeout=30)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
+    text = api.metrics(bulk_server)
 
     def value(pattern: str) -> float:
         found = re.search(f"^{pattern} (.*)$", text, re.MULTILINE)

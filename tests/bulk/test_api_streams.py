@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
 import threading
 from collections.abc import Iterator
@@ -39,10 +38,7 @@ def full() -> Iterator[Server]:
 
 
 def metric(server: Server, name: str) -> float:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port("admin"), timeout=30)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
+    text = api.metrics(server)
     return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
 
 

@@ -49,6 +49,7 @@ class _Publishing:
             token=caller(request),
             touch=self._context.touch,
             owner=_owner(request),
+            most_bytes=self._context.limits.stage_bytes,
         )
         try:
             await self._take_in(request, upload)

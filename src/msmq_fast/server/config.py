@@ -297,7 +297,7 @@ class BulkConfig:
     )
     streams: int = _key(kinds.integer(1, 10_000), 32, "rows that are read at the same time; others wait")
     max_stage_bytes: int = _key(
-        kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as they come over the network"
+        kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as it comes and as it is kept"
     )
     stage_lifetime: float = _key(
         kinds.duration(1, 31_536_000), 3600.0, "stages that nobody publishes are thrown away after so long"
