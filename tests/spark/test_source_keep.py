@@ -186,6 +186,26 @@ def test_content_of_journals_and_dead_letter_queues(fake: FakeServer) -> None:
         following.run()
 
 
+def test_bodies_as_texts(fake: FakeServer) -> None:
+    fake.manager.create("orders")
+    for body, kind in (
+        ("né".encode("utf-16-le"), 31),
+        ("né".encode(), 0),
+        (b'{"a": 1}', 0),
+        (b"\xff\xfe\xd8", 0),
+    ):
+        fake.manager.send("orders", body, body_type=kind)
+
+    def texts(decode: str) -> list[str | None]:
+        rows = batch_rows(url=fake.url, subscribe="orders", columns="label,body_size", decode=decode)
+        assert set(rows[0]) == {"label", "body_size", "body_text"}
+        return [row["body_text"] for row in rows]
+
+    assert texts("text")[:3] == ["né", "né", '{"a": 1}']
+    assert texts("json") == [None, None, '{"a": 1}', None]
+    assert texts("utf16")[0] == "né"
+
+
 def test_several_queue_managers_have_offsets_of_their_own(fake: FakeServer) -> None:
     with serving(manager=FakeManager("other")) as other:
         filled(fake, 3)

@@ -60,7 +60,17 @@ def test_killed_at_any_point_every_message_comes_once(fake: FakeServer, point: s
 
 
 def test_many_kills_and_crashes_of_the_server(fake: FakeServer) -> None:
-    for seed in range(10):
+    storm(fake, range(3))
+
+
+@pytest.mark.long(seconds=60)
+def test_very_many_kills_and_crashes_of_the_server(fake: FakeServer) -> None:
+    storm(fake, range(3, 100))
+
+
+def storm(fake: FakeServer, seeds: range) -> None:
+    """A query that dies anywhere, a server that crashes and loses answers; every message comes once."""
+    for seed in seeds:
         chance = random.Random(seed)
         name = f"orders{seed}"
         queue = filled(fake, 40, name)

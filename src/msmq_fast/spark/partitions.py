@@ -21,6 +21,7 @@ from msmq_fast.spark.bulk import (
     Unavailable,
     WrongIncarnation,
 )
+from msmq_fast.spark.decoding import BODY_TEXT, NEEDS, body_texts
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.selection import explain
 
@@ -61,6 +62,7 @@ class Reading:
     columns: tuple[str, ...]
     schema: pa.Schema
     fail_on_loss: bool
+    decode: str | None = None
     pause: Callable[[float], None] = time.sleep
 
 
@@ -83,7 +85,7 @@ def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordB
                         position = batch.column(_KEYS[partition.mode])[-1].as_py() + 1
                         seen += batch.num_rows
                         failures = 0
-                        yield _conformed(batch, reading.schema)
+                        yield _conformed(batch, reading)
                 break
             except Unavailable as error:
                 failures += 1
@@ -108,7 +110,9 @@ def _request(
     end, key = partition.end, _KEYS[partition.mode]
     if position >= end:
         return
-    columns = ",".join(dict.fromkeys(name for name in (key, *reading.columns) if name != "delivery_seq"))
+    more = NEEDS if reading.decode else ()
+    wanted = (name for name in (key, *reading.columns, *more) if name not in ("delivery_seq", BODY_TEXT.name))
+    columns = ",".join(dict.fromkeys(wanted))
     if partition.mode == "events":
         batches = client.events(position, end, columns=columns)
     elif partition.mode == "remove":
@@ -119,8 +123,11 @@ def _request(
         yield from batches
 
 
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of `schema` in its order and types; nothing is copied where they are so already."""
+def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
+    """The columns of the schema in its order and types; nothing is copied where they are so already."""
+    schema = reading.schema
+    if reading.decode:
+        batch = batch.append_column(BODY_TEXT.name, body_texts(batch, reading.decode))
     if batch.schema.equals(schema):
         return batch
     arrays = [batch.column(field.name) for field in schema]

@@ -21,6 +21,7 @@ from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from msmq_fast.spark.bulk import BulkClient, BulkError
 from msmq_fast.spark.consuming import Consuming
+from msmq_fast.spark.decoding import BODY_TEXT
 from msmq_fast.spark.feeding import Feeding
 from msmq_fast.spark.fleet import Fleet
 from msmq_fast.spark.keeping import Keeping
@@ -41,6 +42,7 @@ OPTIONS: Final = (
     Option("content", "messages|journal|deadletter|events", "messages", "what is read of the queues"),
     Option("columns", "text", "core", "`core`, `all`, or names by commas"),
     Option("includeBody", "flag", "true", "the column `body`"),
+    Option("decode", "none|text|utf16|xml|json", "none", "the column `body_text`"),
     Option("includeRaw", "flag", "false", "the column `raw_packet`"),
     Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
     Option("startingOffsets", "positions", None, "earliest, latest or JSON; stream: latest, batch: earliest"),
@@ -106,6 +108,8 @@ def columns_of(options: Options) -> tuple[Column, ...]:
     """The columns of the rows. OptionError: a name that is no column."""
     try:
         if options["content"] == "events":
+            if options["decode"] != "none":
+                raise OptionError("option 'decode' does not go with content=events")
             return chosen_events(options["columns"])
         columns = chosen(
             options["columns"],
@@ -115,7 +119,9 @@ def columns_of(options: Options) -> tuple[Column, ...]:
         )
     except ValueError as error:
         raise OptionError(f"option 'columns': {error}") from None
-    return (DELIVERY_SEQUENCE, *columns) if options["onSourceCommit"] == "remove" else columns
+    before = (DELIVERY_SEQUENCE,) if options["onSourceCommit"] == "remove" else ()
+    behind = (BODY_TEXT,) if options["decode"] != "none" else ()
+    return (*before, *columns, *behind)
 
 
 class _Reader:
@@ -133,6 +139,7 @@ class _Reader:
             tuple(schema.fieldNames()),
             arrow_schema(columns_of(options)),
             options["failOnDataLoss"],
+            None if options["decode"] == "none" else options["decode"],
         )
 
     def __getstate__(self) -> dict[str, Any]:

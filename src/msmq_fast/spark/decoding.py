@@ -1,0 +1,59 @@
+"""Option `decode`: the column `body_text`, made of bodies one by one where they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+
+from msmq_fast.bulk.schema import Column
+from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.spark.bodies.text import text, xml
+
+BODY_TEXT: Final = Column("body_text", "string")
+NEEDS: Final = ("body", "body_type")
+"""Columns that it is made of."""
+_VT_LPWSTR: Final = 31
+
+
+def _utf16(body: bytes, body_type: int | None) -> str:
+    return text(body, _VT_LPWSTR)
+
+
+def _xml(body: bytes, body_type: int | None) -> str:
+    return xml(body)
+
+
+def _json(body: bytes, body_type: int | None) -> str:
+    found = text(body, body_type)
+    try:
+        json.loads(found)
+    except ValueError:
+        raise BodyError("no JSON") from None
+    return found
+
+
+DECODERS: Final[dict[str, Callable[[bytes, int | None], str]]] = {
+    "text": text,
+    "utf16": _utf16,
+    "xml": _xml,
+    "json": _json,
+}
+
+
+def body_texts(batch: pa.RecordBatch, decode: str) -> pa.Array:
+    """The texts of the bodies of a batch; null where a body is null or is no such text."""
+    function = DECODERS[decode]
+    bodies, kinds = batch.column("body").to_pylist(), batch.column("body_type").to_pylist()
+    return pa.array((_text(function, *row) for row in zip(bodies, kinds, strict=True)), pa.string())
+
+
+def _text(function: Callable[[bytes, int | None], str], body: bytes | None, kind: int | None) -> str | None:
+    if body is None:
+        return None
+    try:
+        return function(body, kind)
+    except BodyError:
+        return None
