@@ -1,9 +1,9 @@
 """Reading queues with Spark: `python -m bench.sparksource [--rows N]`.
 
-A fresh server and a queue of recoverable messages; `local[2]`, two partitions, the sink `noop`, best and median
-of the turns after two that warm up. `msmq_tuples` is the same query through a source that gives Spark rows as
-Python tuples. Then a stream beside a sender of 200 messages a second: from the send to the moment at which
-`foreachBatch` has the row.
+A fresh server and a queue of recoverable messages; `local[2]`, two partitions, the sink `noop`, best and
+median of the turns after two that warm up. `msmq_tuples` is the same query through a source that gives Spark
+rows as Python tuples. Then a stream beside a sender of 200 messages a second: from the send to the moment at
+which `foreachBatch` has the row.
 """
 
 from __future__ import annotations

@@ -63,7 +63,6 @@ def test_a_batch(spark: SparkSession, orders: FakeServer) -> None:
     assert sorted(row["body"] for row in found) == sorted(b"orders %d" % index for index in range(60))
     assert {row["label"] for row in found} == {"étiquette"}
     assert found[0]["arrived_time"].year == 2023
-    assert rows_of(spark, orders, startingOffsets="latest").count() == 0
 
 
 def test_a_stream_that_keeps_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_a_stream_that_keeps_and_goes_on(spark: SparkSession, tmp_path: Path) ->
             for index in range(30):
                 server.manager.send(name, b"%d" % index)
         query, progress = streaming(
-            spark, server, tmp_path, startingOffsets="earliest", maxRowsPerTrigger=25, includeBody="false"
+            spark, server, tmp_path, startingOffsets="earliest", maxRowsPerTrigger=40, includeBody="false"
         )
         assert query.exception() is None
         assert progress["sources"][0]["endOffset"] is not None
@@ -81,7 +80,7 @@ def test_a_stream_that_keeps_and_goes_on(spark: SparkSession, tmp_path: Path) ->
         assert "body" not in written(tmp_path)[0]
         server.manager.send("audit", b"more")
         query, _ = streaming(
-            spark, server, tmp_path, startingOffsets="earliest", maxRowsPerTrigger=25, includeBody="false"
+            spark, server, tmp_path, startingOffsets="earliest", maxRowsPerTrigger=40, includeBody="false"
         )
         assert len({row["message_id"] for row in written(tmp_path)}) == len(written(tmp_path)) == 61
 
@@ -93,7 +92,7 @@ def test_a_stream_that_removes_leaves_nothing(spark: SparkSession, tmp_path: Pat
             for index in range(20):
                 server.manager.send(name, b"%d" % index)
         query, _ = streaming(
-            spark, server, tmp_path, onSourceCommit="remove", subscription="lake", maxRowsPerTrigger=15
+            spark, server, tmp_path, onSourceCommit="remove", subscription="lake", maxRowsPerTrigger=25
         )
         assert query.exception() is None
         assert len({row["message_id"] for row in written(tmp_path)}) == len(written(tmp_path)) == 40
