@@ -4,50 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from msmq_fast.spark.lake import session, silver
-from msmq_fast.spark.lake.audit import Rules, audit
-from msmq_fast.spark.lake.layout import Lake
-from tests.spark.lake.feeds import DAY, Pair, Truth, depths
-from tests.spark.lake.lakes import write_batch
+from tests.spark.lake.feeds import Truth, depths
+from tests.spark.lake.plays import Play
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class Play:
-    """Many pairs in one lake, audited together."""
-
-    def __init__(self, spark: SparkSession, directory: Path, seeds: range) -> None:
-        self.pairs = {seed: Pair(seed) for seed in seeds}
-        self.lake = Lake.create(str(directory / "lake"))
-        rows = [row for pair in self.pairs.values() for row in pair.rows()]
-        third = len(rows) // 3
-        write_batch(self.lake, "events", 0, rows[: 2 * third])
-        write_batch(self.lake, "events", 1, rows[third:])  # a part of it was archived twice
-        write_batch(self.lake, "events", 2, rows[:5], success=False)
-        told = [row for pair in self.pairs.values() for row in pair.told(DAY + timedelta(hours=20))]
-        write_batch(self.lake, "counters", 0, told)
-        self.rows = rows
-        spark = session.prepared(spark)
-        silver.merge(spark, self.lake)
-        self.summary = audit(spark, self.lake, DAY.date(), Rules())
-
-    def table(self, name: str) -> list[dict[str, Any]]:
-        found = self.lake.dataset(f"{name}/day={DAY.date()}")
-        return found.to_table().to_pylist() if found is not None else []
-
-    def truth(self) -> Truth:
-        whole = Truth()
-        for pair in self.pairs.values():
-            for item in fields(Truth):
-                getattr(whole, item.name).update(getattr(pair.truth, item.name))
-        return whole
 
 
 def _found(play: Play) -> Truth:
@@ -111,14 +77,12 @@ def _check_depths(play: Play) -> None:
     assert all(row["equal"] and row["computed"] == expected[key] for key, row in told.items())
 
 
-def test_every_fault_is_found_and_none_is_invented(spark: SparkSession, tmp_path: Path) -> None:
-    play = Play(spark, tmp_path, range(6))
+def test_every_fault_is_found_and_none_is_invented(play: Play) -> None:
     assert all(getattr(play.truth(), item.name) for item in fields(Truth))  # each kind of fault is there
     _check(play)
 
 
 @pytest.mark.long(seconds=120)
 @pytest.mark.timeout(600)
-def test_a_hundred_seeds(spark: SparkSession, tmp_path: Path) -> None:
-    play = Play(spark, tmp_path, range(1000, 1100))
-    _check(play)
+def test_a_hundred_seeds(small: SparkSession, tmp_path: Path) -> None:
+    _check(Play(small, tmp_path, range(1000, 1100)))
