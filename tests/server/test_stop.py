@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, sync_shim
+from tests.server.processes import Server, data_directory, sync_shim, until
 
 
 @pytest.fixture
@@ -71,8 +71,9 @@ def stuck(server: Server, tmp_path: Path) -> Iterator[Server]:
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
+    until(lambda: server.ok("stats")[0]["app_connections"] >= 2, what="the connection of the sender")
     with pytest.raises(subprocess.TimeoutExpired):
-        waiting.wait(1.5)
+        waiting.wait(0.5)
     assert server.process is not None
     server.process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -103,3 +104,26 @@ def test_a_stop_ends_when_its_time_is_over(stuck: Server) -> None:
     assert stuck.process.wait(20) == 1
     assert time.monotonic() - started < 15  # and not the 60 that are the default
     assert "draining took too long: ending at once" in stuck.log.read_text()
+
+
+@pytest.mark.needs("cc")
+@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("server", [2], indirect=True)
+def test_the_last_sync_of_a_stop_may_not_end_either(server: Server, tmp_path: Path, signals: int) -> None:
+    """Nothing waits for the disk but the stop itself, which marks the store as closed."""
+    hang = tmp_path / "hang"
+    server.environment |= {"LD_PRELOAD": sync_shim(tmp_path), "HANGING_SYNC": str(hang)}
+    if signals == 2:
+        server.environment["MSMQ_FAST_SERVER__DRAIN_TIMEOUT"] = "60"
+    server.start()
+    server.ok("queue", "create", "orders")
+    hang.touch()
+    assert server.process is not None
+    for _ in range(signals):
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: "SIGTERM: draining" in server.log.read_text(), what="the first signal")
+    assert server.process.wait(20) == 1
+    assert "ending at once" in server.log.read_text()
+    hang.unlink()
+    server.start()
+    assert len(server.ok("queue", "list")) == 1

@@ -113,6 +113,9 @@ class SimulatedServer(Assembly):
         store._start(now_s, self._random, StoreOptions(guid=guid), lambda _line: None)
         return store
 
+    async def _close_store(self, store: Store, counters: dict[bytes, int]) -> None:
+        store.close(counters)
+
     async def _listen(self, bound: dict[str, Any]) -> None:
         await super()._listen(bound)
         self._mqqb._network._socket = lambda address: Socket()  # type: ignore[method-assign]

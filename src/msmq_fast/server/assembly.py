@@ -358,16 +358,19 @@ class Assembly:
         await self._settle()
         if self._admin is not None:
             await self._admin.close()
-        self._snapshots.close()
+        await asyncio.to_thread(self._snapshots.close)  # a disk that hangs must not hang the loop
         if self._bulk is not None:
-            self._bulk.close()
+            await asyncio.to_thread(self._bulk.close)
         if self._pacemaker is not None:
             self._pacemaker.stop()
-        store = self._store_of()
-        store.close(self._manager.counters())
+        await self._close_store(self._store_of(), self._manager.counters())
         path = self._config.app_socket
         if path is not None:
             path.unlink(missing_ok=True)
+
+    async def _close_store(self, store: Store, counters: dict[bytes, int]) -> None:
+        # Nobody else uses it any more. The disk may not answer: signals and the drain timeout still count.
+        await asyncio.to_thread(store.close, counters)
 
     async def _settle(self) -> None:
         """Let everything that the writer holds become durable and be answered."""
