@@ -99,6 +99,7 @@ class StageUpload:
         for message in self._cutter.feed(data):
             await self._settle()
             self._working = asyncio.create_task(self._take(message))
+            self._working.add_done_callback(_seen)
 
     async def finish(self) -> Staged:
         """The stream has ended; returns when everything is durable."""
@@ -245,6 +246,12 @@ class StageUpload:
             takes = "takes transactional messages only" if queue.transactional else "is not transactional"
             raise TransactionUsage(f"{queue.name} {takes}")
         return queue.transactional
+
+
+def _seen(working: asyncio.Task[None]) -> None:
+    """What went wrong is told by the next call; after `abort` there is none."""
+    if not working.cancelled():
+        working.exception()
 
 
 async def _result(completion: Completion[T]) -> T:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
-from msmq_fast.packet.errors import AccessDenied, QueueDeleted, ServiceNotAvailable
+from msmq_fast.packet.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
 from msmq_fast.qm.rollforward import PUBLICATION_PREFIX, Publication, RollForward
 from msmq_fast.qm.stages import OpenStage, Part, Stage, Staged, StageState, check_number, check_writer
 from msmq_fast.store.completion import Completion
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Fenced", "OpenStage", "Part", "Published", "StageNotFound", "Staged", "Staging"]
 
 _log = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 50_000
+"""Stages of all writers that are open or wait to be published."""
 
 MOST_STAGES: Final = 10_000
 """Stages of one publication: the unit of its decision names them all."""
@@ -82,16 +85,22 @@ class Staging:
     def __len__(self) -> int:
         return len(self._stages)
 
+    def totals(self) -> tuple[int, int]:
+        """Stages that are open or wait to be published, and the bytes of their packets."""
+        return len(self._stages), sum(stage.bytes for stage in self._stages.values())
+
     # ---- stages
 
     def open(self, part: Part, *, owner: str = "", whole: bool = False) -> OpenStage:
         """A new stage; `whole`: its transactional messages are one transaction, else each is one of its own.
 
         Any number of them may be of the same part and attempt: one of them is published, the others go.
-        Raises ValueError, SERVICE_NOT_AVAILABLE.
+        Raises ValueError, SERVICE_NOT_AVAILABLE; INSUFFICIENT_RESOURCES: there are MOST_WAITING.
         """
         self._manager.serving()
         part.check()
+        if len(self._stages) >= MOST_WAITING:
+            raise InsufficientResources(f"{MOST_WAITING} stages wait to be published")
         identifier = self._manager.random_bytes(_IDENTIFIER)
         stage = Stage(identifier, part, owner, self._manager.ledger.now_s)
         self._stages[identifier] = stage
