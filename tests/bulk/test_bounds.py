@@ -141,6 +141,18 @@ def test_locked_messages_stay_in_sight(world: World) -> None:
     assert world.manager.find("orders").core.late == 0
 
 
+def test_what_is_taken_before_it_is_durable_is_never_seen(world: World) -> None:
+    """A reader that waits gets a message with the commit that keeps it: until then nobody knows of it."""
+    request = world.reader().receive(None)
+    begin_send(world, b"for him who waits")
+    world.manager.before_submit()
+    positions = world.manager.find("orders").core.positions
+    assert (positions.live, positions.pending) == (1, 0)
+    assert seen(world, SEQUENCE) == []
+    assert world.finish(request.completion).lookup_id
+    assert seen(world, settled(world)) == []
+
+
 def test_a_great_transaction_appears_at_once(world: World) -> None:
     """Its sequences are given out ahead, and it is gathered in slices: the watermark waits for all of it."""
     world.create("tx", transactional=True)
