@@ -77,9 +77,8 @@ def test_a_job_that_is_repeated_writes_nothing(spark: SparkSession, server: Real
 def test_a_row_that_cannot_be_a_message_keeps_all_of_them_out(
     spark: SparkSession, server: RealServer, queue: str
 ) -> None:
-    rows = spark.sql(  # noqa: S608 - of a name that this test has made
-        f"select cast('x' as binary) as body, if(id = 90, 'none-such', '{queue}') as queue "
-        "from range(0, 100, 1, 2)"
+    rows = spark.range(0, 100, 1, 2).selectExpr(
+        "cast('x' as binary) as body", f"if(id = 90, 'none-such', '{queue}') as queue"
     )
     with pytest.raises(Exception, match="none-such"):
         write(rows, server)
@@ -94,7 +93,7 @@ def test_a_stream_goes_on_behind_what_it_has_written(
     def run(checkpoint: str, epoch: int) -> None:
         rows = spark.readStream.schema("text string").text(str(tmp_path / "in"))
         query = (
-            rows.selectExpr("value as body")
+            rows.selectExpr("text as body")
             .writeStream.format("msmq")
             .option("url", server.url)
             .options(queue=queue, writerId=f"stream of {queue}", writerEpoch=str(epoch))

@@ -59,6 +59,8 @@ _DEFAULTS: Final = {
 _KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS))
 _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
+_OF_SPARK: Final = ("checkpointlocation", "queryname")
+"""Options that Spark itself takes from a stream, and passes on."""
 _BATCH_ID: Final = "streaming.sql.batchId"
 
 
@@ -80,7 +82,8 @@ def sink_options(given: Mapping[str, str]) -> Options:
             "option 'semantics' must be exactlyOnce or atLeastOnce: a queue manager does not look for "
             "identifiers that it had long ago, so identifiers that are computed anew prove nothing"
         )
-    return Options(given, OPTIONS, FORMAT)
+    ours = {name: value for name, value in given.items() if name.lower() not in _OF_SPARK}
+    return Options(ours, OPTIONS, FORMAT)
 
 
 class _Writer:
