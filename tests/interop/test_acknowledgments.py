@@ -62,7 +62,7 @@ def test_what_is_not_received_is_answered_and_kept(
     pair: tuple[Server, Server], how: str, reason: int
 ) -> None:
     a, b = prepare(pair)
-    message_id = send(a, "--deadletter", *(("--ttbr", "1") if how == "expire" else ()))
+    message_id = send(a, "--deadletter", *(("--ttbr", "5") if how == "expire" else ()))
     answer(a, message_id, 0x0002)
     if how != "expire":
         b.ok("queue", how, "orders")

@@ -111,6 +111,8 @@ def test_a_backup_under_traffic_is_restored_with_a_new_incarnation(folder: Path)
             until(lambda: server.ok("queue", "show", "orders")[0]["messages"] > 60, what="traffic")
             backup = command("backup", str(folder / "backup"), "--data", str(server.data))
             assert backup.returncode == 0, backup
+            copied = server.ok("queue", "show", "orders")[0]["messages"]
+            until(lambda: server.ok("queue", "show", "orders")[0]["messages"] > copied, what="more traffic")
         again = command("backup", str(folder / "backup"), "--data", str(server.data))
         assert again.returncode == 1
         assert again.stderr.count(b"\n") == 1
