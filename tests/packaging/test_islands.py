@@ -45,3 +45,30 @@ def test_the_record_decoder_needs_nothing_but_the_standard_library():
 def test_the_client_needs_neither_the_server_nor_its_store():
     done = run("-I", "-c", CLIENT)
     assert done.returncode == 0, done.stderr
+
+
+SPARK = f"""
+import sys
+
+class Guard:
+    refused = {{"lmdb", "uvloop", "aiohttp", "prometheus_client", "cryptography", "msgpack", "matplotlib"}}
+    rooms = "_native", "admin", "app", "mqqb", "qm", "security", "server", "packet"
+    def find_spec(self, name, path=None, target=None):
+        if name in self.refused or name in ["msmq_fast." + room for room in self.rooms]:
+            raise ImportError("imports " + name)
+
+sys.meta_path.insert(0, Guard())
+sys.path.insert(0, {str(SOURCES)!r})
+import pyspark_msmq, pyspark_msmq_store, pyspark_msmq_pcap
+import msmq_fast.spark.bulk, msmq_fast.spark.functions, msmq_fast.spark.lake.main, msmq_fast.spark.sink
+print(pyspark_msmq.DefaultSource.name())
+"""
+
+
+def test_the_spark_side_needs_neither_the_server_nor_native_code() -> None:
+    """Executors may have nothing but PySpark, pyarrow and these sources; captures and stores need more when
+    they are read.
+    """
+    done = run("-I", "-c", SPARK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "msmq\n"
