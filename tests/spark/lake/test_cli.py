@@ -1,0 +1,148 @@
+"""`msmq-lake` as a program: what users do wrong gets one line and an exit code, before Spark is started."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.cli.exits import Exit
+from msmq_fast.spark.lake import session
+from msmq_fast.spark.lake.failures import explained
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.main import main
+from tests.spark.fakeserver import serving
+
+
+@pytest.fixture(autouse=True)
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(name: str) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "start", start)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = main(arguments)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"msmq-lake {arguments[0]}: ")
+    assert shown.err.count("\n") == 1, shown.err
+    return code, shown.err
+
+
+def test_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"msmq+bulk://127.0.0.1:{probe.getsockname()[1]}"
+        code, text = complaint(capsys, "archive", "--lake", str(tmp_path / "lake"), "--url", url)
+    assert code == Exit.UNREACHABLE
+    assert url in text
+    assert "refused" in text
+    assert not (tmp_path / "lake").exists()  # nothing is made for nothing
+
+
+def test_no_right_and_no_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving() as server:
+        server.token = "secret"  # noqa: S105
+        wrong = tmp_path / "token"
+        wrong.write_text("guessed")
+        for more in ((), ("--token-file", str(wrong))):
+            code, text = complaint(
+                capsys, "archive", "--lake", str(tmp_path / "lake"), "--url", server.url, *more
+            )
+            assert code == Exit.REFUSED
+            assert "token" in text
+            assert "guessed" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--url", "ftp://x"), "msmq+bulk://host:port"),
+        (("--url", "msmq+bulk://h:1", "--content", "events,mail"), "'mail'"),
+        (("--url", "msmq+bulk://h:1", "--redact", "labels"), "'labels'"),
+        (("--url", "msmq+bulk://h:1", "--name", "../x"), "'../x'"),
+    ],
+)
+def test_wrong_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], word: str
+) -> None:
+    code, text = complaint(capsys, "archive", "--lake", str(tmp_path / "lake"), *arguments)
+    assert code == Exit.USAGE
+    assert word in text
+
+
+@pytest.mark.parametrize("verb", ["audit", "report", "compact", "verify"])
+def test_no_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    code, text = complaint(capsys, verb, "--lake", str(tmp_path / "nothing"))
+    assert code == Exit.NOT_FOUND
+    assert "archive" in text
+
+
+def test_a_report_before_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    code, text = complaint(capsys, "report", "--lake", lake.root)
+    assert code == Exit.EMPTY
+    assert "msmq-lake audit" in text
+
+
+def test_days_are_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["audit", "--lake", str(tmp_path), "--day", "1.3.2026"])
+    assert "YYYY-MM-DD" in capsys.readouterr().err
+
+
+def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving() as server:
+        manager = server.manager
+        queue = manager.create("orders")
+        for number in range(5):
+            manager.send("orders", b"%d" % number)
+        manager.lease("job", "orders", 4, 0, 600.0)
+        spot = {"path": queue.path, "from": 1, "to": 4, "rows": 3, "late": 0}
+        offset = {
+            "v": 1,
+            "mode": "remove",
+            "qms": {manager.guid: {"name": "fake", "inc": 1, "start": 1, "q": {queue.guid: spot}}},
+        }
+        for name in ("offsets", "commits"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+        settle = ("settle", "--checkpoint", str(tmp_path), "--url", server.url, "--subscription", "job")
+        assert complaint(capsys, *settle)[0] == Exit.NOT_FOUND  # planned, not committed
+        (tmp_path / "commits" / "0").write_text("v1\n{}")
+        assert main([*settle, "--dry-run"]) == 0
+        assert len(queue.held) == 5
+        assert main([*settle, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["removed"] == 3
+        assert len(queue.held) == 2
+        assert main(settle) == 0  # again: nothing more
+        assert len(queue.held) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (
+            "An error occurred …\njava.io.IOException: No space left on device\n\tat java.base/…",
+            "disk of the lake is full",
+        ),
+        ("org.apache.hadoop.security.AccessControlException: Permission denied: user=x", "cannot be written"),
+        (
+            "…\n  File …\nmsmq_fast.spark.losses.SourceError: GET /rows: no such queue\n",
+            "GET /rows: no such queue",
+        ),
+    ],
+)
+def test_what_spark_says_at_length_is_one_line(text: str, word: str) -> None:
+    failure = explained(RuntimeError(text))
+    assert failure is not None
+    assert word in str(failure)
+    assert "\n" not in str(failure)
+
+
+def test_what_nobody_knows_is_not_explained_away() -> None:
+    assert explained(ZeroDivisionError("division by zero")) is None
