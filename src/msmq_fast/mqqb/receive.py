@@ -324,14 +324,14 @@ class Pipeline:
     def refuse(self, receiver: Receiver, refusal: Refusal) -> None:
         """Drop the current message: what follows from that, the counter and the log line."""
         reason = _REASONS.get(refusal)
-        if reason is None or self._nack is None:
-            receiver.drop()
-        else:
-            receiver.reject(self._nack, reason)
         if reason is not None:
             receiver.tell(EventKind.NACKED, reason)
         elif refusal is Refusal.DUPLICATE:
             receiver.tell(EventKind.DUPLICATE)
+        if reason is None or self._nack is None:
+            receiver.drop()
+        else:
+            receiver.reject(self._nack, reason)
         self._tell(receiver, refusal)
 
     def _tell(self, receiver: Receiver, refusal: Refusal) -> None:

@@ -15,6 +15,7 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from errno import ENOSPC
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from msmq_fast._native.queue import lease as lock
@@ -33,6 +34,7 @@ from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.subscriptions import check_name
 from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import StoreError
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -321,26 +323,39 @@ class Leases:
         before = lessee.start
         released = 0
         parts = lessee.void(upto)
-        if lessee.start > before and not lessee.gone:
-            with self._manager.store.unit():
-                lessee.write()
+        # The records first: nobody else gets a message that a start would take for leased.
+        written = True
+        if lessee.start > before or lessee.broken:
+            written = self._write(lessee)
         for part in parts:
             if not lessee.gone:
                 released += lessee.queue.core.release(part, lessee.owner)
             yield NEXT
         status = yield from self._durable(lessee)
-        if status:
-            raise storage_error(status)
+        if status or not written:
+            raise storage_error(status or ENOSPC)
         done.resolve(Settled(released, lessee.start - before - released))
 
     def _mended(self, lessee: Lessee) -> Iterator[bool]:
         """Writes records again that were not kept."""
-        if not lessee.gone:
+        written = self._write(lessee)
+        status = yield from self._durable(lessee)
+        if status or not written:
+            raise storage_error(status or ENOSPC)
+
+    def _write(self, lessee: Lessee) -> bool:
+        """The records of a lessee as they should be, in a unit of their own; False: the store takes nothing
+        now, and is asked again.
+        """
+        if lessee.gone:
+            return True
+        try:
             with self._manager.store.unit():
                 lessee.write()
-        status = yield from self._durable(lessee)
-        if status:
-            raise storage_error(status)
+        except StoreError:
+            self._mend = min(self._mend, self._manager.monotonic() + RETRY)
+            return False
+        return True
 
     def _orderly(self, lessee: Lessee) -> None:
         """MESSAGE_STORAGE_FAILED: removals that the store did not keep are not repeated yet, and its records
@@ -439,5 +454,7 @@ def _guarded(job: Iterator[bool], done: Completion[T]) -> Iterator[bool]:
     """A job whose fault is told to whoever waits for it."""
     try:
         yield from job
+    except StoreError as error:
+        done.fail(MessageStorageFailed(str(error)))
     except Exception as error:
         done.fail(error)

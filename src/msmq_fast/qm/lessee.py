@@ -152,23 +152,11 @@ class Lessee:
     # ---- records, in the current unit
 
     def write(self, chunk: Chunk | None = None) -> None:
-        """Bring the records up to date, with a new chunk or without. To be called within a unit."""
-        writer = self.queue.core.ledger.writer
-        self._batch = chain(self.queue.core.ledger, self._batch)
-        stale, self._stale = self._stale, []
-        if stale:  # numbers that were taken back are given again
-            live = {self._row(chunk.first) for chunk in self.chunks}
-            stale = [row for row in stale if row not in live]
-        for row in stale:
-            self._records.delete_meta(row)
-        if chunk is not None:
-            keys = chunk.keys
-            if sys.byteorder == "big":
-                keys = keys[:]
-                keys.byteswap()
-            self._records.set_meta(self._row(chunk.first), keys.tobytes())
-        self._records.set_meta(self._row(None), self._head())
-        self.flying += 1
+        """Bring the records up to date, with a new chunk or without. To be called within a unit, which the
+        caller takes back if this raises.
+        """
+        live = {self._row(one.first) for one in self.chunks}  # numbers that were taken back are given again
+        stale = [row for row in self._stale if row not in live]
 
         def ended(status: int) -> None:
             self.flying -= 1
@@ -182,7 +170,26 @@ class Lessee:
             if not self.flying:
                 self.on_rest(self)
 
-        writer.when_durable(ended)
+        try:
+            self._put(chunk, stale)
+            self.queue.core.ledger.writer.when_durable(ended)
+        except Exception:
+            self.broken = True
+            raise
+        self._stale = []
+        self.flying += 1
+
+    def _put(self, chunk: Chunk | None, stale: list[bytes]) -> None:
+        self._batch = chain(self.queue.core.ledger, self._batch)
+        for row in stale:
+            self._records.delete_meta(row)
+        if chunk is not None:
+            keys = chunk.keys
+            if sys.byteorder == "big":
+                keys = keys[:]
+                keys.byteswap()
+            self._records.set_meta(self._row(chunk.first), keys.tobytes())
+        self._records.set_meta(self._row(None), self._head())
 
     def take_failure(self) -> int:
         """Status of the first unit that was not kept since the last call, else 0."""

@@ -20,7 +20,7 @@ from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import State as TransactionState
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.store.completion import Completion
-from tests.faults.matrix import receiver
+from tests.faults.matrix import leasing, receiver
 from tests.faults.matrix.account import State
 from tests.faults.matrix.host import Host
 from tests.faults.matrix.peer import arrive, node, numbers
@@ -643,6 +643,58 @@ FINAL = Scenario(
     more=receiver.places,
 )
 
+# ---- leases
+
+
+LEASE = Scenario(
+    "LEASE",
+    lambda host: _basic(host, "1", "2", "3", "4", "5", wishes=RECEIPT, journaling=True),
+    {"orders": ["1", "2", "3", "4", "5"], "admin": [], "more": ["free: 5"]},
+    [
+        Step(
+            leasing.lease(4),
+            [{"orders": ["1", "2", "3", "4", "5"], "admin": [], "more": ["1 to 5: 4", "free: 1"]}],
+        ),
+        Step(
+            leasing.ack(3),
+            [
+                {
+                    "orders": ["3", "4", "5"],
+                    "orders;journal": ["1", "2"],
+                    "admin": ["ACK_RECEIVE 1", "ACK_RECEIVE 2"],
+                    "more": ["3 to 5: 2", "free: 1"],
+                }
+            ],
+            repeats=True,
+        ),
+        Step(
+            leasing.release(4),
+            [
+                {
+                    "orders": ["3", "4", "5"],
+                    "orders;journal": ["1", "2"],
+                    "admin": ["ACK_RECEIVE 1", "ACK_RECEIVE 2"],
+                    "more": ["4 to 5: 1", "free: 2"],
+                }
+            ],
+            repeats=True,
+        ),
+        Step(
+            leasing.ack(5),
+            [
+                {
+                    "orders": ["3", "5"],
+                    "orders;journal": ["1", "2", "4"],
+                    "admin": ["ACK_RECEIVE 1", "ACK_RECEIVE 2", "ACK_RECEIVE 4"],
+                    "more": ["5 to 5: 0", "free: 2"],
+                }
+            ],
+            repeats=True,
+        ),
+    ],
+    more=leasing.leases,
+)
+
 SCENARIOS = [
     ENQUEUE,
     SEND_AWAY,
@@ -663,4 +715,5 @@ SCENARIOS = [
     PROPERTIES,
     COUNTERS,
     NUMBERS,
+    LEASE,
 ]
