@@ -415,6 +415,35 @@ def test_what_goes_to_other_computers_is_numbered_as_it_is_published(world: Worl
 # ---- several at a time, and the end
 
 
+@pytest.mark.parametrize(("wishes", "most"), [(False, 2048), (True, 128)])
+def test_no_unit_is_great(world: World, wishes: bool, most: int) -> None:
+    """What one turn of the loop and one commit do is bounded, by how much work the messages are."""
+    world.create("admin")
+    stage = opened(world, Part("w", 0, 0, 0))
+    put(world, stage, [("plain", b"%d" % n) for n in range(5000)], **(packet_admin(world) if wishes else {}))
+    name = world.finish(stage.finish()).stage
+    done = world.manager.staging.publish("w", 0, 0, [name])
+    core = world.manager.find("plain").core
+    before, units = 0, 0
+    while not done.done:
+        step(world, 1)
+        assert core.messages - before <= most
+        units += core.messages > before
+        before = core.messages
+    assert units == -(-5000 // most)
+
+
+def test_publications_of_several_writers_share_the_store(world: World) -> None:
+    great = staged(world, [("plain", b"%d" % n) for n in range(9000)], "great")
+    small = staged(world, [("exact", b"1")], "small")
+    first = world.manager.staging.publish("great", 0, 0, [great])
+    second = world.manager.staging.publish("small", 0, 0, [small])
+    while not second.done:
+        step(world, 1)
+    assert not first.done
+    assert world.finish(first).rows == 9000
+
+
 def test_publications_of_one_writer_take_turns(world: World) -> None:
     stages = [staged(world, [("plain", b"%d" % batch)] * 2000, batch=batch) for batch in range(3)]
     staging = world.manager.staging

@@ -34,7 +34,7 @@ _TAKEN: Final = frozenset((*_NUMBERS, *_BINARIES, *_TEXTS, *_NAMES, "body"))
 _PASSED_OVER: Final = frozenset(column.name for column in (*MESSAGE_COLUMNS, DELIVERY_SEQUENCE)) - _TAKEN
 
 _SLICE_ROWS: Final = 4096
-_SLICE_BYTES: Final = 2 << 20
+_SLICE_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MOST_QUEUES: Final = 10_000
 """Queues of one stage: its record names them all."""
 
-_MOST_PENDING: Final = 4 << 20  # bytes on their way to the disk above which no more is taken in
-_FEW_PENDING: Final = 2 << 20
+_MOST_PENDING: Final = 2 << 20  # bytes on their way to the disk above which no more is taken in
+_FEW_PENDING: Final = 1 << 20
 _LONGEST_WRITER: Final = 200  # characters
 _NUMBERS: Final = 1 << 63
 
