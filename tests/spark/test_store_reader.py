@@ -118,6 +118,7 @@ def test_the_tables_of_queues_and_records(kept: Path) -> None:
     assert queues[r"HOST\private$\taken;JOURNAL"]["queue_kind"] == "journal"
     assert queues[r"HOST\system$;deadletter"]["queue_kind"] == "deadletter"
     assert queues[r"DIRECT=TCP:192.0.2.1\private$\far"]["queue_kind"] == "outgoing"
+    assert rows(kept, table="writers") == []
     raw = rows(kept, table="raw")
     position = {row["key"]: row["value"] for row in raw if row["table_name"] == "position"}
     assert position == stores.records(kept, "position")
@@ -345,6 +346,19 @@ def test_a_purge_that_is_under_way(kept: Path, tmp_path: Path) -> None:
     stores.damage(tmp_path, "queue", key, records.cold({**record, "purged_to": numbers[99]}))
     states = [row["state"] for row in rows(tmp_path, queues="orders")]
     assert (states.count("purged"), states.count("available")) == (100, 200)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_what_writers_published(kept: Path, tmp_path: Path, decoder: str) -> None:
+    from msmq_fast.store import records
+
+    shutil.copy(kept / "data.mdb", tmp_path)
+    stores.damage(tmp_path, "meta", b"writer:job", records.cold([2, 17, 4000, 1_700_000_000, "me"]))
+    stores.damage(tmp_path, "meta", b"writer:other", records.cold([1]))
+    first, second = rows(tmp_path, table="writers", decoder=decoder)
+    assert (first["writer"], first["epoch"], first["batch"], first["messages"]) == ("job", 2, 17, 4000)
+    assert (first["published_time"].timestamp(), first["owner"]) == (1_700_000_000, "me")
+    assert (second["writer"], second["_corrupt"]) == ("other", records.cold([1]))
 
 
 def test_batches_are_bounded(kept: Path) -> None:

@@ -29,7 +29,7 @@ from msmq_fast.spark.pushdown import Conditions
 FORMAT: Final = "msmq_store"
 OPTIONS: Final = (
     Option("path", "text", None, "directory of a snapshot or of a stopped queue manager"),
-    Option("table", "messages|events|queues|raw", "messages", "what the rows are"),
+    Option("table", "messages|events|queues|writers|raw", "messages", "what the rows are"),
     Option("queues", "text", None, "of messages: path names or patterns with *, by commas; all without it"),
     Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
     Option("includeBody", "flag", "true", "the column `body`"),
@@ -86,7 +86,7 @@ class StoreReader(DataSourceReader):
         with opened(directory, request.decoder) as backend:
             catalogue = read_catalogue(backend, request.computer)
             request = replace(request, transaction=backend.transaction())
-            if request.table in ("queues", "raw"):
+            if request.table not in ("messages", "events"):
                 return [StorePartition(Task(request))]
             tasks = options["partitions"]
             if request.table == "messages":

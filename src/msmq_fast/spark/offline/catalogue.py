@@ -109,6 +109,12 @@ def _meta(backend: Backend, name: bytes, default: Any) -> Any:
         raise OfflineError(f"the record {name.decode()} of the store is damaged: {error}") from None
 
 
+def metas(backend: Backend, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """(rest of the name, value) of all records of META with a prefix."""
+    for key, value in every(backend, Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,))):
+        yield key[len(prefix) :], value
+
+
 def _queues(backend: Backend, computer: str) -> dict[int, QueueEntry]:
     found: dict[int, QueueEntry] = {}
     for key, value in every(backend, Table.QUEUE):
@@ -141,10 +147,9 @@ def _entry(ordinal: int, record: dict[str, Any], parent: QueueEntry | None, comp
 
 def _deleted(backend: Backend) -> dict[int, QueueEntry]:
     found: dict[int, QueueEntry] = {}
-    prefix = MetaName.DELETED_QUEUE
-    for key, value in every(backend, Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,))):
+    for key, value in metas(backend, MetaName.DELETED_QUEUE):
         try:
-            (ordinal,) = ORDINAL_KEY.unpack(key[len(prefix) :])
+            (ordinal,) = ORDINAL_KEY.unpack(key)
             record = decode.cold(value)
             guid = str(UUID(bytes_le=record["guid"]))
             name = str(record["name"])

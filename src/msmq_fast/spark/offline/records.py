@@ -1,4 +1,4 @@
-"""The tables `queues` and `raw`."""
+"""The tables `queues`, `writers` and `raw`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from uuid import UUID
 
 from msmq_fast.bulk.schema import Column
 from msmq_fast.spark.offline.backend import Backend, every
-from msmq_fast.spark.offline.catalogue import Catalogue, QueueEntry
-from msmq_fast.store.schema import Table
+from msmq_fast.spark.offline.catalogue import Catalogue, QueueEntry, metas
+from msmq_fast.store import decode
+from msmq_fast.store.decode import DecodeError
+from msmq_fast.store.schema import MetaName, Table
 
 QUEUE_COLUMNS: Final = (
     Column("qm_guid", "string"),
@@ -30,12 +32,23 @@ QUEUE_COLUMNS: Final = (
     Column("deleting", "bool"),
     Column("_corrupt", "binary"),
 )
+WRITER_COLUMNS: Final = (
+    Column("qm_guid", "string"),
+    Column("incarnation", "int32"),
+    Column("writer", "string"),
+    Column("epoch", "int64"),
+    Column("batch", "int64"),
+    Column("messages", "int64"),
+    Column("published_time", "timestamp"),
+    Column("owner", "string"),
+    Column("_corrupt", "binary"),
+)
 RAW_COLUMNS: Final = (
     Column("table_name", "string"),
     Column("key", "binary"),
     Column("value", "binary"),
 )
-_SECRETS: Final = b"secret:"  # sealed private keys have no place in an analysis
+_SECRETS: Final = MetaName.SECRET  # sealed private keys have no place in an analysis
 
 
 def queue_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
@@ -81,6 +94,23 @@ def _checked(properties: dict[str, Any], name: str, kind: type) -> Any:
 
 def _seconds(value: Any) -> int | None:
     return value * 1_000_000 if type(value) is int and 0 < value < 1 << 32 else None
+
+
+def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
+    """(row, bytes) for every writer of staged batches: the last one that it published."""
+    for name, value in metas(backend, MetaName.WRITER):
+        row: dict[str, Any] = {
+            "qm_guid": catalogue.guid,
+            "incarnation": catalogue.incarnation,
+            "writer": name.decode(errors="replace"),
+        }
+        try:
+            epoch, batch, messages, published_s, owner = decode.cold(value)
+            row["published_time"] = int(published_s) * 1_000_000
+            row |= {"epoch": int(epoch), "batch": int(batch), "messages": int(messages), "owner": str(owner)}
+        except (DecodeError, TypeError, ValueError):
+            row["_corrupt"] = value
+        yield row, len(value)
 
 
 def raw_rows(backend: Backend) -> Iterator[tuple[dict[str, Any], int]]:

@@ -17,7 +17,14 @@ from msmq_fast.spark.offline.catalogue import Catalogue, Stretch, read_catalogue
 from msmq_fast.spark.offline.errors import OfflineError
 from msmq_fast.spark.offline.native import event_batches, message_batches
 from msmq_fast.spark.offline.plain import event_rows, message_rows
-from msmq_fast.spark.offline.records import QUEUE_COLUMNS, RAW_COLUMNS, queue_rows, raw_rows
+from msmq_fast.spark.offline.records import (
+    QUEUE_COLUMNS,
+    RAW_COLUMNS,
+    WRITER_COLUMNS,
+    queue_rows,
+    raw_rows,
+    writer_rows,
+)
 
 CORRUPT: Final = Column("_corrupt", "binary")
 STORED: Final = (Column("store_key", "binary"), Column("state", "string"))
@@ -40,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Task:
-    """Stretches of one table; of the tables queues and raw there are none."""
+    """Stretches of one table; only messages and events have some."""
 
     request: Request
     stretches: tuple[Stretch, ...] = ()
@@ -54,7 +61,7 @@ def table_columns(
         return (*chosen(columns, body=body, raw=raw, security=security), *STORED, CORRUPT)
     if table == "events":
         return (*EVENT_COLUMNS, CORRUPT)
-    return QUEUE_COLUMNS if table == "queues" else RAW_COLUMNS
+    return {"queues": QUEUE_COLUMNS, "writers": WRITER_COLUMNS, "raw": RAW_COLUMNS}[table]
 
 
 def read(task: Task) -> Iterator[pa.RecordBatch]:
@@ -68,6 +75,8 @@ def read(task: Task) -> Iterator[pa.RecordBatch]:
         catalogue = read_catalogue(backend, request.computer)
         if request.table == "queues":
             yield from _gathered(request, queue_rows(backend, catalogue))
+        elif request.table == "writers":
+            yield from _gathered(request, writer_rows(backend, catalogue))
         elif request.table == "raw":
             yield from _gathered(request, raw_rows(backend))
         else:
