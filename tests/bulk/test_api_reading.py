@@ -44,6 +44,11 @@ def test_queues_are_found_by_patterns(bulk: BulkClient) -> None:
     assert not [name for name in names(".*") if name.endswith("$")]  # the queue manager's own
 
 
+def test_bounds_of_more_queues_than_a_url_names(bulk: BulkClient) -> None:
+    bounds = bulk.bounds(["orders", "empty"] * 500)
+    assert [queue.count for queue in bounds.queues] == [COUNT, 0] * 500
+
+
 def test_other_contents(bulk_server: Server, bulk: BulkClient) -> None:
     dead = [(queue.kind, queue.transactional) for queue in bulk.bounds(content="deadletter").queues]
     assert dead == [("deadletter", False), ("xact_deadletter", True)]

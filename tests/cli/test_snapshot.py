@@ -23,10 +23,12 @@ BODY = "x" * 100_000
 def server() -> Iterator[Server]:
     with data_directory() as directory:
         running = Server(directory).start()
-        running.ok("queue", "create", "orders")
-        running.ok("send", "orders", "--body", BODY, "--recoverable", "--count", "20")
-        yield running
-        assert running.stop() == 0
+        try:
+            running.ok("queue", "create", "orders")
+            running.ok("send", "orders", "--body", BODY, "--recoverable", "--count", "20")
+            yield running
+        finally:
+            running.kill()
 
 
 @pytest.fixture
@@ -96,14 +98,11 @@ def test_one_snapshot_at_a_time_and_none_is_left_of_an_interrupted_one(server: S
     server.ok("snapshot", str(target))
 
 
-def test_a_stop_does_not_wait_for_a_snapshot(tmp_path: Path) -> None:
-    with data_directory() as directory:
-        running = Server(directory).start()
-        running.ok("queue", "create", "orders")
-        running.ok("send", "orders", "--body", BODY, "--recoverable", "--count", "20")
-        with slow(running, tmp_path / "copy") as making:
-            with sync.connect(running.endpoint) as watching:
-                until(watching.snapshot_progress, what="a snapshot under way")
-            assert running.stop(timeout=5) == 0
-            assert making.wait(10) in (5, 6)
-        assert not (tmp_path / "copy").exists()
+def test_a_stop_does_not_wait_for_a_snapshot(server: Server, target: Path) -> None:
+    """Last here: it ends the server."""
+    with slow(server, target) as making:
+        with sync.connect(server.endpoint) as watching:
+            until(watching.snapshot_progress, what="a snapshot under way")
+        assert server.stop(timeout=10) == 0
+        assert making.wait(10) in (5, 6)
+    assert not target.exists()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from msmq_fast.spark.bulkerrors import (
@@ -67,6 +67,9 @@ __all__ = [
     "Unavailable",
     "WrongIncarnation",
 ]
+
+
+_LONGEST_QUERY: Final = 6000  # characters; more names go in a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +208,13 @@ class BulkClient:
         """Bounds of the queues with these path names, or of those whose path name matches `pattern` as a
         whole (a regular expression); of none without both. `content`: messages, journal, deadletter, events.
         """
-        query: list[tuple[str, str]] = [("queue", queue) for queue in queues]
+        asked: dict[str, Any] = {"queue": list(queues), "content": content}
         if pattern is not None:
-            query.append(("pattern", pattern))
-        query.append(("content", content))
-        answer = self._link.call("GET", f"/bounds?{urlencode(query)}", repeat=True)
-        return _bounds(answer)
+            asked["pattern"] = pattern
+        query = f"/bounds?{urlencode(asked, doseq=True)}"
+        if len(query) > _LONGEST_QUERY:
+            return _bounds(self._link.call("POST", "/bounds", asked, repeat=True))
+        return _bounds(self._link.call("GET", query, repeat=True))
 
     def plan(
         self,
