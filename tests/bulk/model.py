@@ -29,8 +29,8 @@ def _duration(value: int) -> int | None:
     return None if value == INFINITE else value
 
 
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
+def _signed(value: int, bits: int = 32) -> int:
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _list(header: MQFAddressHeader) -> str | None:
@@ -98,7 +98,7 @@ def row(
         "hash_algorithm": _signed(properties.hash_algorithm),
         "encrypt_algorithm": _signed(properties.encryption_algorithm),
         "xact_id": f"{{{user.source}}}\\{tx.transaction_id}" if tx else None,
-        "xact_seq_id": tx.sequence_id if tx and sequence else None,
+        "xact_seq_id": _signed(tx.sequence_id, 64) if tx and sequence else None,
         "xact_seq_no": (tx.sequence_number or None) if tx and sequence else None,
         "xact_prev_no": tx.previous_number if tx and sequence else None,
         "first_in_xact": tx.first if tx else None,

@@ -71,7 +71,7 @@ MULTIPLE = st.builds(
 TRANSACTIONS = st.builds(
     TransactionHeader,
     sequence_ordinal=U32,
-    sequence_timestamp=st.integers(0, 0x7FFFFFFF),
+    sequence_timestamp=U32,
     sequence_number=U32,
     previous_number=U32,
     transaction_id=st.integers(0, 0xFFFFF),

@@ -20,6 +20,7 @@ from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column
 from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import QueueNotFound
+from msmq_fast.packet.text import printable
 from msmq_fast.qm.bounds import Plan, Planned, kind_of
 from msmq_fast.store.schema import EventKind, Transport
 
@@ -202,7 +203,7 @@ class BulkReader:
                 encoded, part = await pending
                 self.figures.count(encoded)
                 if encoded.damaged:
-                    _log.warning("%d messages of %s cannot be read", encoded.damaged, queue.name)
+                    _log.warning("%d messages of %s cannot be read", encoded.damaged, printable(queue.name))
                 pending = following()
                 if part is not None:
                     yield memoryview(part)
@@ -288,5 +289,5 @@ class _Names:
             gone = self._manager.events.names.gone()
             self._known = {old: (name, str(guid), kind) for old, (name, guid, kind) in gone.items()}
             self._known |= {queue.ordinal: (queue.name, str(queue.guid), kind_of(queue)) for queue in queues}
-            self._highest = max(ordinal, *self._known)
+            self._highest = max(ordinal, max(self._known, default=0))
         return self._known.get(ordinal)
