@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +37,66 @@ def start_parquet(spark: SparkSession, query: dict[str, Any], trigger: dict[str,
     )
 
 
-KINDS = {"parquet": start_parquet}
+def start_sink(spark: SparkSession, query: dict[str, Any], trigger: dict[str, Any]) -> StreamingQuery:
+    """From queue to queue."""
+    rows = spark.readStream.format("msmq").options(**query["options"]).load()
+    return (
+        rows.select("body", "label")
+        .writeStream.format("msmq")
+        .queryName(query["name"])
+        .options(**query["sink"])
+        .option("checkpointLocation", str(Path(query["directory"]) / "checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
+
+
+KINDS = {"parquet": start_parquet, "sink": start_sink}
+
+
+BUSY = "Python worker failed to connect back"
+"""What Spark says when Python takes more than ten seconds to start; a supervisor starts the query again."""
+PARDONS = 20
+
+
+class Supervised:
+    """A query that is started again where the machine was too busy; any other error ends the job."""
+
+    def __init__(self, start: Callable[[], StreamingQuery]) -> None:
+        self._start = start
+        self._pardons = PARDONS
+        self.query = start()
+
+    def goes_on(self) -> bool:
+        """Whether it runs. Raises its error."""
+        error = None if self.query.isActive else self.query.exception()
+        if error is not None and BUSY in str(error) and self._pardons:
+            self._pardons -= 1
+            self.query = self._start()
+        elif error is not None:
+            raise error
+        return self.query.isActive
+
+    def stop(self) -> None:
+        """Raises its error."""
+        self.query.stop()
+        error = self.query.exception()
+        if error is not None and BUSY not in str(error):
+            raise error
 
 
 def run(spark: SparkSession, job: dict[str, Any], trigger: dict[str, Any], finish: Path | None) -> None:
-    """Start all queries and wait until they end, or until `finish` exists. A query's error ends the job."""
-    running = [KINDS[query["kind"]](spark, query, trigger) for query in job["queries"]]
-    while any(query.isActive for query in running) and not (finish and finish.exists()):
+    """Run all queries until they end, or until `finish` exists. A query's error ends the job."""
+    running: list[Supervised] = []
+    for query in job["queries"]:
+        one = Supervised(partial(KINDS[query["kind"]], spark, query, trigger))
+        while one.goes_on() and one.query.status["message"].startswith("Initializing"):
+            time.sleep(0.05)  # what starts at once starts slowly
+        running.append(one)
+    while sum(one.goes_on() for one in running) and not (finish and finish.exists()):
         time.sleep(0.05)
-    for query in running:
-        query.stop()
-        error = query.exception()
-        if error is not None:
-            raise error
+    for one in running:
+        one.stop()
 
 
 def main() -> None:
