@@ -192,7 +192,7 @@ class BulkReader:
 
             def work() -> tuple[Encoded, Any]:
                 encoded = encoder.encode(rows, holders)
-                return encoded, record_batch(schema, encoded).serialize() if encoded.rows else None
+                return encoded, _part(schema, encoded)
 
             return self._worker.run(work)
 
@@ -230,7 +230,7 @@ class BulkReader:
         def following() -> asyncio.Future[tuple[Encoded, Any]]:
             def work() -> tuple[Encoded, Any]:
                 encoded = encoder.encode(position, stop, ROWS)
-                return encoded, record_batch(schema, encoded).serialize() if encoded.rows else None
+                return encoded, _part(schema, encoded)
 
             return self._worker.run(work)
 
@@ -267,6 +267,13 @@ class BulkReader:
 
 def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
     return [(column.name, column.kind) for column in columns]
+
+
+def _part(schema: Any, encoded: Encoded) -> Any:
+    """The record batch of a stream, None for no rows. The columns are gone then: one copy is enough."""
+    part = record_batch(schema, encoded).serialize() if encoded.rows else None
+    encoded.columns.clear()
+    return part
 
 
 def _budget(columns: Sequence[Column]) -> int:
