@@ -11,7 +11,11 @@ from msmq_fast.spark.lake.writing import shaped
 def feed() -> DataFrame:
     spark = SparkSession.active()
     source = spark.readStream.format("msmq").option("url", spark.conf.get("spark.msmq.url"))
-    source = source.option("content", "events").option("startingOffsets", "earliest").option("failOnDataLoss", "false")
+    source = (
+        source.option("content", "events")
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "false")
+    )
     return shaped(source.load(), EVENTS)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EVENTS: Final = "events"
 MESSAGES_OF: Final = ("messages", "journal", "deadletter")
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 5
 _SLOW: Final = "Python worker failed to connect back"
 """What Spark says when a process of its own needs more than ten seconds to start: the machine is busy."""
 _LOOK_S: Final = 60.0
