@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import struct
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -187,11 +188,68 @@ def test_streams_with_wrong_bytes_stage_nothing_that_was_not_sent(bulk_server: S
     assert stage(bulk_server, GOOD).content["rows"] == 50
 
 
-def test_a_stage_whose_client_leaves_is_gone(bulk_server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", bulk_server.port("admin")), timeout=10) as leaving:
-        head = f"POST /v1/bulk{STAGE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {api.ARROW}\r\n"
-        leaving.sendall(f"{head}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD[:-100])
+# ---- HTTP that is none
+
+
+JSON = "Content-Type: application/json\r\n"
+PLANNED = b'{"queue": "empty", "from": 0, "to": 10}'
+
+
+def raw(server: Server, request: bytes, *, reset: bool = False, wait: bool = False) -> bytes:
+    """Send bytes, and close at once, or when something comes."""
+    with socket.create_connection(("127.0.0.1", server.port("admin")), timeout=10) as connection:
+        connection.sendall(request)
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return connection.recv(65536) if wait else b""
+
+
+def head(line: str, headers: str = "") -> bytes:
+    method, path = line.split(" ", 1)
+    return f"{method} /v1/bulk{path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode()
+
+
+def test_clients_that_leave_in_the_middle_are_no_fault_of_the_server(bulk_server: Server) -> None:
+    arrow = f"Content-Type: {api.ARROW}\r\n"
+    for reset in (False, True):
+        raw(bulk_server, head("POST /plan", JSON + "Content-Length: 100\r\n") + b"{", reset=reset)
+        raw(bulk_server, head("POST /plan", JSON + "Transfer-Encoding: chunked\r\n") + b"5\r\n{", reset=reset)
+        raw(bulk_server, head("POST " + STAGE, arrow + "Content-Length: 9999\r\n") + GOOD[:-100], reset=reset)
+        raw(bulk_server, head("GET /rows?queue=orders&from=0&to=100000"), reset=reset)
+        raw(bulk_server, head("GET /rows?content=events&from=1&to=100000"), reset=reset)
     assert stage(bulk_server, GOOD).status == 200
+    assert "Traceback" not in bulk_server.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (head("POST /plan", JSON + "Transfer-Encoding: chunked\r\n") + b"zz\r\n", 400),
+        (head("POST /plan", JSON + "Content-Encoding: gzip\r\nContent-Length: 4\r\n") + b"abcd", 400),
+        (head("POST /plan", JSON + "Content-Length: -4\r\n") + b"abcd", 400),
+        (head("GET /%2e%2e/%00"), 404),
+        (head("GET /bounds?queue=%ff%fe"), 400),
+        (head("PUT /subscriptions/a%2Fb", JSON + "Content-Length: 2\r\n") + b"{}", 400),
+        (head("GET /bounds", "Authorization: Bearer \xe4\r\n"), 401),
+        (b"GET /v1/bulk/bounds HTTP/1.1\r\nHost: [::1\r\n\r\n", 403),
+        (b"GET /v1/bulk/bounds HTTP/1.0\r\n\r\n", 200),
+    ],
+)
+def test_requests_at_the_edge_of_http(bulk_server: Server, request_: bytes, status: int) -> None:
+    assert raw(bulk_server, request_, wait=True).split()[1] == b"%d" % status
+    assert "Traceback" not in bulk_server.log.read_text()
+
+
+def test_requests_with_wrong_bytes_do_no_harm(bulk_server: Server) -> None:
+    draw = random.Random(3)
+    good = head("POST /plan", f"{JSON}Content-Length: {len(PLANNED)}\r\n") + PLANNED
+    for _ in range(150):
+        request = bytearray(good)
+        for _ in range(draw.randrange(1, 5)):
+            request[draw.randrange(len(request))] = draw.randrange(256)
+        raw(bulk_server, bytes(request))
+    assert raw(bulk_server, good, wait=True).startswith(b"HTTP/1.1 200")
+    assert "Traceback" not in bulk_server.log.read_text()
 
 
 # ---- patterns that mean harm

@@ -50,6 +50,8 @@ class _Boundary:
             refusal = Refusal("METHOD_NOT_ALLOWED", f"this call takes {allowed} only")
             response = self._refused(call, refusal)
             response.headers["Allow"] = allowed
+        except ConnectionError:  # the client left; the admin port counts that
+            raise
         except Exception as error:
             refusal_or_none = refusal_of(error)
             if refusal_or_none is None:

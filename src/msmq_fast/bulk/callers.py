@@ -94,16 +94,14 @@ def _plain(end: tuple[str, int]) -> Address:
 
 def _refuse_web_pages(request: web.Request) -> None:
     """Browsers send what any page wants to this machine, and a page may call its own host by our address."""
-    host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    if "Origin" not in request.headers and _is_here(host):
+    if "Origin" not in request.headers and _is_here(request.headers.get("Host", "localhost")):
         return
     raise Refusal("ACCESS_DENIED", "requests of web pages, and by other names than localhost, need a token")
 
 
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
+def _is_here(header: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        host = urlsplit(f"//{header}").hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False

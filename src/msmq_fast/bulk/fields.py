@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.bulk.errors import Refusal, bad_request
 
-__all__ = ["ARROW_TYPE", "MAX_NUMBER", "Fields", "body_fields", "query_fields", "stretch"]
+__all__ = ["ARROW_TYPE", "MAX_NUMBER", "Fields", "body_fields", "pieces", "query_fields", "stretch"]
 
 ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
 MAX_NUMBER: Final = (1 << 63) - 1
 """Of arrivals, events, deliveries, epochs and batches: what fits in a signed column of 64 bits."""
 
+PATIENCE: Final = 60.0  # seconds in which something of a body in JSON has to come
 MAX_BODY: Final = 4 << 20  # bytes of a request in JSON
 MAX_TEXT: Final = 2048
 _DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -128,12 +131,29 @@ def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
     return Fields(values, as_text=True)
 
 
+async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
+    """The body of a request as it comes. Raises Refusal (BAD_REQUEST): it broke off, is not what its headers
+    say, or nothing came for `patience` seconds.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                piece = await request.content.readany()
+        except TimeoutError:
+            raise bad_request(f"nothing came for {patience:g} s") from None
+        except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
+            raise bad_request(f"the body broke off: {' '.join(str(error).split())}") from None
+        if not piece:
+            return
+        yield piece
+
+
 async def body_fields(request: web.Request) -> Fields:
     """The object in JSON that the body of a request is. Raises Refusal: BAD_REQUEST, TOO_LARGE."""
     if request.content_type != "application/json":
         raise bad_request("the body must be JSON, with Content-Type: application/json")
     body = bytearray()
-    async for part in request.content.iter_any():
+    async for part in pieces(request, PATIENCE):
         body += part
         if len(body) > MAX_BODY:
             raise Refusal("TOO_LARGE", f"a request in JSON has at most {MAX_BODY} bytes")

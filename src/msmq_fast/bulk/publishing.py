@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from concurrent.futures import Executor
 
 from aiohttp import web
@@ -10,7 +9,7 @@ from aiohttp import web
 from msmq_fast.bulk.application import answer
 from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import Refusal, bad_request
-from msmq_fast.bulk.fields import ARROW_TYPE, body_fields
+from msmq_fast.bulk.fields import ARROW_TYPE, body_fields, pieces
 from msmq_fast.bulk.staging import StageRequest, StageUpload
 from msmq_fast.qm.staging import MOST_STAGES, Fenced, StageNotFound
 
@@ -62,16 +61,7 @@ class _Publishing:
     async def _take_in(self, request: web.Request, upload: StageUpload) -> None:
         limits, figures = self._context.limits, self._context.figures
         size = 0
-        while True:
-            try:
-                async with asyncio.timeout(limits.slow_client):
-                    piece = await request.content.readany()
-            except TimeoutError:
-                raise bad_request(f"nothing came for {limits.slow_client:g} s") from None
-            except (web.RequestPayloadError, ConnectionError) as error:
-                raise bad_request(f"the body broke off: {error}") from None
-            if not piece:
-                return
+        async for piece in pieces(request, limits.slow_client):
             size += len(piece)
             figures.bytes_in += len(piece)
             if size > limits.stage_bytes:

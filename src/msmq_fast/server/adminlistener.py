@@ -26,7 +26,7 @@ class _Refused(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """False for a request that could not be parsed, or whose client did not wait for the answer."""
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError):
+        if isinstance(error, HttpProcessingError | web.RequestPayloadError):
             self._refuse("admin request", "malformed")
         elif isinstance(error, ConnectionError):
             self._refuse("admin request", "client left")
