@@ -24,9 +24,10 @@ cdef enum:
     FLAG_FIRST = 1 << 2         # TransactionHeader.Flags.FM
     FLAG_LAST = 1 << 3          # and LM
     NUMBER_SHIFT = 4
+    WEIGHT = 1024               # of a row, see ROW_WEIGHT
 
 ROW_PREFIX = b"stg\x00"
-ROW_WEIGHT = 1024
+ROW_WEIGHT = WEIGHT
 """Work of one row: as much as so many messages that ask for nothing."""
 
 
@@ -77,8 +78,10 @@ cdef class Intake(CommitListener):
     cdef public object on_written
     cdef uint32_t _whole
     cdef dict _tails                        # QueueCore -> its latest packet, of a stage that is one transaction
-    cdef list _packets
-    cdef list _entries                      # StagedEntry for each of them
+    cdef list _packets                      # that are not written yet,
+    cdef StagedEntry _entries[WEIGHT]       # and what becomes of each
+    cdef QueueCore _latest                  # the queue of the latest message,
+    cdef uint64_t _taken                    # of whose quota so much is not in `reserved` yet
     cdef uint64_t _size
     cdef uint32_t _weight
 
@@ -91,7 +94,6 @@ cdef class Intake(CommitListener):
         self._whole = whole
         self._tails = {}
         self._packets = []
-        self._entries = []
 
     def put(self, list packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
         """Take messages in: packets that nobody else has seen, for the queues `cores[targets[i]]`.
@@ -107,30 +109,44 @@ cdef class Intake(CommitListener):
         cdef int refused
         if targets.shape[0] != len(packets):
             raise ValueError("a queue for each packet")
-        for index in range(<size_t>len(packets)):
-            if targets[index] >= <size_t>len(cores):
-                raise ValueError("no such queue")
-            core = <QueueCore?>cores[targets[index]]
-            packet = packets[index]
-            data = <uint8_t*>PyBytes_AS_STRING(packet)
-            if parse_user_message(data, PyBytes_GET_SIZE(packet), &m) or m.wire_size != <uint64_t>PyBytes_GET_SIZE(packet):
-                raise ValueError("not a UserMessage packet")
-            if not m.message_id:
-                m.message_id = ordinal + <uint32_t>index
-                patch_message_id(data, m.message_id)
-            refused = core.reserve(&m, PyBytes_GET_SIZE(packet))
-            if refused:
-                raise Refused(index, refused)
-            self.reserved[core] = self.reserved.get(core, 0) + PyBytes_GET_SIZE(packet)
+        try:
+            for index in range(<size_t>len(packets)):
+                if targets[index] >= <size_t>len(cores):
+                    raise ValueError("no such queue")
+                core = <QueueCore?>cores[targets[index]]
+                packet = packets[index]
+                data = <uint8_t*>PyBytes_AS_STRING(packet)
+                if parse_user_message(data, PyBytes_GET_SIZE(packet), &m) or m.wire_size != <uint64_t>PyBytes_GET_SIZE(packet):
+                    raise ValueError("not a UserMessage packet")
+                if not m.message_id:
+                    m.message_id = ordinal + <uint32_t>index
+                    patch_message_id(data, m.message_id)
+                refused = core.reserve(&m, PyBytes_GET_SIZE(packet))
+                if refused:
+                    raise Refused(index, refused)
+                self._hold(core, PyBytes_GET_SIZE(packet))
+                if not m.transaction_offset:
+                    self._add(core, packet, &m)
+                elif not self._whole:
+                    put_u32(data + m.transaction_offset, FLAG_FIRST | FLAG_LAST | (number + <uint32_t>index) << NUMBER_SHIFT)
+                    self._add(core, packet, &m)
+                else:
+                    self._follow(core, packet, data, &m)
+        finally:
+            self._hold(None, 0)
+
+    cdef int _hold(self, QueueCore core, uint64_t size) except -1:
+        """Notes quota that was taken; None: what has been noted goes into `reserved`."""
+        if core is not self._latest:
+            if self._latest is not None:
+                self.reserved[self._latest] = self.reserved.get(self._latest, 0) + self._taken
+            self._latest = core
+            self._taken = 0
+        if core is not None:
+            self._taken += size
             self.messages += 1
-            self.bytes += PyBytes_GET_SIZE(packet)
-            if not m.transaction_offset:
-                self._add(core, packet, &m)
-            elif not self._whole:
-                put_u32(data + m.transaction_offset, FLAG_FIRST | FLAG_LAST | (number + <uint32_t>index) << NUMBER_SHIFT)
-                self._add(core, packet, &m)
-            else:
-                self._follow(core, packet, data, &m)
+            self.bytes += size
+        return 0
 
     cdef int _follow(self, QueueCore core, bytes packet, uint8_t* data, UserMessage* m) except -1:
         """One more of a transaction: each waits for the next to the same queue, since the last one says so (M-55)."""
@@ -143,7 +159,7 @@ cdef class Intake(CommitListener):
         return 0
 
     cdef int _add(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        cdef StagedEntry entry
+        cdef StagedEntry* entry = &self._entries[len(self._packets)]
         cdef PositionRecord record
         cdef Slot slot
         memset(&slot, 0, sizeof(slot))
@@ -151,7 +167,7 @@ cdef class Intake(CommitListener):
         slot.key = <uint64_t>(7 if m.transaction_offset else 7 - (m.priority & 7)) << 56
         slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
         describe(&record, &slot, m, PyBytes_AS_STRING(packet))
-        memset(&entry, 0, sizeof(entry))
+        memset(entry, 0, sizeof(entry[0]))
         memcpy(entry.source, record.source, 16)
         entry.queue = core.ordinal
         entry.size = record.content_bytes
@@ -164,10 +180,9 @@ cdef class Intake(CommitListener):
         entry.wishes = record.wishes
         entry.flags = record.flags
         self._packets.append(packet)
-        self._entries.append((<char*>&entry)[:sizeof(entry)])
         self._size += entry.size
         self._weight += WISH_WEIGHT if entry.wishes else 1
-        if self._size >= WRITE_BYTES or self._weight >= <uint32_t>ROW_WEIGHT:
+        if self._size >= WRITE_BYTES or self._weight >= WEIGHT:
             self._write(None)
         return 0
 
@@ -191,20 +206,17 @@ cdef class Intake(CommitListener):
     cdef int _write(self, bytes head) except -1:
         """What has been gathered, as one unit."""
         cdef Writer writer = self.ledger.writer
-        cdef StagedEntry entry
-        cdef bytes raw
-        cdef list entries = []
+        cdef size_t index, count = len(self._packets)
         writer.make_room(self._size)
         writer.begin_unit()
         try:
-            for packet, raw in zip(self._packets, self._entries):
-                memcpy(&entry, PyBytes_AS_STRING(raw), sizeof(entry))
-                entry.content_id = self.ledger.next_sequence()
-                writer.put_content(entry.content_id, <bytes>packet)
-                entries.append((<char*>&entry)[:sizeof(entry)])
-            if entries:
+            for index in range(count):
+                self._entries[index].content_id = self.ledger.next_sequence()
+                writer.put_content(self._entries[index].content_id, <bytes>self._packets[index])
+            if count:
                 self.rows += 1
-                writer.put_record(TABLE_META, row_key(self.identifier, self.rows), bytes((ROW_VERSION, ROW_MESSAGES)) + b"".join(entries))
+                row = bytes((ROW_VERSION, ROW_MESSAGES)) + (<char*>&self._entries[0])[:count * sizeof(StagedEntry)]
+                writer.put_record(TABLE_META, row_key(self.identifier, self.rows), row)
             if head is not None:
                 writer.put_record(TABLE_META, row_key(self.identifier, 0), head)
             writer.notify(self, 0)
@@ -214,7 +226,6 @@ cdef class Intake(CommitListener):
         writer.end_unit()
         self.flying += 1
         self._packets = []
-        self._entries = []
         self._size = 0
         self._weight = 0
         return 0
@@ -222,7 +233,6 @@ cdef class Intake(CommitListener):
     def forget(self) -> None:
         """Nothing that has not been written will be; the quota is given back."""
         self._packets = []
-        self._entries = []
         self._tails = {}
         give_back(self.reserved)
 
