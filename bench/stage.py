@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps([asdict(figure) for figure in figures], indent=1))
         return
     for one in figures:
-        done = f"{one.what:8} {one.messages:,} in {one.seconds:.2f} s, {one.rate:,.0f}/s, {one.cpu_us:.1f} µs each"
+        done = f"{one.what:8} {one.messages:,} in {one.seconds:.2f} s: {one.rate:,.0f}/s, {one.cpu_us:.1f} µs"
         beside = f"p50 {one.live_p50:6.2f}, p99 {one.live_p99:6.2f}, longest {one.live_max:6.1f} ms"
         print(f"{done}   {one.live:,} messages beside it: {beside}")
 
