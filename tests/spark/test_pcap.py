@@ -209,14 +209,15 @@ def test_malformed_packets(tmp_path: Path) -> None:
 def test_native_and_plain_columns_agree() -> None:
     rng = random.Random(8)
     packets = [stores.message(number, rng).to_packet() for number in range(150)]
-    packets += [traffic.message(number, b"x", session=True) for number in range(5)]
+    for counted in (False, True):
+        packets += [traffic.message(n, b"x", session=True, counted=counted) for n in range(3)]
     kept = []
     for packet in packets:
         assert cut(packet) == plainly_cut(packet)
         kept.append(cut(packet)[1])
     columns = message_columns(body=True)
     native, plain = native_encoder(columns)(kept), plain_encoder(columns)(kept)
-    assert native.num_rows == 155
+    assert native.num_rows == 156
     assert native.to_pylist() == plain.to_pylist()
     assert native.schema == plain.schema
 

@@ -133,6 +133,13 @@ def test_every_message_is_in_one_task(kept: Path, tasks: str) -> None:
     assert len(reader(kept, partitions=tasks).partitions()) <= int(tasks)
 
 
+def test_tasks_have_equally_much_to_do(kept: Path) -> None:
+    one = reader(kept, partitions="2", queues="orders")
+    sizes = [sum(batch.num_rows for batch in one.read(part)) for part in one.partitions()]
+    assert sum(sizes) == 300
+    assert min(sizes) > 100
+
+
 def test_queues_by_name(kept: Path) -> None:
     for text in (r"HOST\private$\orders", r"private$\ORDERS", "orders", r".\private$\orders", "*orders"):
         assert {row["queue"] for row in rows(kept, queues=text)} == {r"HOST\private$\orders"}, text

@@ -24,13 +24,13 @@ ETHERNET, NULL, RAW, SLL, SLL2 = 1, 0, 101, 113, 276
 CLIENT, SERVER = UUID(int=0xC11E), UUID(int=0x5E4E)
 
 
-def message(number: int, body: bytes, *, session: bool = False, source: UUID = CLIENT) -> bytes:
-    """A UserMessage packet; with a SessionHeader behind it if `session`."""
+def message(number: int, body: bytes, *, session: bool = False, counted: bool = False) -> bytes:
+    """A UserMessage packet; with a SessionHeader behind it if `session`, which PacketSize may count."""
     packet = Message(
         body=body,
         label=f"number {number}",
         destination=parse_format_name(r"DIRECT=TCP:10.0.0.2\private$\orders"),
-        source_machine=source,
+        source_machine=CLIENT,
         message_id=number,
         sent_time=1_700_000_000 + number,
         app_specific=number,
@@ -39,7 +39,7 @@ def message(number: int, body: bytes, *, session: bool = False, source: UUID = C
         return packet
     decoded, _ = UserMessagePacket.decode(packet)
     decoded.session = SessionHeader(ack_sequence=number & 0xFFFF, user_sequence=number & 0xFFFF)
-    return decoded.encode()
+    return decoded.encode(count_session=counted)
 
 
 def opening() -> tuple[bytes, bytes]:
