@@ -11,6 +11,8 @@ DATA ?= data
 ARGS ?=
 JOBS ?= 2
 BIN := $(VENV)/bin
+# Tests start many processes: what they import is compiled once, whatever the shell says of that.
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c))
@@ -22,10 +24,10 @@ run: $(VENV)/.built
 	@exec $(BIN)/msmq-fast serve --data $(DATA) $(ARGS)
 
 test: $(VENV)/.built $(VENV)/.test-tools
-	$(BIN)/python -m pytest -m "not long" --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	$(PYTEST) -m "not long" --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
-	MSMQ_FAST_TESTS_EXEC=1 $(BIN)/python -m pytest -m long $(ARGS)
+	MSMQ_FAST_TESTS_EXEC=1 $(PYTEST) -m long $(ARGS)
 
 lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/ruff check .
