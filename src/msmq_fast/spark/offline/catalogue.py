@@ -170,7 +170,6 @@ class Stretch(NamedTuple):
 
 def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
     """Where messages lie: up to `parts` stretches of equal width for each queue and priority."""
-    last = int(_meta(backend, MetaName.SEQUENCE_HW, 0))
     lower = b""
     while first := backend.scan(Table.POSITION, lower, None, 1):
         key = first[0][0]
@@ -179,8 +178,10 @@ def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
             continue
         ordinal, lookup_id = POSITION_KEY.unpack(key)
         band = lookup_id >> BAND
-        yield from _parted(ordinal, lookup_id, ((band + 1) << BAND), (band << BAND) + last + 1, parts)
-        following = (ordinal << 64) + ((band + 1) << BAND)
+        end = (band + 1) << BAND
+        following = (ordinal << 64) + end
+        last = _last(backend, Table.POSITION, key, following.to_bytes(13, "big")[-12:])
+        yield from _parted(ordinal, lookup_id, end, (last & (1 << 64) - 1) + 1, parts)
         lower = following.to_bytes(12, "big") if following >> 96 == 0 else b"\xff" * 13
 
 
@@ -202,12 +203,17 @@ def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
     if not first or len(first[0][0]) != NUMBER_KEY.size:
         return
     (start,) = NUMBER_KEY.unpack(first[0][0])
-    # The last record is found by halving: there is no way back from the end.
-    low, high = start, (1 << 63) - 1
+    last = _last(backend, Table.FEED, first[0][0], NUMBER_KEY.pack((1 << 63) - 1))
+    yield from _parted(0, start, (1 << 63) - 1, last + 1, parts)
+
+
+def _last(backend: Backend, table: Table, first: bytes, end: bytes) -> int:
+    """The number of the last key from `first`, which is there, up to `end`; by halving."""
+    low, high = int.from_bytes(first, "big"), int.from_bytes(end, "big")
     while high - low > 1:
         middle = (low + high) // 2
-        if backend.scan(Table.FEED, NUMBER_KEY.pack(middle), None, 1):
+        if backend.scan(table, middle.to_bytes(len(first), "big"), end, 1):
             low = middle
         else:
             high = middle
-    yield from _parted(0, start, (1 << 63) - 1, low + 1, parts)
+    return low
