@@ -1,8 +1,26 @@
-"""The structures of MS-MQMQ and MS-MQQB 2.2: names, headers, packets, message classes, error codes."""
+"""The structures of MS-MQMQ and MS-MQQB 2.2: names, headers, packets, message classes, error codes.
+
+`Message` is imported when it is first used: it alone needs native code, and a worker of an analytics cluster
+may not have any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MSMQError, PacketFault
-from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, PathName
 
+if TYPE_CHECKING:
+    from msmq_fast.packet.message import Message
+
 __all__ = ["FormatName", "MSMQError", "Message", "MessageClass", "PacketFault", "PathName"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Message":
+        from msmq_fast.packet.message import Message
+
+        return Message
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
