@@ -163,3 +163,18 @@ def test_a_publication_holds_up_nobody() -> None:
 @pytest.mark.long(seconds=180)
 def test_a_million_messages_hold_up_nobody() -> None:
     assert least_delay(1_000_000) < MOST_DELAY
+
+
+def test_stages_that_wait_are_counted(bulk_server: Server, bulk: BulkClient) -> None:
+    def waiting() -> tuple[str, str]:
+        lines = dict(line.rsplit(" ", 1) for line in api.metrics(bulk_server).splitlines() if line[:1] != "#")
+        return lines["msmq_fast_stages"], lines["msmq_fast_staged_bytes"]
+
+    before = waiting()
+    bulk_server.ok("queue", "create", "plain")
+    bulk_server.ok("queue", "create", "exact", "--transactional")
+    name = bulk.stage("counted", 0, 0, 0, SCHEMA, rows(10)).stage
+    assert float(waiting()[0]) == float(before[0]) + 1
+    assert float(waiting()[1]) > float(before[1]) + 1000
+    bulk.discard([name])
+    assert waiting() == before

@@ -62,6 +62,7 @@ class BulkService:
         self._figures = context.figures
         self._subscriptions = manager.events.subscriptions
         self._leases = manager.leases
+        self._staging = manager.staging
         self.reader = BulkReader(
             manager,
             lambda: context.settled(manager.bounds.settled()),
@@ -104,6 +105,9 @@ class BulkService:
         yield Labelled(
             "bulk_streams", "Streams of rows that are open", (), {(): figures.streams}, grows=False
         )
+        stages, staged = self._staging.totals()
+        yield Labelled("stages", "Stages that wait to be published", (), {(): stages}, grows=False)
+        yield Labelled("staged_bytes", "Bytes of their messages", (), {(): staged}, grows=False)
         yield Labelled("leases_ended", "Leases whose time was over", (), {(): self._leases.ended})
         yield self._leased()
         slots = self._subscriptions.listed()
