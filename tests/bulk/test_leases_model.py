@@ -5,10 +5,9 @@ one has, every message is acknowledged, received or purged once, and numbers say
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+import pytest
 
 from msmq_fast.packet import Message
 from msmq_fast.qm import leases as module
@@ -44,15 +43,11 @@ class Lessee:
         return self.next - self.start
 
 
-class Leasing(RuleBasedStateMachine):
-    transactional = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Records of two messages, units of two removals: what is long for others.
-        self.sizes = module.CHUNK, module.ACK_STEP
-        module.CHUNK, module.ACK_STEP = 2, 2  # type: ignore[misc]
-        self.world = World(cache_bytes=1500, purge_batch=2)
+class Leasing:
+    def __init__(self, seed: int, *, transactional: bool) -> None:
+        self.random = Random(seed)
+        self.transactional = transactional
+        self.world = World(cache_bytes=1500, purge_batch=2, transaction_idle=1e9)
         self.queue = self.world.create(journaling=True, transactional=self.transactional)
         self.entries: list[Entry] = []
         self.lessees = {name: Lessee() for name in SUBSCRIPTIONS}
@@ -61,8 +56,35 @@ class Leasing(RuleBasedStateMachine):
         self.transaction: Transaction | None = None
         self.taken: list[Entry] = []
 
-    def teardown(self) -> None:
-        module.CHUNK, module.ACK_STEP = self.sizes  # type: ignore[misc]
+    def step(self) -> str:
+        """Something happens; what."""
+        random = self.random
+        name = random.choice(SUBSCRIPTIONS)
+        kind = random.choices(
+            ("send", "lease", "ack", "release", "receive", "take", "end", "purge", "crash", "wait"),
+            (30, 14, 16, 4, 6, 6, 4, 1, 3, 5),
+        )[0]
+        if kind == "send":
+            self.send(random.choice((0, 3, 7)), express=random.random() < 0.3)
+        elif kind == "lease":
+            self.lease(name, random.choice((1, 2, 3, 5, 100)))
+        elif kind == "ack":
+            self.acknowledge(name, random.choice((-1, 0, 0, 0, 1, 1, 2, 3, 4)))
+        elif kind == "release":
+            self.release(name, random.randrange(-1, 4))
+        elif kind == "receive":
+            self.receive()
+        elif kind == "take" and self.transactional:
+            self.receive_in_a_transaction()
+        elif kind == "end" and self.transaction is not None:
+            self.end_transaction(commit=random.random() < 0.5)
+        elif kind == "purge":
+            self.purge()
+        elif kind == "crash":
+            self.crash()
+        elif kind == "wait":
+            self.wait(random.choice((1, 30, LEASE - 1, LEASE, 3 * LEASE)))
+        return kind
 
     # ---- the model
 
@@ -84,8 +106,7 @@ class Leasing(RuleBasedStateMachine):
 
     # ---- what happens
 
-    @rule(priority=st.sampled_from([0, 3, 7]), express=st.booleans())
-    def send(self, priority: int, express: bool) -> None:
+    def send(self, priority: int, *, express: bool) -> None:
         self.sent += 1
         text = b"%d" % self.sent
         if self.transactional:
@@ -97,7 +118,6 @@ class Leasing(RuleBasedStateMachine):
             self.world.send(text, priority=priority, delivery=0 if express else 1)
         self.entries.append(Entry(text, (-priority, self.sent), express))
 
-    @rule(name=st.sampled_from(SUBSCRIPTIONS), rows=st.sampled_from([1, 2, 3, 5, 100]))
     def lease(self, name: str, rows: int) -> None:
         lessee = self.lessees[name]
         leases = self.world.manager.leases
@@ -113,7 +133,6 @@ class Leasing(RuleBasedStateMachine):
         assert given.stop == lessee.next
         self.touched(name)
 
-    @rule(name=st.sampled_from(SUBSCRIPTIONS), back=st.integers(-1, 4))
     def acknowledge(self, name: str, back: int) -> None:
         lessee = self.lessees[name]
         upto = max(lessee.next - back, 0)
@@ -136,7 +155,6 @@ class Leasing(RuleBasedStateMachine):
         lessee.start = max(lessee.start, upto)
         assert done.result() == result
 
-    @rule(name=st.sampled_from(SUBSCRIPTIONS), back=st.integers(-1, 3))
     def release(self, name: str, back: int) -> None:
         lessee = self.lessees[name]
         upto = max(min(lessee.next - back, lessee.next), lessee.start)
@@ -151,7 +169,6 @@ class Leasing(RuleBasedStateMachine):
         lessee.start = upto
         self.touched(name)
 
-    @rule()
     def receive(self) -> None:
         handle = self.world.reader()
         request = handle.receive(0)
@@ -165,8 +182,6 @@ class Leasing(RuleBasedStateMachine):
             self.received.append(entry.text)
         handle.close()
 
-    @precondition(lambda self: self.transactional)
-    @rule()
     def receive_in_a_transaction(self) -> None:
         if self.transaction is None:
             self.transaction = self.world.manager.transactions.begin()
@@ -181,9 +196,7 @@ class Leasing(RuleBasedStateMachine):
             entry.holder = "transaction"
             self.taken.append(entry)
 
-    @precondition(lambda self: self.transaction is not None)
-    @rule(commit=st.booleans())
-    def end_transaction(self, commit: bool) -> None:
+    def end_transaction(self, *, commit: bool) -> None:
         assert self.transaction is not None
         self.world.finish(self.transaction.commit() if commit else self.transaction.abort())
         for entry in self.taken:
@@ -197,7 +210,6 @@ class Leasing(RuleBasedStateMachine):
         self.taken.clear()
         self.transaction = None
 
-    @rule()
     def purge(self) -> None:
         self.world.finish(self.world.manager.purge(self.queue))
         self.entries = list(self.taken)  # a transaction may still commit what it has
@@ -206,7 +218,6 @@ class Leasing(RuleBasedStateMachine):
         for lessee in self.lessees.values():
             lessee.entries.clear()
 
-    @rule()
     def crash(self) -> None:
         self.world.crash()
         queue = self.world.manager.find("orders")
@@ -225,7 +236,6 @@ class Leasing(RuleBasedStateMachine):
     def lost(self) -> set[bytes]:
         return set(self.received) - set(self.journal())
 
-    @rule(seconds=st.sampled_from([1, 30, LEASE - 1, LEASE, 3 * LEASE]))
     def wait(self, seconds: int) -> None:
         self.world.advance(seconds)
         for lessee in self.lessees.values():
@@ -237,7 +247,6 @@ class Leasing(RuleBasedStateMachine):
     def journal(self) -> list[bytes]:
         return self.world.bodies("orders;journal")
 
-    @invariant()
     def others_see_what_is_free(self) -> None:
         core = self.queue.core
         keys = core.positions.keys()
@@ -247,7 +256,6 @@ class Leasing(RuleBasedStateMachine):
         assert [self.text(key) for key in free] == [entry.text for entry in model]
         assert len(keys) == len(self.entries)
 
-    @invariant()
     def subscriptions_have_what_they_were_given(self) -> None:
         for name, lessee in self.lessees.items():
             # `rows` renews a lease, so the store behind it is looked at.
@@ -261,7 +269,6 @@ class Leasing(RuleBasedStateMachine):
                 number: entry.text for number, entry in lessee.entries.items()
             }
 
-    @invariant()
     def what_was_received_is_in_the_journal_once(self) -> None:
         assert sorted(self.journal()) == sorted(self.received)
 
@@ -274,13 +281,37 @@ class Leasing(RuleBasedStateMachine):
         return found[0]
 
 
-TestLeasing = Leasing.TestCase
-TestLeasing.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+def play(seed: int, *, transactional: bool, steps: int) -> None:
+    leasing = Leasing(seed, transactional=transactional)
+    done: list[str] = []
+    try:
+        for _ in range(steps):
+            done.append(leasing.step())
+            leasing.others_see_what_is_free()
+            leasing.subscriptions_have_what_they_were_given()
+            leasing.what_was_received_is_in_the_journal_once()
+    except BaseException as error:
+        error.add_note(f"seed {seed}, {'transactional, ' * transactional}step {len(done)}: {done[-12:]}")
+        raise
 
 
-class LeasingOfTransactions(Leasing):
-    transactional = True
+@pytest.fixture
+def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of two messages, units of two removals: what is long for others."""
+    monkeypatch.setattr(module, "CHUNK", 2)
+    monkeypatch.setattr(module, "ACK_STEP", 2)
 
 
-TestLeasingOfTransactions = LeasingOfTransactions.TestCase
-TestLeasingOfTransactions.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+@pytest.mark.usefixtures("small_stretches")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_leases_do_as_lists_do(transactional: bool) -> None:
+    for seed in range(12):
+        play(seed, transactional=transactional, steps=80)
+
+
+@pytest.mark.long(seconds=60)
+@pytest.mark.usefixtures("small_stretches")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_leases_do_as_lists_do_for_long(transactional: bool) -> None:
+    for seed in range(1000, 1100):
+        play(seed, transactional=transactional, steps=200)
