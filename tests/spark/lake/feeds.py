@@ -388,3 +388,122 @@ def depths(feed: list[dict[str, Any]]) -> dict[str, int]:
     for queue in there.values():
         found[queue] += 1
     return found
+
+
+class Scenes:
+    """Small feeds beside the pairs, each with what an audit is to say of it."""
+
+    def __init__(self, day: datetime = DAY) -> None:
+        names = ("router", "origin", "target", "restored", "holed", "partner", "stranger")
+        self.managers = {name: Manager(str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), name) for name in names}
+        self.states: dict[str, str] = {}
+        self._now = day + timedelta(hours=9)
+        for manager in self.managers.values():
+            manager.note(self._tick(), "started")
+        self._routed()
+        self._order_acks()
+        self._holed()
+        self._unarchived()
+        self.rows = [row for m in self.managers.values() if m.name != "stranger" for row in m.feed()]
+        self._punch()
+        self.rows += self._restored()
+
+    def _tick(self) -> datetime:
+        self._now += timedelta(seconds=1)
+        return self._now
+
+    def _letter(self, sender: str, receiver: str, queue: str, *, acked: bool = True) -> Letter:
+        origin, target = self.managers[sender], self.managers[receiver]
+        origin.ordinal += 1
+        letter = Letter(origin, target, queue, f"{{{origin.guid}}}\\{origin.ordinal}", self._tick(), None)
+        self._leg(origin, letter, acked=acked)
+        return letter
+
+    def _leg(self, manager: Manager, letter: Letter, *, acked: bool) -> None:
+        lookup = manager.next_lookup()
+        manager.note(self._tick(), "sent", letter.outgoing, "outgoing", **letter.row(lookup))
+        if acked:
+            manager.note(self._tick(), "acked", letter.outgoing, "outgoing", **letter.row(lookup))
+
+    def _arrive(self, letter: Letter) -> None:
+        lookup = letter.receiver.next_lookup()
+        letter.receiver.note(self._tick(), "arrived", letter.dest, "queue", **letter.row(lookup))
+
+    def _routed(self) -> None:
+        """Over a router: one is still there, one arrived, one went astray behind it."""
+        for state, acked in (("open", False), ("open", True), ("lost", True)):
+            letter = self._letter("origin", "target", "routed")
+            self._leg(self.managers["router"], letter, acked=acked)
+            if acked and state == "open":
+                self._arrive(letter)
+            self.states[letter.message_id] = state
+
+    def _order_acks(self) -> None:
+        """Used up by the queue manager itself: nothing arrives, and nothing is lost."""
+        letter = self._letter("target", "origin", "order_queue$")
+        self.states[letter.message_id] = "left out"
+
+    def _holed(self) -> None:
+        """What the receiver's feed does not tell may be in its hole."""
+        for arrives in (True, False, True):
+            letter = self._letter("partner", "holed", "inbox")
+            if arrives:
+                self._arrive(letter)
+            self.states[letter.message_id] = "open" if arrives else "lost?"
+
+    def _unarchived(self) -> None:
+        letter = self._letter("partner", "stranger", "far")
+        self.states[letter.message_id] = "lost?"
+
+    def _punch(self) -> None:
+        """An event between the first and the last one is missing: a purge of some other message, say."""
+        guid = self.managers["holed"].guid
+        for row in self.rows:
+            if row["qm_guid"] == guid and row["feed_seq"] > 2:
+                row["feed_seq"] += 1
+
+    def _restored(self) -> list[dict[str, Any]]:
+        """The store came back from a backup: it tells the beginning again, then something else."""
+        manager = self.managers["restored"]
+        letters = [
+            Letter(manager, manager, "own", f"{{{manager.guid}}}\\{n}", self._tick(), None) for n in (1, 2)
+        ]
+        for letter in letters:
+            self._arrive(letter)
+            self.states[letter.message_id] = "received"
+        manager.note(self._tick(), "received", letters[0].dest, "queue", **letters[0].row(1))
+        told = manager.feed()
+        first = [row for row in told if row["feed_seq"] > 1]  # the rest is in `rows` already
+        again = [{**row, "incarnation": 2} for row in told]
+        last = {
+            "qm_guid": manager.guid,
+            "incarnation": 2,
+            "feed_seq": len(told) + 1,
+            "event_time": self._tick(),
+        }
+        taken = letters[1].row(2)
+        return (
+            first
+            + again
+            + [{**last, "event": "received", "queue": letters[1].dest, "queue_kind": "queue", **taken}]
+        )
+
+    def told(self, at: datetime) -> list[dict[str, Any]]:
+        """Time goes on for all of them."""
+        last: dict[tuple[str, int], int] = {}
+        for row in self.rows:
+            key = (row["qm_guid"], row["incarnation"])
+            last[key] = max(last.get(key, 0), row["feed_seq"])
+        names = {manager.guid: manager.name for manager in self.managers.values()}
+        return [
+            {
+                "qm_guid": guid,
+                "name": names[guid],
+                "incarnation": incarnation,
+                "start": 1,
+                "taken_at": at,
+                "feed_first": 1,
+                "feed_next": number + 1,
+            }
+            for (guid, incarnation), number in last.items()
+        ]

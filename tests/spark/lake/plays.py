@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast.spark.lake import silver
 from msmq_fast.spark.lake.audit import Rules, audit
 from msmq_fast.spark.lake.layout import Lake
-from tests.spark.lake.feeds import DAY, Pair, Truth
+from tests.spark.lake.feeds import DAY, Pair, Scenes, Truth
 from tests.spark.lake.lakes import write_batch
 
 if TYPE_CHECKING:
@@ -21,22 +21,39 @@ class Play:
     """Many pairs in one lake, audited together."""
 
     def __init__(self, spark: SparkSession, directory: Path, seeds: range) -> None:
+        self.scenes = Scenes()
         self.pairs = {seed: Pair(seed) for seed in seeds}
         self.lake = Lake.create(str(directory / "lake"))
         rows = [row for pair in self.pairs.values() for row in pair.rows()]
+        self.rows = list(rows)
+        rows += self.scenes.rows
         third = len(rows) // 3
         write_batch(self.lake, "events", 0, rows[: 2 * third])
         write_batch(self.lake, "events", 1, rows[third:])  # a part of it was archived twice
         write_batch(self.lake, "events", 2, rows[:5], success=False)
-        told = [row for pair in self.pairs.values() for row in pair.told(DAY + timedelta(hours=20))]
+        evening = DAY + timedelta(hours=20)
+        told = [row for pair in self.pairs.values() for row in pair.told(evening)]
+        told += self.scenes.told(evening)
         write_batch(self.lake, "counters", 0, told)
-        self.rows = rows
         silver.merge(spark, self.lake)
         self.summary = audit(spark, self.lake, DAY.date(), Rules())
 
     def table(self, name: str) -> list[dict[str, Any]]:
+        """The audited day of a table."""
         found = self.lake.dataset(f"{name}/day={DAY.date()}")
         return found.to_table().to_pylist() if found is not None else []
+
+    def of_pairs(self, name: str) -> list[dict[str, Any]]:
+        """Likewise, without the scenes."""
+        apart = {manager.guid for manager in self.scenes.managers.values()}
+        columns = ("qm", "sender")
+        messages = self.scenes.states
+        return [
+            row
+            for row in self.table(name)
+            if not any(row.get(column) in apart for column in columns)
+            and row.get("message_id") not in messages
+        ]
 
     def truth(self) -> Truth:
         whole = Truth()

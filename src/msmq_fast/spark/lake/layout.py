@@ -30,7 +30,7 @@ SUCCESS: Final = "_SUCCESS"
 _HEAD: Final = "_state/lake.json"
 _SWAP: Final = "_state/swap.json"
 _LOCK: Final = "_state/lock.json"
-_BATCH: Final = re.compile(r"batch=(\d+)")
+_BATCH: Final = re.compile(r"bronze/[^/]+/run=([^/]+)/batch=(\d+)")
 
 
 class Batch(NamedTuple):
@@ -203,16 +203,11 @@ class Lake:
 
     def batches(self, table: str) -> list[Batch]:
         """Complete batches of a bronze table, in order."""
-        return list(self._batches(f"bronze/{table}"))
+        return [Batch(run, number, self.path(path)) for path, run, number, done in self._found(table) if done]
 
     def torn(self, table: str) -> list[str]:
         """Directories of batches that were never completed; their run writes them again."""
-        complete = {batch.path for batch in self.batches(table)}
-        return [
-            path
-            for path, _, _ in self._batch_directories(f"bronze/{table}")
-            if self.path(path) not in complete
-        ]
+        return [path for path, _, _, done in self._found(table) if not done]
 
     def staging(self) -> str:
         """A new directory below `_staging`."""
@@ -238,16 +233,13 @@ class Lake:
             self.write_json(*note["then"])
         self._fs.delete_file(self._at(_SWAP))
 
-    def _batches(self, table: str) -> Iterator[Batch]:
-        for path, run, number in self._batch_directories(table):
-            if self.exists(f"{path}/{SUCCESS}"):
-                yield Batch(run, number, self.path(path))
-
-    def _batch_directories(self, table: str) -> Iterator[tuple[str, str, int]]:
-        for run in self.names(table):
-            for name in self.names(f"{table}/{run}"):
-                if match := _BATCH.fullmatch(name):
-                    yield f"{table}/{run}/{name}", run.removeprefix("run="), int(match[1])
+    def _found(self, table: str) -> list[tuple[str, str, int, bool]]:
+        """(path, run, number, complete) of the batches of a bronze table, by one listing."""
+        selector = fs.FileSelector(self._at(f"bronze/{table}"), allow_not_found=True, recursive=True)
+        paths = {info.path[len(self._base) + 1 :] for info in self._fs.get_file_info(selector)}
+        matches = ((path, _BATCH.fullmatch(path)) for path in paths)
+        found = [(path, m[1], int(m[2]), f"{path}/{SUCCESS}" in paths) for path, m in matches if m]
+        return sorted(found, key=lambda batch: batch[1:3])
 
     def _at(self, path: str) -> str:
         return f"{self._base}/{path}" if path else self._base

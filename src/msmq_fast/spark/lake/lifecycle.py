@@ -123,12 +123,12 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .when(from_here, "local")
         .otherwise("receiver")
     )
-    sided = stations.withColumn("side", side).where(F.col("side") != "transit")
+    sided = stations.withColumn("side", side)
     ways = F.count_if(F.col("side") == "sender").over(Window.partitionBy("message_id"))
     place = F.coalesce(place_of(F.col("home")), F.lit(""))
+    single = (F.col("ways") <= 1) & (F.col("side") != "local")
     key = (
-        F.when((F.col("side") == "receiver") & (F.col("ways") == 1), F.lit("/"))
-        .when((F.col("side") == "sender") & (F.col("ways") == 1), F.lit("/"))
+        F.when(single, F.lit("/"))
         .when(F.col("side") == "local", F.concat(F.lit("local/"), place))
         .otherwise(place)
     )
@@ -139,10 +139,13 @@ def _rows(sided: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     sending = F.col("side") == "sender"
+    there_at_last = F.col("side").isin("receiver", "local")
+    ended = F.col("expired") + F.col("purged") + F.col("dead") + F.col("nacked") + F.col("removed") > 0
+    waiting = (F.col("side") == "transit") & F.col("acked_time").isNull() & ~ended
 
     def here(name: str) -> Column:
         """The sum over queues of the destination."""
-        return F.coalesce(F.sum(F.when(~sending, F.col(name))), F.lit(0))
+        return F.coalesce(F.sum(F.when(there_at_last, F.col(name))), F.lit(0))
 
     def there(name: str) -> Column:
         return F.coalesce(F.sum(F.when(sending, F.col(name))), F.lit(0))
@@ -150,15 +153,15 @@ def _rows(sided: DataFrame) -> DataFrame:
     local = F.max(F.col("side") == "local")
     grouped = sided.groupBy("message_id", "way").agg(
         F.max("source_machine_guid").alias("sender"),
-        F.max(F.when(~sending, F.col("qm_guid"))).alias("receiver"),
+        F.max(F.when(there_at_last, F.col("qm_guid"))).alias("receiver"),
         F.max(F.when(sending, F.col("home"))).alias("sent_to"),
-        F.max_by(F.when(~sending, F.col("home")), F.when(~sending, F.col("arrived_time"))).alias(
+        F.max_by(F.when(there_at_last, F.col("home")), F.when(there_at_last, F.col("arrived_time"))).alias(
             "arrived_at"
         ),
         F.min(F.when(sending, F.col("sent_time"))).alias("remote_sent"),
-        F.min(F.when(sending, F.col("acked_time"))).alias("acked_time"),
-        F.min(F.when(~sending, F.col("arrived_time"))).alias("first_arrived"),
-        F.min(F.when(~sending, F.col("received_time"))).alias("first_received"),
+        F.max("acked_time").alias("acked_time"),
+        F.min(F.when(there_at_last, F.col("arrived_time"))).alias("first_arrived"),
+        F.min(F.when(there_at_last, F.col("received_time"))).alias("first_received"),
         F.max("last_end").alias("terminal_time"),
         F.max("poison_queue").alias("poison_queue"),
         F.max("abort_count").alias("abort_count"),
@@ -175,6 +178,7 @@ def _rows(sided: DataFrame) -> DataFrame:
         here("withdrawn").alias("withdrawn"),
         here("moves").alias("moves"),
         local.alias("local"),
+        F.max(waiting).alias("waiting"),
         *(F.sum(name).alias(name) for name in ("received", "expired", "purged", "dead", "nacked", "removed")),
     )
     return _states(grouped)
@@ -200,6 +204,7 @@ def _states(grouped: DataFrame) -> DataFrame:
         "sent_to",
         "arrived_at",
         "local",
+        "waiting",
         "first_sent",
         "acked_time",
         "first_arrived",

@@ -21,6 +21,7 @@ _VERBS: Final = {
     "compact": "compact",
     "verify": "verify",
     "settle": "settle",
+    "replay": "replay",
 }
 """Verb -> module with `add_parser(verbs)` and `run(arguments)`."""
 

@@ -35,6 +35,7 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
         .join(F.broadcast(senders), "sender", "left")
     )
     gone = (F.col("state") == "open") & F.col("acked_time").isNotNull() & ~F.col("seen_arrived")
+    gone = gone & ~F.col("waiting")  # at a router
     patience = int(grace_s * 1_000_000)
     waited = F.unix_micros("receiving.through") >= F.unix_micros("acked_time") + patience
     in_view = F.coalesce(F.col("receiving.from_time") <= F.col("first_sent"), F.lit(True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def start(name: str) -> SparkSession:
 
     builder = SparkSession.builder.appName(f"msmq-lake {name}")
     if not SparkConf().contains("spark.master"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to reach it
         builder = builder.master("local[*]")
         for key, value in _LOCAL.items():
             builder = builder.config(key, value)

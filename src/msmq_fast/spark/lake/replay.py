@@ -1,0 +1,298 @@
+"""`msmq-lake replay`: archived messages into a queue again, each once and in their order, however often the
+command is repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.progress import Progress
+from msmq_fast.spark.bulk import BulkClient, Endpoint
+from msmq_fast.spark.lake import bronze, session
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.output import print_result
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_CHUNK: Final = 10_000
+"""Messages that become visible together, where no rate is asked for."""
+_MOST_CHUNK: Final = 100_000
+_SENT: Final = (
+    "message_id",
+    "label",
+    "priority",
+    "correlation_id",
+    "app_specific",
+    "body_type",
+    "extension",
+    "delivery",
+    "resp_format_name",
+)
+"""Columns that a replayed message takes from the one that it repeats, beside the body. Times to live and
+acknowledgments are left behind: the old times are over, and nobody waits for the acknowledgments.
+"""
+_ORDER: Final = ("queue", "qm_guid", "arrival_seq")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is replayed where. `name` tells two equal requests apart that are both meant."""
+
+    where: str
+    queue: str
+    qm: str
+    chunk: int
+    name: str = ""
+
+    @property
+    def writer(self) -> str:
+        """The name under which the queue manager knows the request again."""
+        parts = [self.where, self.queue, self.qm, self.chunk, self.name]
+        return f"replay-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
+
+
+class Replay:
+    """One request on one lake. Its note in the lake says what was chosen and how far it got."""
+
+    def __init__(self, lake: Lake, request: Request) -> None:
+        self._lake = lake
+        self._request = request
+        self._note_path = f"_state/replays/{request.writer}.json"
+        self._rows = f"_state/replays/{request.writer}.rows"
+
+    def choose(self, spark: SparkSession, *, unsigned: bool) -> dict[str, Any]:
+        """Sort the messages into a directory of their own and check them; what there is to tell of them.
+
+        CommandError: a condition that Spark does not understand, messages that cannot be sent again, or
+        another choice than the first time. `unsigned`: signatures and encryption may be lost.
+        """
+        note = self._lake.read_json(self._note_path)
+        chosen = self._chosen(spark, None if note is None else note["upto"])
+        chosen.write.mode("overwrite").parquet(self._lake.path(self._rows))
+        found = self._summary(spark)
+        self._check(found, unsigned=unsigned)
+        if note is not None and (note["rows"], note["digest"]) != (found["rows"], found["digest"]):
+            raise CommandError(
+                Exit.FAILURE,
+                f"this replay began with {note['rows']} messages, and there are {found['rows']} now: the "
+                "lake has changed; narrow --where to what is still to be sent, and give it a --name",
+            )
+        return found | {"done": 0 if note is None else note["done"]}
+
+    def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
+        """Write what is not there yet; how many messages. Raises BulkError."""
+        done = written = int(found["done"])
+        progress.add(done)
+        self._note(found, done)
+        for number, rows in enumerate(self._chunks()):
+            first = number * self._request.chunk
+            if first < done:
+                continue
+            pace.wait(first - written, rows.num_rows)
+            attempt = time.time_ns()
+            stage = client.stage(
+                self._request.writer,
+                number,
+                0,
+                attempt,
+                rows.schema,
+                rows.to_batches(),
+                queue=self._request.queue,
+                defaults={"message_id": "extension"},
+            )
+            client.publish(self._request.writer, 0, number, [stage.stage])
+            done += rows.num_rows
+            self._note(found, done)
+            progress.add(rows.num_rows)
+        self._lake.delete(self._rows)
+        return done - written
+
+    def forget(self) -> None:
+        """What a dry run has made."""
+        self._lake.delete(self._rows)
+
+    def _chosen(self, spark: SparkSession, upto: dict[str, int] | None) -> DataFrame:
+        from pyspark.errors import AnalysisException, ParseException
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        messages = bronze.table(spark, self._lake, "messages")
+        try:
+            rows = messages.where(self._request.where)
+        except (AnalysisException, ParseException) as error:
+            line = next((line for line in str(error).splitlines() if line.strip()), "")
+            raise CommandError(Exit.USAGE, f"--where: {line}") from None
+        if upto is not None:  # what was archived since the replay began is of another one
+            limits = [(F.col("qm_guid") == qm) & (F.col("arrival_seq") <= seq) for qm, seq in upto.items()]
+            condition = F.lit(False)
+            for limit in limits:
+                condition = condition | limit
+            rows = rows.where(condition)
+        # A message is archived from its queue, from the journal, and again by another archive.
+        first = Window.partitionBy("qm_guid", "message_id").orderBy("arrival_seq", "queue")
+        rows = rows.withColumn("copy", F.row_number().over(first)).where("copy = 1").drop("copy")
+        bodies = bronze.table(spark, self._lake, "bodies").dropDuplicates(["body_sha256"])
+        whole = rows.join(bodies, "body_sha256", "left")
+        kept = (*_ORDER, *_SENT, "body", "arrived_time", "body_size", "auth_level", "encrypted")
+        return whole.select(*kept).repartition(1).sortWithinPartitions(*_ORDER)
+
+    def _summary(self, spark: SparkSession) -> dict[str, Any]:
+        from pyspark.sql import functions as F
+
+        rows = spark.read.parquet(self._lake.path(self._rows))
+        one = F.xxhash64("qm_guid", "queue", "arrival_seq", "message_id").cast("decimal(38,0)")
+        totals = rows.agg(
+            F.count("*").alias("rows"),
+            F.coalesce(F.sum("body_size"), F.lit(0)).alias("bytes"),
+            F.count_if(F.col("body").isNull()).alias("bodyless"),
+            F.count_if(F.coalesce(F.col("auth_level"), F.lit(0)) > 0).alias("signed"),
+            F.count_if(F.coalesce(F.col("encrypted"), F.lit(False))).alias("encrypted"),
+            F.min("arrived_time").alias("first"),
+            F.max("arrived_time").alias("last"),
+            F.coalesce(F.sum(one), F.lit(0)).cast("string").alias("digest"),
+        ).collect()[0]
+        ends = rows.groupBy("qm_guid").agg(F.max("arrival_seq").alias("upto")).collect()
+        queues = rows.groupBy("queue").count().orderBy("queue").collect()
+        return {
+            **totals.asDict(),
+            "upto": {row.qm_guid: row.upto for row in ends},
+            "queues": {row.queue: row["count"] for row in queues},
+        }
+
+    def _check(self, found: dict[str, Any], *, unsigned: bool) -> None:
+        if found["bodyless"]:
+            raise CommandError(
+                Exit.FAILURE,
+                f"the lake does not have the bodies of {found['bodyless']} of {found['rows']} messages",
+            )
+        if (found["signed"] or found["encrypted"]) and not unsigned:
+            raise CommandError(
+                Exit.REFUSED,
+                f"{found['signed']} messages are signed and {found['encrypted']} were encrypted, which "
+                "cannot be renewed: with --drop-security they are sent without",
+            )
+
+    def _note(self, found: dict[str, Any], done: int) -> None:
+        kept = {name: found[name] for name in ("rows", "digest", "upto")}
+        self._lake.write_json(self._note_path, {**kept, "done": done})
+
+    def _chunks(self) -> Iterator[pa.Table]:
+        """The messages in their order; always the same ones together."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        size = self._request.chunk
+        for path, _ in sorted(self._lake.files(self._rows)):
+            with self._lake.open_file(path) as stream:
+                held: list[pa.Table] = []
+                count = 0
+                for batch in parquet.ParquetFile(stream).iter_batches(size, columns=[*_SENT, "body"]):
+                    held.append(pa.Table.from_batches([batch]))
+                    count += batch.num_rows
+                    while count >= size:
+                        table = pa.concat_tables(held)
+                        yield table.slice(0, size)
+                        held, count = [table.slice(size)], count - size
+                if count:
+                    yield pa.concat_tables(held)
+
+
+class Pace:
+    """So many messages a second; None: as fast as they go."""
+
+    def __init__(
+        self,
+        rate: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._sleep = sleep
+        self._began: float | None = None
+
+    def wait(self, before: int, count: int) -> None:
+        """Until `count` messages are due that follow `before` others of this run."""
+        if self._rate is None:
+            return
+        if self._began is None:
+            self._began = self._clock()
+        ahead = self._began + (before + count) / self._rate - self._clock()
+        if ahead > 0:
+            self._sleep(ahead)
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser("replay", help="archived messages into a queue again, each once")
+    parser.add_argument("--lake", required=True, metavar="DIR")
+    parser.add_argument("--url", required=True, metavar="msmq+bulk://HOST:PORT", help="of the queue manager")
+    parser.add_argument("--to", required=True, metavar="QUEUE", help="path or format name")
+    parser.add_argument(
+        "--where", default="true", metavar="SQL", help="condition on the columns of bronze/messages"
+    )
+    parser.add_argument("--rate", type=_rate, metavar="N/s", help="messages a second")
+    parser.add_argument("--name", default="", help="sends again what a replay without it has sent")
+    parser.add_argument(
+        "--drop-security", action="store_true", help="signed and encrypted messages lose that"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be sent")
+    parser.add_argument("--token-file", metavar="FILE")
+    parser.add_argument("--ca-file", metavar="FILE")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replays; exit code 0 when everything is in the queue."""
+    lake = Lake.open(arguments.lake)
+    try:
+        endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)
+    except ValueError as error:
+        raise CommandError(Exit.USAGE, f"--url: {error}") from None
+    with BulkClient(endpoint) as client:
+        qm = client.bounds().qm
+        chunk = _CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
+        request = Request(arguments.where, arguments.to, qm, chunk, arguments.name)
+        replay = Replay(lake, request)
+        spark = session.start("replay")
+        with lake.exclusive("replay"):
+            found = replay.choose(spark, unsigned=arguments.drop_security)
+            result = {name: found[name] for name in ("rows", "bytes", "queues", "first", "last")}
+            result |= {
+                "to": request.queue,
+                "written": 0,
+                "before": found["done"],
+                "dry_run": arguments.dry_run,
+            }
+            if arguments.dry_run:
+                replay.forget()
+            else:
+                with Progress("replay", found["rows"]) as progress:
+                    result["written"] = replay.send(client, found, progress, Pace(arguments.rate))
+    print_result(result, as_json=arguments.json, text=_line)
+    return Exit.OK
+
+
+def _rate(text: str) -> float:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(?:/s)?", text)
+    if match is None or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"a rate is messages a second, such as 500/s, not {text!r}")
+    return float(match[1])
+
+
+def _line(result: dict[str, Any]) -> str:
+    what = f"{result['rows']} messages ({result['bytes']} bytes) of {len(result['queues'])} queues"
+    if result["dry_run"]:
+        return f"would write {what} into {result['to']}; {result['before']} of them are there"
+    before = f"; {result['before']} had been written before" if result["before"] else ""
+    return f"wrote {result['written']} of {what} into {result['to']}{before}"
