@@ -106,8 +106,14 @@ def test_a_wrong_token_is_refused_and_never_written_down(guarded: Server) -> Non
     assert "s3cret" not in guarded.log.read_text()
 
 
-def test_web_pages_of_a_browser_on_this_machine_are_refused(guarded: Server) -> None:
-    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example:1802"}, {"Host": "10.0.0.1"}):
+def test_web_pages_and_proxies_on_this_machine_are_refused(guarded: Server) -> None:
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Host": "evil.example:1802"},
+        {"Host": "10.0.0.1"},
+        {"X-Forwarded-For": "203.0.113.9"},
+        {"Via": "1.1 proxy"},
+    ):
         answer = api.ask(guarded, "GET", "/bounds", headers=headers)
         api.refused(answer, 403, "ACCESS_DENIED", "web pages")
     with_token = {"Host": "msmq.example"} | api.bearer("nobody")
@@ -123,6 +129,13 @@ connection.request("GET", sys.argv[2])
 answer = connection.getresponse()
 print(answer.status, answer.read().decode())
 """
+
+
+def test_both_loopback_addresses(guarded: Server) -> None:
+    if "[::1]" not in guarded.ready["admin"]:
+        pytest.skip("this machine has no IPv6")
+    url = f"msmq+bulk://[::1]:{guarded.port('admin')}"
+    assert BulkClient(url).bounds(content="events").feed_next > 1  # an administrator
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -20,6 +20,7 @@ Address = tuple[str, int]
 """Host and port of one end of a connection."""
 
 _SCHEME: Final = "bearer "
+_OF_OTHERS: Final = ("Origin", "Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
 _ADVICE: Final = "send Authorization: Bearer with the token of a [[users]] entry"
 
 
@@ -93,10 +94,15 @@ def _plain(end: tuple[str, int]) -> Address:
 
 
 def _refuse_web_pages(request: web.Request) -> None:
-    """Browsers send what any page wants to this machine, and a page may call its own host by our address."""
-    if "Origin" not in request.headers and _is_here(request.headers.get("Host", "localhost")):
-        return
-    raise Refusal("ACCESS_DENIED", "requests of web pages, and by other names than localhost, need a token")
+    """Browsers send what any page wants to this machine, and a page may call its own host by our address.
+    What a proxy passes on is not the wish of the user that the proxy runs as.
+    """
+    foreign = any(name in request.headers for name in _OF_OTHERS)
+    if foreign or not _is_here(request.headers.get("Host", "localhost")):
+        raise Refusal(
+            "ACCESS_DENIED",
+            "requests of web pages, proxies and by other names than localhost need a token",
+        )
 
 
 def _is_here(header: str) -> bool:

@@ -70,7 +70,16 @@ class _Rows:
         queue = leased_queue(self._context, request, name)
         with lease_refusals():
             lookup_ids, numbers = self._context.manager.leases.rows(subscription, queue, start, stop)
-        return self._reader.chosen(queue, lookup_ids, numbers, columns)
+        return self._renewing(subscription, self._reader.chosen(queue, lookup_ids, numbers, columns))
+
+    async def _renewing(self, subscription: str, parts: Parts) -> Parts:
+        """Whoever reads is alive, however long that takes."""
+        try:
+            async for part in parts:
+                self._context.manager.leases.renew(subscription)
+                yield part
+        finally:
+            await parts.aclose()  # type: ignore[attr-defined] # it is a generator
 
     def _events(self, request: web.Request, fields: Fields) -> Parts:
         start, stop = stretch(fields)

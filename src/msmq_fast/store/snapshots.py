@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import BackupError
 
 __all__ = ["Snapshot", "SnapshotBusy", "Snapshots"]
+
+_log = logging.getLogger(__name__)
 
 MIN_RATE: Final = 1 << 16
 """Bytes a second below which a snapshot would hold pages of the store for days."""
@@ -91,8 +94,10 @@ class Snapshots:
             failure = (
                 error if isinstance(error, BackupError) else BackupError(f"the snapshot failed: {error}")
             )
+            _log.warning("no snapshot in %s: %s", backup.target, failure)
             self._deliver(lambda: self._end(lambda: snapshot.done.fail(failure)))
         else:
+            _log.info("snapshot in %s: %d bytes", backup.target, manifest.size)
             self._deliver(lambda: self._end(lambda: snapshot.done.resolve(manifest)))
 
     def _end(self, complete: Callable[[], object]) -> None:
