@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Sample", "disk_bytes", "sample"]
+__all__ = ["Sample", "disk_bytes", "family_cpu_s", "sample"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -50,6 +51,21 @@ def sample(pid: int) -> Sample:
         written=io["write_bytes"],
         switches=switches,
     )
+
+
+def family_cpu_s(pid: int) -> float:
+    """Processor seconds of a process and of everything that it started, what has ended included."""
+    parents, seconds = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+                seconds[int(entry.name)] = sum(map(int, fields[11:15])) / _TICKS
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(seconds.get(member, 0.0) for member in family)
 
 
 def disk_bytes(directory: Path) -> int:

@@ -24,6 +24,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 import msmq_fast
+from bench.process import family_cpu_s
 from bench.server import Server
 from msmq_fast import sync
 from msmq_fast.spark.datasource import MsmqDataSource
@@ -86,15 +87,19 @@ def fill(server: Server, rows: int, body: int) -> None:
 def rate(
     spark: SparkSession, source: str, options: dict[str, str], rows: int, turns: int
 ) -> dict[str, float]:
-    """Rows a second of the turns after the first two."""
+    """Rows a second of the turns after the first two; microseconds of processor time a row, of everybody."""
     seconds = []
-    for _ in range(WARM + turns):
+    used = 0.0
+    for turn in range(WARM + turns):
+        if turn == WARM:
+            used = family_cpu_s(os.getpid())
         begun = time.perf_counter()
         frame = spark.read.format(source).options(**options).load()
         frame.write.format("noop").mode("overwrite").save()
         seconds.append(time.perf_counter() - begun)
     warm = sorted(seconds[WARM:])
-    return {"best": rows / warm[0], "median": rows / statistics.median(warm)}
+    used = (family_cpu_s(os.getpid()) - used) / turns
+    return {"best": rows / warm[0], "median": rows / statistics.median(warm), "cpu_us": used / rows * 1e6}
 
 
 def latency(spark: SparkSession, server: Server, url: str, seconds: float) -> dict[str, float]:
@@ -162,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     found = rate(spark, source, options, given.rows, given.turns if source == "msmq" else 2)
                     print(
                         json.dumps(
-                            {"source": source, "columns": what, **{k: round(v) for k, v in found.items()}}
+                            {"source": source, "columns": what, **{k: round(v, 1) for k, v in found.items()}}
                         )
                     )
         if given.only != "rates" and given.latency:

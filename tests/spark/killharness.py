@@ -202,7 +202,7 @@ def carnage(
 ) -> None:
     """Kill the driver `kills` times and the server `servers` times, in random order at random moments.
 
-    The job has ended when this returns.
+    The job has ended when this returns: behind the last kill it only reads what is there.
     """
     chance = random.Random(seed)
     victims = ["driver"] * kills + ["server"] * servers
@@ -210,7 +210,7 @@ def carnage(
     try:
         with flow:
             job.start()
-            for victim in victims:
+            for left, victim in zip(range(len(victims) - 1, -1, -1), victims, strict=True):
                 job.wait_for_batches(chance.randint(1, 3))
                 time.sleep(chance.random() * 0.5)
                 if victim == "server":
@@ -218,8 +218,8 @@ def carnage(
                 else:
                     job.kill()
                     between()
-                    job.start()
-            job.wait_for_batches(1)
+                    if left:
+                        job.start()
         job.ended()
     finally:
         job.kill()
