@@ -545,3 +545,11 @@ def test_pieces_are_small(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> 
     sizes = [rows.count for rows in decoder.decode(message)]
     assert sum(sizes) == 100
     assert max(sizes) <= 10
+
+
+def test_rows_for_very_many_queues(uploads: Uploads) -> None:
+    world = uploads.world
+    names = [rf"DIRECT=TCP:10.9.9.{n % 250}\private$\q{n}" for n in range(300)]
+    staged = uploads.stage(stream(pa.table({"body": names * 2, "queue": names * 2})))
+    publish(world, stages=[staged.stage])
+    assert all(world.bodies(name) == [name.encode("utf-16-le")] * 2 for name in names)

@@ -38,7 +38,11 @@ class Destination:
 
 class RowBuilder:
     def __init__(
-        self, source: bytes, long_lived: int, defaults: dict[str, int | str | bytes], replay: str = "extension"
+        self,
+        source: bytes,
+        long_lived: int,
+        defaults: dict[str, int | str | bytes],
+        replay: str = "extension",
     ) -> None: ...
     def build(
         self,

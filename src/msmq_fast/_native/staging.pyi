@@ -26,7 +26,12 @@ class Intake(CommitListener):
     on_written: Callable[[], object] | None
     def __init__(self, ledger: Ledger, identifier: bytes, whole: int = 0) -> None: ...
     def put(
-        self, packets: list[bytes], targets: array[int] | memoryview, cores: list[QueueCore], ordinal: int, number: int
+        self,
+        packets: list[bytes],
+        targets: array[int] | memoryview,
+        cores: list[QueueCore],
+        ordinal: int,
+        number: int,
     ) -> None: ...
     def end(self, head: Callable[[int], bytes]) -> bool: ...
     def forget(self) -> None: ...

@@ -1,5 +1,4 @@
-"""The query of POST /stage: which part of what it is, and what its rows are if they do not say so themselves.
-"""
+"""The query of POST /stage: which part of what it is, and what its rows are if they do not say so."""
 
 from __future__ import annotations
 

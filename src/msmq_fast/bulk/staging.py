@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StageRequest", "StageUpload"]
 
+_AT_ONCE: Final = 64  # queues that are opened in one turn of the loop
 _TAKEN: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING)
 
 T = TypeVar("T")
@@ -152,7 +153,7 @@ class StageUpload:
         await self._check_schema()
         pieces = await self._run(lambda: list(self._decoder.decode(message)))
         for rows in pieces:
-            targets = self._destinations(rows)
+            targets = await self._destinations(rows)
             packets = await self._run(partial(self._build, rows, [target.destination for target in targets]))
             self._put(rows, packets, targets)
             await _result(self._stage.room())
@@ -190,8 +191,8 @@ class StageUpload:
 
     # ---- queues
 
-    def _destinations(self, rows: Rows) -> list[_Target]:
-        """The queues of some rows, opened."""
+    async def _destinations(self, rows: Rows) -> list[_Target]:
+        """The queues of some rows, opened; others have their turn in between when they are many."""
         self._manager.tick()
         targets: list[_Target] = []
         for place, name in enumerate(rows.queues):
@@ -200,6 +201,9 @@ class StageUpload:
             if known is None:
                 known = self._of_row(rows.row_of(place), partial(self._open, wanted))
                 self._targets[wanted] = known
+                if len(self._targets) % _AT_ONCE == 0:
+                    self._touch()
+                    await asyncio.sleep(0)
             targets.append(known)
         return targets
 
