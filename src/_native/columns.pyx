@@ -123,8 +123,10 @@ cdef enum:
     FIRST_ENTRY_SIZE = 56       # of events, before they had a place in a sequence
     ASK_QUEUE = -2
     KIND_MOVED = 6              # EventKind
+    KIND_NACKED = 11
     KIND_QUEUE_CREATED = 12
     KIND_QUEUE_DELETED = 13
+    KIND_DUPLICATE = 17
     NAME_SAME_AS_ADMIN = 1      # types of queue names in a UserHeader
     NAME_ON_SOURCE = 2
     NAME_ON_DESTINATION = 3

@@ -52,7 +52,8 @@ cdef inline int put_known(Cells* c, const char* text, size_t size) noexcept nogi
 
 cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, const Place* place, const Place* origin) noexcept nogil:
     cdef int what = c.what
-    cdef bint of_message = e.lookup_id != 0
+    cdef bint in_queue = e.lookup_id != 0
+    cdef bint of_message = in_queue or e.kind == KIND_NACKED or e.kind == KIND_DUPLICATE  # never came into a queue
     if what == FIELD_CONSTANT:
         return 0
     elif what == EVENT_FEED_SEQ:
@@ -80,12 +81,14 @@ cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, co
     elif what == EVENT_MESSAGE_ID:
         return put_identifier(c, e.source, e.ordinal)
     elif what == EVENT_LOOKUP_ID:
-        return put_number(c, <int64_t>e.lookup_id)
+        return put_number(c, <int64_t>e.lookup_id) if in_queue else put_null(c)
     elif what == EVENT_ARRIVAL_SEQ:
-        return put_number(c, <int64_t>e.arrival_seq)
+        return put_number(c, <int64_t>e.arrival_seq) if in_queue else put_null(c)
     elif what == EVENT_CLASS:
         return put_number(c, e.message_class)
     elif what == EVENT_PRIORITY:
+        if not in_queue:
+            return put_null(c)
         return put_number(c, 7 - <int64_t>(e.lookup_id >> 56))
     elif what == EVENT_PACKET_SIZE:
         return put_number(c, e.size)

@@ -42,7 +42,8 @@ def expected(event: FeedEvent) -> dict[str, Any]:
     about_queue = event.kind in (EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED)
     if guid is None and about_queue:
         guid = str(UUID(bytes_le=event.source))
-    message = bool(event.lookup_id)
+    queued = bool(event.lookup_id)
+    message = queued or event.kind in (EventKind.NACKED, EventKind.DUPLICATE)
     placed = message and event.sequence_number and event.kind != EventKind.MOVED
     source = UUID(bytes_le=event.source)
     return CONSTANTS | {
@@ -54,10 +55,10 @@ def expected(event: FeedEvent) -> dict[str, Any]:
         "queue_kind": kind,
         "origin_queue": QUEUES.get(event.origin, (None,))[0],
         "message_id": f"{{{source}}}\\{event.ordinal}" if message else None,
-        "lookup_id": event.lookup_id if message else None,
-        "arrival_seq": event.arrival_seq if message else None,
+        "lookup_id": event.lookup_id if queued else None,
+        "arrival_seq": event.arrival_seq if queued else None,
         "class": event.message_class if message else None,
-        "priority": 7 - (event.lookup_id >> 56) if message else None,
+        "priority": 7 - (event.lookup_id >> 56) if queued else None,
         "packet_size": event.size if message else None,
         "source_machine_guid": str(source) if message else None,
         "transport": TRANSPORTS.get(event.flags) if message else None,
