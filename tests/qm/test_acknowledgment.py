@@ -334,6 +334,7 @@ def test_the_feed_tells_of_acknowledgments(world: World) -> None:
     ]
     arrival = [(EventKind.ARRIVED, 0), (EventKind.ACKED, 0x0002)]
     assert events == [
+        (EventKind.QUEUE_CREATED, 0),
         *arrival,
         *arrival,
         (EventKind.ACKED, 0x4000),
