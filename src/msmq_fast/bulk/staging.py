@@ -181,10 +181,8 @@ class StageUpload:
             raise InsufficientResources(f"a stage has at most {self._most_bytes} bytes: use more parts")
         for place, queue in enumerate(queues):
             if demands(queue):
-                row = rows.row_of(place)
-                self._of_row(
-                    row, partial(prepare, self._manager, queue, packets[row - rows.first], None, self._token)
-                )
+                packet = packets[rows.row_of(place) - rows.first]
+                self._of_row(rows, place, partial(prepare, self._manager, queue, packet, None, self._token))
         self._manager.tick()
         self._stage.put(packets, rows.places, queues, first=rows.first)
         self._touch()
@@ -199,7 +197,7 @@ class StageUpload:
             wanted = name or self._request.queue
             known = self._targets.get(wanted)
             if known is None:
-                known = self._of_row(rows.row_of(place), partial(self._open, wanted))
+                known = self._of_row(rows, place, partial(self._open, wanted))
                 self._targets[wanted] = known
                 if len(self._targets) % _AT_ONCE == 0:
                     self._touch()
@@ -208,11 +206,13 @@ class StageUpload:
         return targets
 
     @staticmethod
-    def _of_row(row: int, work: Callable[[], T]) -> T:
+    def _of_row(rows: Rows, place: int, work: Callable[[], T]) -> T:
+        """What goes wrong names the first row for the queue."""
         try:
             return work()
         except MSMQError as problem:
-            raise error(problem.code, f"row {row}: {problem.detail or problem}") from None
+            text = f"row {rows.row_of(place)}: {problem.detail or problem}"
+            raise error(problem.code, text) from None
 
     def _open(self, name: str) -> _Target:
         if not name:
