@@ -115,7 +115,7 @@ def test_what_cannot_be_sent_again(small: SparkSession, server: RealServer, tmp_
     write_batch(lake, "messages", 0, [row])
     with pytest.raises(CommandError, match="bodies of 1 of 1"):
         replay(small, lake, server, request(server, "none"))
-    with pytest.raises(CommandError, match="--where: .*colour"):
+    with pytest.raises(CommandError, match=r"--where: .*colour"):
         Replay(lake, Request("colour = 1", "none", "q", 10)).choose(small, unsigned=False)
 
 
