@@ -444,6 +444,19 @@ def test_publications_of_several_writers_share_the_store(world: World) -> None:
     assert world.finish(first).rows == 9000
 
 
+def test_what_was_discarded_goes_while_others_publish(world: World) -> None:
+    gone = staged(world, [("plain", b"x") for _ in range(4000)], "other")
+    kept = staged(world, [("plain", b"%d" % n) for n in range(25_000)])
+    first = counts(world)[1]
+    world.manager.staging.discard([gone])
+    done = world.manager.staging.publish("w", 0, 0, [kept])
+    while counts(world)[1] == first:
+        step(world, 1)
+    assert not done.done
+    assert world.finish(done).rows == 25_000
+    assert counts(world) == (25_000, 25_000, 0)
+
+
 def test_publications_of_one_writer_take_turns(world: World) -> None:
     stages = [staged(world, [("plain", b"%d" % batch)] * 2000, batch=batch) for batch in range(3)]
     staging = world.manager.staging

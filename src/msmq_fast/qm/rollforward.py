@@ -26,6 +26,7 @@ PUBLICATION_PREFIX: Final = b"pub\x00"
 RETRY: Final = 1.0  # seconds after which something is tried again that the store did not keep
 
 _UNIT: Final = 2 * ROW_WEIGHT  # work of one unit
+_SELDOM: Final = 8  # every so often something is dropped while others publish
 _PAGE: Final = 4  # rows that are read at a time
 _LAST_ROW: Final = 0xFFFFFFFF
 _NUMBER: Final = 4  # bytes of the number of a row, at the end of its key
@@ -83,7 +84,7 @@ class Publication:
 
 
 class RollForward:
-    """Publications take turns, unit by unit; discarded stages go when nothing is to be published.
+    """Publications take turns, unit by unit; so do discarded stages, more seldom.
 
     One unit is on its way at a time. `run` is to be called when `next_deadline` is due.
     """
@@ -94,6 +95,7 @@ class RollForward:
         self._dropping: deque[bytes] = deque()
         self._flying = False
         self._due = 0.0
+        self._turn = 0
 
     def publish(self, publication: Publication) -> None:
         """A decision is durable: it is carried out."""
@@ -111,12 +113,13 @@ class RollForward:
         """One unit, if it is time."""
         if self._flying or self._manager.monotonic() < self._due:
             return
+        self._turn += 1
         try:
-            if self._active:
+            if self._dropping and (not self._active or self._turn % _SELDOM == 0):
+                self._drop(self._dropping[0])
+            elif self._active:
                 self._active.rotate(-1)
                 self._place(self._active[-1])
-            elif self._dropping:
-                self._drop(self._dropping[0])
         except (OverflowError, MemoryError, StoreError) as problem:
             if not self._manager.store.writer.failed:
                 _log.warning("staged messages wait: %s", problem)
