@@ -36,13 +36,13 @@ def world() -> World:
 
 
 def kinds(world: World, queue: int) -> list[int]:
-    """What the feed says of one queue."""
+    """What the feed says of the messages of one queue."""
     events = [
         event
         for key, value in sorted(world.writer.tables.tables[Table.FEED].items())
         for event in decode.feed(key, value)
     ]
-    return [event.kind for event in events if event.queue == queue]
+    return [event.kind for event in events if event.queue == queue and event.lookup_id]
 
 
 # ---- the queue
