@@ -59,6 +59,8 @@ _DEFAULTS: Final = {
 _KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS))
 _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
+_MOST_BATCH: Final = 16 << 20
+"""Bytes of a record batch, about; the server takes 64 MiB."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Options that Spark itself takes from a stream, and passes on."""
 _BATCH_ID: Final = "streaming.sql.batchId"
@@ -256,9 +258,7 @@ def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.Reco
     """Batches that go into one stage together: about `limit` bytes."""
     piece: list[pa.RecordBatch] = []
     size = 0
-    for batch in rows:
-        if batch.num_rows == 0:
-            continue
+    for batch in (part for whole in rows for part in _slices(whole)):
         if piece and size + batch.nbytes > limit:
             yield piece
             piece, size = [], 0
@@ -266,3 +266,10 @@ def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.Reco
         size += batch.nbytes
     if piece:
         yield piece
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in batches that the server takes: Spark counts rows, not bytes."""
+    step = max(1, batch.num_rows * _MOST_BATCH // max(batch.nbytes, 1))
+    for first in range(0, batch.num_rows, step):
+        yield batch.slice(first, step)

@@ -22,6 +22,7 @@ _VERBS: Final = {
     "verify": "verify",
     "settle": "settle",
     "replay": "replay",
+    "import": "importing",
 }
 """Verb -> module with `add_parser(verbs)` and `run(arguments)`."""
 

@@ -19,28 +19,13 @@ from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import bronze, session
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.sending import CHUNK, SENT, send_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_CHUNK: Final = 10_000
-"""Messages that become visible together, where no rate is asked for."""
 _MOST_CHUNK: Final = 100_000
-_SENT: Final = (
-    "message_id",
-    "label",
-    "priority",
-    "correlation_id",
-    "app_specific",
-    "body_type",
-    "extension",
-    "delivery",
-    "resp_format_name",
-)
-"""Columns that a replayed message takes from the one that it repeats, beside the body. Times to live and
-acknowledgments are left behind: the old times are over, and nobody waits for the acknowledgments.
-"""
 _ORDER: Final = ("queue", "qm_guid", "arrival_seq")
 
 
@@ -99,18 +84,7 @@ class Replay:
             if first < done:
                 continue
             pace.wait(first - written, rows.num_rows)
-            attempt = time.time_ns()
-            stage = client.stage(
-                self._request.writer,
-                number,
-                0,
-                attempt,
-                rows.schema,
-                rows.to_batches(),
-                queue=self._request.queue,
-                defaults={"message_id": "extension"},
-            )
-            client.publish(self._request.writer, 0, number, [stage.stage])
+            send_part(client, self._request.writer, number, rows, self._request.queue)
             done += rows.num_rows
             self._note(found, done)
             progress.add(rows.num_rows)
@@ -143,7 +117,7 @@ class Replay:
         rows = rows.withColumn("copy", F.row_number().over(first)).where("copy = 1").drop("copy")
         bodies = bronze.table(spark, self._lake, "bodies").dropDuplicates(["body_sha256"])
         whole = rows.join(bodies, "body_sha256", "left")
-        kept = (*_ORDER, *_SENT, "body", "arrived_time", "body_size", "auth_level", "encrypted")
+        kept = (*_ORDER, *SENT, "body", "arrived_time", "body_size", "auth_level", "encrypted")
         return whole.select(*kept).repartition(1).sortWithinPartitions(*_ORDER)
 
     def _summary(self, spark: SparkSession) -> dict[str, Any]:
@@ -196,7 +170,7 @@ class Replay:
             with self._lake.open_file(path) as stream:
                 held: list[pa.Table] = []
                 count = 0
-                for batch in parquet.ParquetFile(stream).iter_batches(size, columns=[*_SENT, "body"]):
+                for batch in parquet.ParquetFile(stream).iter_batches(size, columns=[*SENT, "body"]):
                     held.append(pa.Table.from_batches([batch]))
                     count += batch.num_rows
                     while count >= size:
@@ -261,7 +235,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(Exit.USAGE, f"--url: {error}") from None
     with BulkClient(endpoint) as client:
         qm = client.bounds().qm
-        chunk = _CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
+        chunk = CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
         request = Request(arguments.where, arguments.to, qm, chunk, arguments.name)
         replay = Replay(lake, request)
         spark = session.start("replay")

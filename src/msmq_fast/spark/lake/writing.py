@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.spark.lake.layout import SCHEMA_VERSION, SUCCESS, Lake, batch_directory
@@ -70,14 +70,19 @@ def messages_writer(lake: Lake, run: str, redacted: tuple[str, ...], bodies: boo
     return write
 
 
-def shaped(rows: DataFrame, columns: dict[str, str]) -> DataFrame:
-    """With exactly these columns: null where the source does not have them."""
+def shaped(rows: DataFrame, columns: dict[str, str], known: Collection[str] | None = None) -> DataFrame:
+    """With exactly these columns: null where the source does not have them.
+
+    `known`: the columns that `rows` has, for those who may not ask it (in declarative pipelines).
+    """
     from pyspark.sql import functions as F
+
+    present = rows.columns if known is None else known
 
     def column(name: str, kind: str) -> Column:
         if name == "schema_version":
             return F.lit(SCHEMA_VERSION).alias(name)
-        found = F.col(name) if name in rows.columns else F.lit(None)
+        found = F.col(name) if name in present else F.lit(None)
         return found.cast(kind).alias(name)
 
     return rows.select(*(column(name, kind) for name, kind in columns.items()))

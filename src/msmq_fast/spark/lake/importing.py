@@ -1,0 +1,281 @@
+"""`msmq-lake import`: messages from another system, as Parquet or JSON lines, into a queue, each once.
+
+The columns are those of `format("msmq")`. In JSON lines binary values stand in base64 under the name of their
+column with `_b64` behind, and times as ISO 8601. Needs no Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.bulk.schema import MESSAGE_COLUMNS
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.progress import Progress
+from msmq_fast.spark.bulk import BulkClient, Endpoint
+from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.sending import CHUNK, SENT, send_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KINDS: Final = {column.name: column.kind for column in MESSAGE_COLUMNS}
+_MARK: Final = "_b64"
+_MOST_BODY: Final = 0x0040_0000
+"""Bytes of a message; what stands beside the body is checked by the queue manager."""
+_MOST_LINE: Final = 16 << 20
+_READ: Final = (*SENT, "body", "arrived_time", "ttbr_seconds", "auth_level", "encrypted", "xact_id")
+
+
+@dataclass
+class Checks:
+    """What is known of the messages before one of them is written: counts, bytes of bodies, a hash of the
+    files.
+    """
+
+    rows: int = 0
+    size: int = 0
+    bodyless: int = 0
+    too_large: int = 0
+    duplicates: int = 0
+    expired: int = 0
+    signed: int = 0
+    transactional: int = 0
+    digest: str = ""
+    _seen: set[bytes] = field(default_factory=set, repr=False)
+
+    def look(self, rows: pa.Table, now: datetime) -> None:
+        """Take some messages into account."""
+        self.rows += rows.num_rows
+        for row in rows.to_pylist():
+            body = row["body"]
+            self.bodyless += body is None
+            self.size += len(body or b"")
+            self.too_large += len(body or b"") > _MOST_BODY
+            self.signed += bool(row["auth_level"] or row["encrypted"])
+            self.transactional += row["xact_id"] is not None
+            arrived, lives = row["arrived_time"], row["ttbr_seconds"]
+            if arrived is not None and lives is not None:
+                self.expired += now - arrived > timedelta(seconds=lives)
+            if row["message_id"] is not None:
+                name = hashlib.sha256(row["message_id"].encode()).digest()[:16]
+                self.duplicates += name in self._seen
+                self._seen.add(name)
+
+    def refuse(self, *, unsigned: bool) -> None:
+        """CommandError: they cannot be written."""
+        for count, what in (
+            (self.bodyless, "messages have no body"),
+            (self.too_large, f"messages have a body of more than {_MOST_BODY} bytes"),
+            (self.duplicates, "messages have the identifier of another one"),
+        ):
+            if count:
+                raise CommandError(Exit.REFUSED, f"{count} of {self.rows} {what}; nothing was written")
+        if self.signed and not unsigned:
+            raise CommandError(
+                Exit.REFUSED,
+                f"{self.signed} messages are signed or were encrypted, which cannot be renewed: with "
+                "--drop-security they are sent without",
+            )
+
+
+def add_parser(verbs: Any) -> None:
+    """The arguments of the verb."""
+    parser = verbs.add_parser(
+        "import", help="messages of Parquet files or JSON lines into a queue, each once"
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="*.parquet or *.jsonl, or directories of them"
+    )
+    parser.add_argument("--url", required=True, metavar="msmq+bulk://HOST:PORT", help="of the queue manager")
+    parser.add_argument("--to", required=True, metavar="QUEUE", help="path name")
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--dry-run", action="store_true", help="check everything, write nothing")
+    mode.add_argument("--apply", action="store_true", help="check everything, then write")
+    parser.add_argument("--name", default="", help="sends again what an import without it has sent")
+    parser.add_argument("--drop-security", action="store_true", help="signed messages lose their signatures")
+    parser.add_argument("--token-file", metavar="FILE")
+    parser.add_argument("--ca-file", metavar="FILE")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Checks, and with --apply imports; exit code 0 when everything is in the queue, or could be."""
+    files = _files(arguments.files)
+    try:
+        endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)
+    except ValueError as error:
+        raise CommandError(Exit.USAGE, f"--url: {error}") from None
+    with BulkClient(endpoint) as client:
+        bounds = client.bounds([arguments.to])
+        checks = check(files, datetime.now(UTC))
+        wrong_kind = (
+            checks.rows - checks.transactional if bounds.queues[0].transactional else checks.transactional
+        )
+        written = 0
+        checks.refuse(unsigned=arguments.drop_security)
+        if arguments.apply:
+            parts = json.dumps([checks.digest, bounds.qm, arguments.to, arguments.name])
+            writer = f"import-{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
+            with Progress("import", checks.rows) as progress:
+                for number, rows in enumerate(parts_of(files)):
+                    written += send_part(client, writer, number, rows.select([*SENT, "body"]), arguments.to)
+                    progress.add(rows.num_rows)
+    result = {
+        "to": arguments.to,
+        "rows": checks.rows,
+        "bytes": checks.size,
+        "expired": checks.expired,
+        "of_the_other_kind": wrong_kind,
+        "written": written,
+        "dry_run": arguments.dry_run,
+    }
+    print_result(result, as_json=arguments.json, text=_line)
+    return Exit.OK
+
+
+def check(files: list[Path], now: datetime) -> Checks:
+    """Look at every message. CommandError: a file that is not what it should be."""
+    checks = Checks()
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+    checks.digest = digest.hexdigest()
+    for rows in parts_of(files):
+        checks.look(rows, now)
+    return checks
+
+
+def parts_of(files: list[Path]) -> Iterator[pa.Table]:
+    """The messages of all files in their order, always the same ones together."""
+    for file in files:
+        yield from _lines(file) if file.suffix == ".jsonl" else _parquet(file)
+
+
+def _files(names: list[str]) -> list[Path]:
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        inside = [file for kind in ("*.parquet", "*.jsonl") for file in path.glob(kind)]
+        found += sorted(inside) if path.is_dir() else [path]
+    for file in found:
+        if file.suffix not in (".parquet", ".jsonl") or not file.is_file():
+            raise CommandError(Exit.NOT_FOUND, f"{file} is no file *.parquet or *.jsonl")
+    if not found:
+        raise CommandError(Exit.NOT_FOUND, f"{names[0]} holds no file *.parquet or *.jsonl")
+    return found
+
+
+def _shaped(rows: pa.Table, file: Path) -> pa.Table:
+    import pyarrow as pa
+
+    from msmq_fast.bulk.arrow import arrow_schema
+
+    schema = arrow_schema(tuple(column for column in MESSAGE_COLUMNS if column.name in _READ))
+    columns = []
+    for wanted in schema:
+        index = rows.schema.get_field_index(wanted.name)
+        try:
+            columns.append(
+                pa.nulls(rows.num_rows, wanted.type) if index < 0 else rows.column(index).cast(wanted.type)
+            )
+        except pa.ArrowException as error:
+            line = str(error).splitlines()[0]
+            raise CommandError(Exit.USAGE, f"{file}: column {wanted.name!r}: {line}") from None
+    return pa.table(columns, schema=schema)
+
+
+def _parquet(file: Path) -> Iterator[pa.Table]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        opened = parquet.ParquetFile(file)
+        names = [name for name in opened.schema_arrow.names if name in _READ]
+        for batch in opened.iter_batches(CHUNK, columns=names):
+            yield _shaped(pa.Table.from_batches([batch]), file)
+    except (pa.ArrowException, OSError) as error:
+        raise CommandError(Exit.USAGE, f"{file}: {str(error).splitlines()[0]}") from None
+
+
+def _lines(file: Path) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    held: list[dict[str, Any]] = []
+    with file.open("rb") as stream:
+        number = 0
+        while line := stream.readline(_MOST_LINE + 1):
+            number += 1
+            try:
+                held.append(_row(line))
+            except (ValueError, TypeError) as error:
+                raise CommandError(Exit.USAGE, f"{file}, line {number}: {error}") from None
+            if len(held) == CHUNK:
+                yield _shaped(pa.Table.from_pylist(held, _schema()), file)
+                held = []
+    if held:
+        yield _shaped(pa.Table.from_pylist(held, _schema()), file)
+
+
+def _schema() -> Any:
+    from msmq_fast.bulk.arrow import arrow_schema
+
+    return arrow_schema(tuple(column for column in MESSAGE_COLUMNS if column.name in _READ))
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    """One line. ValueError says what is wrong with it."""
+    if len(line) > _MOST_LINE:
+        raise ValueError(f"a line has more than {_MOST_LINE} bytes")
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise ValueError("a message is an object")
+    row: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.removesuffix(_MARK)
+        kind = _KINDS.get(name)
+        if kind is None:
+            raise ValueError(f"no message has a column {key!r}")
+        if name not in _READ or value is None:
+            continue
+        row[name] = _value(key, kind, value)
+    return row
+
+
+def _value(key: str, kind: str, value: Any) -> Any:
+    if (kind == "binary") != key.endswith(_MARK):
+        raise ValueError(f"{key!r} must be {key.removesuffix(_MARK)}{_MARK if kind == 'binary' else ''}")
+    if kind == "binary" and isinstance(value, str):
+        return base64.b64decode(value, validate=True)
+    if kind == "timestamp" and isinstance(value, str):
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if isinstance(value, {"string": str, "bool": bool}.get(kind, int)) and kind not in (
+        "binary",
+        "timestamp",
+    ):
+        return value
+    raise ValueError(f"{key!r} has a value of a wrong type")
+
+
+def _line(result: dict[str, Any]) -> str:
+    what = f"{result['rows']} messages ({result['bytes']} bytes)"
+    notes = [f"{result['expired']} are older than they were to live"] if result["expired"] else []
+    if result["of_the_other_kind"]:
+        notes.append(
+            f"{result['of_the_other_kind']} were sent to a queue of the other kind (transactional or not)"
+        )
+    done = f"would write {what}" if result["dry_run"] else f"wrote {result['written']} of {what}"
+    return "; ".join([f"{done} into {result['to']}", *notes])
