@@ -216,5 +216,10 @@ class Subscriptions:
 
 
 def _decoded(name: str, record: dict[str, Any]) -> Subscription:
-    numbers = [int(record[key]) for key in ("position", "max_lag_bytes", "created", "changed")]
-    return Subscription(check_name(name), *numbers)
+    return Subscription(
+        check_name(name),
+        int(record["position"]),
+        int(record["max_lag_bytes"]),
+        int(record["created"]),
+        int(record["changed"]),
+    )
