@@ -33,7 +33,7 @@ def seeds() -> list[bytes]:
     """Good inputs: which reader, length of the key, key, value."""
     found = json.loads(GOLDEN.read_text())
     kinds = ("position", "content", "feed", "history", "queue", "meta", "outgoing_stream")
-    also = {"position_numbered": "position"}
+    also = {"position_numbered": "position", "feed_whole": "feed"}
     return [
         bytes((kinds.index(also.get(name, name)), len(key) // 2)) + bytes.fromhex(key) + bytes.fromhex(value)
         for name, (key, value) in found.items()
@@ -70,7 +70,7 @@ def one_input(data: bytes) -> None:
     readers: list[Callable[[], object]] = [
         lambda: (decode.position_key(key), decode.position(value)),
         lambda: (decode.content_key(key), decode.content([value], max(len(value) - 1, 0))),
-        lambda: decode.feed(key, value),
+        lambda: (decode.feed_span(key, value), decode.feed(key, value)),
         lambda: decode.history(key, value),
         lambda: (decode.queue_key(key), decode.queue(value)),
         lambda: decode.cold(value),
