@@ -725,7 +725,7 @@ local function security_header(cur, tree)
     for index, name in ipairs({ "sender_id", "key", "signature", "certificate", "provider" }) do
         local data = cur:take(sizes[index], "SECURITY_SIZE")
         show(item, "security." .. name, data)
-        if index == 1 and data and bits(flags, 0, 4) == 1 and sid(data) then
+        if item and index == 1 and data and bits(flags, 0, 4) == 1 and sid(data) then
             show(item, "security.sid", data, sid(data)):set_generated()
         end
         cur:pad("SECURITY_SIZE")

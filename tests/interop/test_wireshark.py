@@ -18,6 +18,7 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from tests.interop import dissected, shark
 from tests.interop.capture import Capture
+from tests.interop.conversations import frames
 from tests.mqqb import wire
 from tests.packet.mutations import mutated_packets, random_packets
 from tests.packet.samples import build, combinations, frame, seeds
@@ -91,6 +92,23 @@ def test_packets_that_share_a_segment_are_told_apart(tmp_path: Path) -> None:
     rows = shark.rows(capture.write(tmp_path / "stream.pcap"), ["mqqb.size"])
     sizes = [int(size) for row in rows for size in row["mqqb.size"]]
     assert sizes == [int.from_bytes(packet[8:12], "little") for packet in packets]
+
+
+def test_a_sender_and_a_session_header_in_one_packet(tmp_path: Path) -> None:
+    """As Windows sends most messages: what is behind them in the segment is found by their size."""
+    header = wire.header(sent=1)
+    packets = [
+        wire.message(number, security=frames.security(), session=header, header_inside=inside)
+        for number, inside in enumerate((False, True, False), 1)
+    ]
+    capture = Capture()
+    capture.stream(segment=60_000).client(b"".join(packets))
+    path = capture.write(tmp_path / "senders.pcap")
+    (row,) = shark.rows(path, ["mqqb.user.message_id", "mqqb.security.sid", "mqqb.session.messages"])
+    assert row["mqqb.user.message_id"] == ["1", "2", "3"]
+    assert row["mqqb.session.messages"] == ["1"] * 3
+    assert len(row["mqqb.security.sid"]) == 3
+    assert shark.rows(path, ["frame.number"], "mqqb.malformed") == []
 
 
 def test_ping_and_its_answer(tmp_path: Path) -> None:
