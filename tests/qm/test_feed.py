@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast._native.queue import withdraw
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Journal
@@ -187,6 +188,20 @@ def test_moves_say_where_from() -> None:
     created, moved = told(world, before)
     assert (created.kind, moved.kind) == (EventKind.QUEUE_CREATED, EventKind.MOVED)
     assert (moved.queue, moved.origin, moved.lookup_id) == (created.queue, queue.ordinal, key)
+
+
+def test_what_an_operator_takes_out_or_moves_away_has_left_its_queue() -> None:
+    world = World()
+    queue = world.create()
+    keys = [world.send(text, delivery=1) for text in (b"one", b"two")]
+    before = last(world)
+    assert queue.core.remove(keys[0])
+    with world.store.unit():
+        assert withdraw(queue.core, [keys[1]], EventKind.MOVED) == 1
+    removed, moved = told(world, before)
+    assert (removed.kind, removed.queue, removed.lookup_id) == (EventKind.REMOVED, queue.ordinal, keys[0])
+    assert (moved.kind, moved.queue, moved.lookup_id) == (EventKind.MOVED, queue.ordinal, keys[1])
+    assert moved.origin == 0
 
 
 def test_starts_and_stops_and_queues() -> None:
