@@ -107,6 +107,19 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_anew(world: World) -> N
     assert bodies(world, "plain") == [b"9", b"0"]
 
 
+def test_writers_are_forgotten_when_they_publish_nothing_for_long(world: World) -> None:
+    """But not those that do."""
+    lifetime = world.manager.settings.writer_lifetime
+    publish(world, "gone", stages=[staged(world, [("plain", b"1")], "gone")])
+    publish(world, "busy", stages=[staged(world, [("plain", b"2")], "busy")])
+    world.advance(lifetime / 2)
+    publish(world, "busy", batch=1, stages=[staged(world, [("plain", b"3")], "busy", batch=1)])
+    world.advance(lifetime / 2 + 3600)
+    again = [staged(world, [("plain", b"x")], name) for name in ("gone", "busy")]
+    assert not publish(world, "gone", stages=again[:1]).dup
+    assert publish(world, "busy", stages=again[1:]).dup
+
+
 def test_the_fence_outlives_a_crash(world: World) -> None:
     publish(world, epoch=2, batch=9, stages=[staged(world, [("plain", b"9")], batch=9)])
     world.crash()

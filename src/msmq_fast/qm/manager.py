@@ -135,7 +135,7 @@ class QueueManager:
         self._housekeeping = Housekeeping(self)
         self.ledger.on_undone = self._housekeeping.undone
         self.transactions = Transactions(self, settings.transaction_idle)
-        self.staging = Staging(self, settings.stage_lifetime)
+        self.staging = Staging(self, settings.stage_lifetime, settings.writer_lifetime)
         self.subqueues = Subqueues(self)
         self.poison = PoisonHandling(self)
         self.retirement = Retirement(self, settings.outgoing_idle)

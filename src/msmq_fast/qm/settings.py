@@ -38,6 +38,7 @@ class QueueManagerSettings:
     expire_batch: int = 1000
     transaction_idle: float = 600.0  # seconds after which a transaction in which nothing happens is aborted
     stage_lifetime: float = 3600.0  # seconds after which a stage goes that nobody publishes
+    writer_lifetime: float = 7_776_000.0  # seconds after which a writer is forgotten that publishes nothing
     outgoing_idle: float = 0.0  # seconds after which an outgoing queue goes that nobody needs; 0: never
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED

@@ -34,6 +34,7 @@ MOST_WAITING: Final = 50_000
 MOST_STAGES: Final = 10_000
 """Stages of one publication: the unit of its decision names them all."""
 
+_SWEEP_SECONDS: Final = 3600.0
 _IDENTIFIER: Final = 16
 _LAST: Final = b"\xff" * 5  # behind the keys of the rows of a stage
 
@@ -69,12 +70,15 @@ class _Fence(NamedTuple):
 class Staging:
     """The stages, writers and publications of a queue manager: `QueueManager.staging`.
 
-    `lifetime`: seconds after which a stage goes that nobody publishes.
+    `lifetime`: seconds after which a stage goes that nobody publishes; `writer_lifetime`: those after which a
+    writer is forgotten that has published nothing more.
     """
 
-    def __init__(self, manager: QueueManager, lifetime: float) -> None:
+    def __init__(self, manager: QueueManager, lifetime: float, writer_lifetime: float) -> None:
         self._manager = manager
         self._lifetime = lifetime
+        self._writer_lifetime = writer_lifetime
+        self._sweep: float | None = None  # when writers are looked at, if there may be any
         self._stages: dict[bytes, Stage] = {}
         self._open: dict[Stage, OpenStage] = {}
         self._idle: OrderedDict[Stage, float] = OrderedDict()  # stages, and when they go
@@ -241,6 +245,9 @@ class Staging:
             stage.state = StageState.PUBLISHING
             del self._idle[stage]
 
+        if self._sweep is None:
+            self._sweep = manager.monotonic() + _SWEEP_SECONDS
+
         def carried_out(done: Completion[int]) -> None:
             completion.resolve(Published(dup=False, rows=done.result()))
 
@@ -306,8 +313,8 @@ class Staging:
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `run` is due, None for never."""
         first = next(iter(self._idle.values()), None)
-        rolling = self._rolling.next_deadline()
-        return min((due for due in (first, rolling) if due is not None), default=None)
+        dues = (first, self._rolling.next_deadline(), self._sweep)
+        return min((due for due in dues if due is not None), default=None)
 
     def run(self) -> None:
         """Carry on with what was decided; forget stages whose time is over."""
@@ -328,7 +335,27 @@ class Staging:
             )
         if over:
             self._forget(over)
+        if self._sweep is not None and now >= self._sweep:
+            self._sweep = now + _SWEEP_SECONDS
+            self._forget_writers()
         self._rolling.run()
+
+    def _forget_writers(self) -> None:
+        """Most jobs have a name of their own and run once."""
+        manager = self._manager
+        before = manager.ledger.now_s - self._writer_lifetime
+        names = [
+            name
+            for name, stored in manager.records.metas(MetaName.WRITER)
+            if name.decode() not in self._writers and _Fence(*stored).published_s < before
+        ]
+        if names:
+
+            def fill() -> None:
+                for name in names:
+                    manager.records.delete_meta(MetaName.WRITER + name)
+
+            manager.records.unit(fill)
 
     def stop(self) -> None:
         """No new work. Stages stay; what was decided is carried out by the next start."""
@@ -343,6 +370,7 @@ class Staging:
     def recover(self) -> None:
         """What the store has of stages and publications; quotas are taken again."""
         manager = self._manager
+        self._sweep = manager.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
         decided: dict[bytes, Publication] = {}
         first: dict[bytes, int] = {}  # rows of what is being published

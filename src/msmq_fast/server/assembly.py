@@ -186,6 +186,7 @@ class Assembly:
             outgoing_idle=config.queue_manager.outgoing_idle,
             feed=config.store.feed,
             stage_lifetime=config.bulk.stage_lifetime,
+            writer_lifetime=config.bulk.writer_lifetime,
             directory=DirectoryMode(config.directory.mode),
             routing_server=config.mqqb.router,
             site=UUID(config.directory.site) if config.directory.site else None,

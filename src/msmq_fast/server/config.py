@@ -302,6 +302,11 @@ class BulkConfig:
     stage_lifetime: float = _key(
         kinds.duration(1, 31_536_000), 3600.0, "stages that nobody publishes are thrown away after so long"
     )
+    writer_lifetime: float = _key(
+        kinds.duration(1, 10**8),
+        7_776_000.0,
+        "a writer that publishes nothing is forgotten after so long: what it repeats then comes twice",
+    )
     lease: float = _key(
         kinds.duration(1, 86_400), 900.0, "messages given to a subscription come back after so long"
     )
