@@ -3,25 +3,31 @@
 A store with N recoverable messages of 1 KiB whose server was stopped, and a capture of N such messages in 40
 connections with 1 % of segments repeated and 1 % out of order; `local[2]`, two partitions, the sink `noop`,
 best and median of the turns after two that warm up. `memory` is the anonymous memory of the Python worker
-that has most.
+that has most. With `--no-spark` the readers alone, in this process: rows for each second of processor time,
+best of the turns, which other work on the machine disturbs least.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bench.server import Server
 from bench.sparksource import QUEUE, fill, session
+from msmq_fast.spark.pcap.tables import Scan, read
+from msmq_fast.spark.source import spark_schema
+from msmq_fast.spark.storereader import store_columns, store_options, store_reader
 from tests.spark import traffic
 from tests.spark.traffic import Packet, Talk
 
@@ -82,6 +88,24 @@ def rate(
     return {name: round(value) for name, value in found.items()} | {"memory": worker_memory()}
 
 
+def processor_rate(read: Callable[[], Iterator[pa.RecordBatch]], turns: int) -> int:
+    """Rows for each second of processor time, best of the turns."""
+    rates = []
+    for _ in range(turns):
+        begun = time.process_time()
+        rows = sum(batch.num_rows for batch in read())
+        rates.append(rows / (time.process_time() - begun))
+    return round(max(rates))
+
+
+def store_rows(options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """All that the tasks of a query would read."""
+    checked = store_options({name: str(value) for name, value in options.items()})
+    reader = store_reader(checked, spark_schema(store_columns(checked)))
+    for partition in reader.partitions():
+        yield from reader.read(partition)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """One line of JSON for each measurement."""
     parser = argparse.ArgumentParser(
@@ -90,22 +114,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--no-spark", action="store_true")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
-        spark = session()
+        spark = None if given.no_spark else session()
         try:
             path = Path(directory) / "traffic.pcap"
             capture(path, given.messages)
             for table in ("frames", "sessions", "packets"):
-                options = {"path": str(path), "table": table, "minPartitions": 2}
-                found = rate(spark, "msmq_pcap", options, given.messages, given.turns)
+                found = captured(spark, path, table, given.messages, given.turns)
                 print(json.dumps({"pcap": table, "messages": given.messages, **found}), flush=True)
             store(spark, Path(directory), given.rows, given.turns)
         finally:
-            spark.stop()
+            if spark is not None:
+                spark.stop()
 
 
-def store(spark: SparkSession, directory: Path, rows: int, turns: int) -> None:
+def captured(
+    spark: SparkSession | None, path: Path, table: str, messages: int, turns: int
+) -> dict[str, float]:
+    """One table of the capture."""
+    if spark is None:
+        scan = Scan(table, (str(path),), frozenset((1801,)))
+        return {"rows_per_processor_second": processor_rate(lambda: read(scan), turns)}
+    options = {"path": str(path), "table": table, "minPartitions": 2}
+    return rate(spark, "msmq_pcap", options, messages, turns)
+
+
+def store(spark: SparkSession | None, directory: Path, rows: int, turns: int) -> None:
     """Fills a store, stops its server, and reads it."""
     choices: dict[str, dict[str, str]] = {
         "core": {},
@@ -118,7 +154,13 @@ def store(spark: SparkSession, directory: Path, rows: int, turns: int) -> None:
         server.stop()
         for name, more in choices.items():
             options = {"path": str(server.data), "queues": QUEUE, "partitions": 2, **more}
-            found = rate(spark, "msmq_store", options, rows, 1 if name == "plain decoder" else turns)
+            if name == "plain decoder":
+                turns = 1
+            if spark is None:
+                read_all = functools.partial(store_rows, options)
+                found: dict[str, float] = {"rows_per_processor_second": processor_rate(read_all, turns)}
+            else:
+                found = rate(spark, "msmq_store", options, rows, turns)
             print(json.dumps({"store": name, "rows": rows, **found}), flush=True)
 
 
