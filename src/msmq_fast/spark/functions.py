@@ -3,8 +3,8 @@
     from msmq_fast.spark.functions import msmq_text
     rows.select(msmq_text("body", "body_type"), msmq_text.error("body", "body_type"))
 
-Each is an Arrow UDF: null for null, and null where the bytes are not what was asked for. Its twin `.error` (in
-SQL, after `register`, the same name with `_error`) is the reason, null where there is none.
+Each is an Arrow UDF: null for null, and null where the bytes are not what was asked for. Its twin `.error`
+(in SQL, after `register`, the same name with `_error`) is the reason, null where there is none.
 """
 
 from __future__ import annotations

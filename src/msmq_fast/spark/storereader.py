@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -164,8 +165,6 @@ def store_columns(options: Options) -> tuple[Column, ...]:
 
 def store_reader(options: Options, schema: StructType) -> StoreReader:
     """A reader. OptionError: no path, or a schema that is not that of the table."""
-    from pathlib import Path
-
     columns = store_columns(options)
     if schema.fieldNames() != [column.name for column in columns]:
         raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'columns'")
