@@ -24,6 +24,8 @@ def encrypted() -> bytes:
 class Vault:
     """Protection that answers what the test wants."""
 
+    opened = 0
+
     def __init__(self, answer: bytes | Refusal) -> None:
         self.answer = answer
         self.asked: list[str] = []
