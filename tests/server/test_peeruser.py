@@ -20,8 +20,12 @@ def test_the_kernel_tells_who_made_a_connection(host: str, family: socket.Addres
         server, _ = listener.accept()
         with server:
             assert user_of(client.getsockname()[:2], server.getsockname()[:2]) == os.getuid()
-            port = client.getsockname()[1]
-            assert user_of((host, port), (host, port)) is None
+            ends = client.getsockname()[:2], server.getsockname()[:2]
+            client.shutdown(socket.SHUT_WR)
+            assert user_of(*ends) == os.getuid()
+            client.close()  # the kernel still knows the connection, and says that it is root's
+            assert user_of(*ends) is None
+            assert user_of(ends[0], ends[0]) is None
 
 
 def test_where_the_kernel_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,13 @@ _HEADER: Final = struct.Struct("=IHHII")  # nlmsghdr
 _REQUEST: Final = struct.Struct("=BBBBI")  # inet_diag_req_v2 up to the socket
 _SOCKET: Final = struct.Struct("!HH16s16s")  # inet_diag_sockid: ports, addresses
 _ANY: Final = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)  # interface and cookie of it
-_ANSWER: Final = struct.Struct("=BBBB48sIIII")  # inet_diag_msg: …, expires, rqueue, wqueue, uid
+_ANSWER: Final = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg: …, expires, rqueue, wqueue, uid, inode
 
 
 def user_of(own: tuple[str, int], peer: tuple[str, int]) -> int | None:
     """The uid of the process whose TCP socket has the address `own` and is connected to `peer`.
 
-    Addresses without a zone. None where the kernel does not tell.
+    Addresses without a zone. None where the kernel does not tell, or that process has closed it.
     """
     family = socket.AF_INET6 if ":" in own[0] else socket.AF_INET
     addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (own, peer)]
@@ -34,5 +34,7 @@ def user_of(own: tuple[str, int], peer: tuple[str, int]) -> int | None:
             asking.send(header + request)  # the kernel answers before this returns
             answer = asking.recv(4096)
         if _HEADER.unpack_from(answer)[1] == _BY_FAMILY and len(answer) >= _HEADER.size + _ANSWER.size:
-            return int(_ANSWER.unpack_from(answer, _HEADER.size)[-1])
+            *_, uid, inode = _ANSWER.unpack_from(answer, _HEADER.size)
+            if inode:  # a socket that its process has closed already shows as root's
+                return int(uid)
     return None
