@@ -4,6 +4,7 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from msmq_fast.bulk.schema import EVENT_COLUMNS
 from msmq_fast.spark.lake.tables import EVENTS
 from msmq_fast.spark.lake.writing import shaped
 
@@ -16,7 +17,7 @@ def feed() -> DataFrame:
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "false")
     )
-    return shaped(source.load(), EVENTS)
+    return shaped(source.load(), EVENTS, [column.name for column in EVENT_COLUMNS])
 
 
 def identified() -> object:

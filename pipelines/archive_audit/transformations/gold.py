@@ -14,7 +14,8 @@ def table(name: str) -> DataFrame:
 
 @dp.materialized_view
 def sequence_gaps() -> DataFrame:
-    return gaps(table("silver_events"), table("silver_lifecycle"), table("coverage_of_feeds"))
+    tables = (table("silver_events"), table("silver_lifecycle"), table("coverage_of_feeds"))
+    return gaps(*tables, stateful=False)
 
 
 @dp.materialized_view(comment="Sender against receiver, with a verdict")

@@ -10,7 +10,7 @@ from msmq_fast.spark.lake.coverage import coverage
 from msmq_fast.spark.lake.lifecycle import lifecycle, stations
 from msmq_fast.spark.lake.reconcile import judged
 from msmq_fast.spark.lake.silver import IDENTITY
-from msmq_fast.spark.lake.tables import COUNTERS, ddl
+from msmq_fast.spark.lake.tables import COUNTERS, struct
 
 
 def table(name: str) -> DataFrame:
@@ -25,7 +25,7 @@ def silver_events() -> DataFrame:
 
 @dp.materialized_view(comment="Which events the lake has, and which it misses")
 def coverage_of_feeds() -> DataFrame:
-    counters = SparkSession.active().createDataFrame([], ddl(COUNTERS))
+    counters = SparkSession.active().createDataFrame([], struct(COUNTERS))
     return coverage(table("silver_events"), counters, date(1, 1, 1), date(9999, 12, 31))
 
 

@@ -25,7 +25,8 @@ def table(warehouse: Path, name: str) -> list[dict[str, Any]]:
 @pytest.mark.long(seconds=120)
 @pytest.mark.timeout(900)
 def test_the_project_archives_and_audits(tmp_path: Path) -> None:
-    project, warehouse = tmp_path / "project", tmp_path / "warehouse"
+    project = tmp_path / "project"
+    warehouse = project / "spark-warehouse"
     shutil.copytree(PROJECT, project)
     spec = project / "spark-pipeline.yml"
     lines = [line for line in spec.read_text().splitlines() if not line.startswith("storage:")]
@@ -40,7 +41,6 @@ def test_the_project_archives_and_audits(tmp_path: Path) -> None:
         conf = {
             **{name: value for name, value in SETTINGS.items() if name != "spark.ui.showConsoleProgress"},
             "spark.msmq.url": server.url,
-            "spark.sql.warehouse.dir": f"file://{warehouse}",
             "spark.local.dir": str(tmp_path / "scratch"),
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={tmp_path}",
         }
@@ -54,7 +54,7 @@ def test_the_project_archives_and_audits(tmp_path: Path) -> None:
             timeout=800,
             check=False,
         )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[-6000:]
+        assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")[-6000:]
         events = table(warehouse, "silver_events")
         assert sorted(row["feed_seq"] for row in events) == list(range(1, len(manager.events) + 1))
     lives = table(warehouse, "silver_lifecycle")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msmq_fast.spark.lake.tables import LIFECYCLE
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -45,8 +47,7 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
         .when(gone & F.coalesce(waited, F.lit(True)), "lost?")
         .otherwise(F.col("state"))
     )
-    gone_columns = ("receiving", "sender_whole", "usual_receiver", "usual_dest", "arrived_at")
-    return known.withColumn("state", state).withColumn("proven", proven).drop(*gone_columns)
+    return known.withColumn("state", state).withColumn("proven", proven).select(*LIFECYCLE)
 
 
 def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:

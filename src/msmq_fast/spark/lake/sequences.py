@@ -8,25 +8,38 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.spark.lake.sequence import Arrival, Finding, Numbers
+from msmq_fast.spark.lake.tables import struct
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-FOUND: Final = (
-    "sender STRING, dest STRING, seq_id BIGINT, from_no BIGINT, to_no BIGINT, kind STRING, first_us BIGINT"
-)
+FOUND: Final = {
+    "sender": "STRING",
+    "dest": "STRING",
+    "seq_id": "BIGINT",
+    "from_no": "BIGINT",
+    "to_no": "BIGINT",
+    "kind": "STRING",
+    "first_us": "BIGINT",
+}
 _KEY: Final = ("sender", "dest", "seq_id")
+_ORDER: Final = ["incarnation", "feed_seq"]
 _STATE: Final = "expected BIGINT, gaps ARRAY<STRUCT<first: BIGINT, last: BIGINT, time_us: BIGINT>>"
 
 
-def sequence_gaps(events: DataFrame, lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
+def sequence_gaps(
+    events: DataFrame, lifecycle: DataFrame, coverage: DataFrame, *, stateful: bool = True
+) -> DataFrame:
     """sender, dest, seq_id, from_no, to_no, kind (gap, duplicate, reorder, restart), first_seen, day.
 
     Numbers that the sender gave up before they left (they expired or were purged there) are no gap. The
     beginning of a sequence is expected to be 1 only where the lake saw the sequence begin. A restart is a
     sequence after another one of the same sender for the same queue: its sender was started again, or it had
     nothing to send for a while.
+
+    Not `stateful`: by window functions, since a declarative pipeline cannot have transformWithState in a
+    query (PySpark asks for the columns there).
     """
     from pyspark.sql import functions as F
 
@@ -50,12 +63,11 @@ def sequence_gaps(events: DataFrame, lifecycle: DataFrame, coverage: DataFrame) 
     starts = _starts(arrivals, coverage)
     kept = F.lit(False)
     tokens = (
-        arrivals.drop("qm_guid")
-        .withColumn("withdrawn", kept)
+        arrivals.select(*_KEY, "seq_no", *_ORDER, "previous", "time_us", kept.alias("withdrawn"))
         .unionByName(_withdrawn(numbered, lifecycle))
         .join(F.broadcast(starts.select(*_KEY, "known")), list(_KEY))
     )
-    found = tokens.groupBy(*_KEY).transformWithStateInPandas(follower(), FOUND, "append", "none")
+    found = _by_state(tokens) if stateful else by_windows(tokens)
     restarts = starts.where("again").select(
         *_KEY,
         F.col("first_no").alias("from_no"),
@@ -63,11 +75,14 @@ def sequence_gaps(events: DataFrame, lifecycle: DataFrame, coverage: DataFrame) 
         F.lit("restart").alias("kind"),
         F.col("first_us"),
     )
-    return (
-        found.unionByName(restarts)
-        .withColumn("first_seen", F.timestamp_micros("first_us"))
-        .withColumn("day", F.to_date("first_seen"))
-        .drop("first_us")
+    first_seen = F.timestamp_micros("first_us")
+    return found.unionByName(restarts).select(
+        *_KEY,
+        "from_no",
+        "to_no",
+        "kind",
+        first_seen.alias("first_seen"),
+        F.to_date(first_seen).alias("day"),
     )
 
 
@@ -109,6 +124,44 @@ def _withdrawn(numbered: DataFrame, lifecycle: DataFrame) -> DataFrame:
     )
 
 
+def _by_state(tokens: DataFrame) -> DataFrame:
+    groups = tokens.groupBy(*_KEY)
+    return groups.transformWithStateInPandas(follower(), struct(FOUND), "append", "none")
+
+
+def by_windows(tokens: DataFrame) -> DataFrame:
+    """What transformWithState finds, by sorting each sequence twice."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    def row(first: Column, last: Column, kind: Column) -> list[Column]:
+        ends = (first.cast("bigint").alias("from_no"), last.cast("bigint").alias("to_no"))
+        return [*map(F.col, _KEY), *ends, kind.alias("kind"), F.col("time_us").alias("first_us")]
+
+    number = F.col("seq_no")
+    arrived = tokens.where(~F.col("withdrawn"))
+    order = Window.partitionBy(*_KEY).orderBy(*_ORDER)
+    same = Window.partitionBy(*_KEY, "seq_no").orderBy(*_ORDER)
+    seen = arrived.withColumn("times", F.row_number().over(same)).withColumn(
+        "before", F.max(number).over(order.rowsBetween(Window.unboundedPreceding, -1))
+    )
+    again = F.when(F.col("times") > 1, "duplicate").when(number < F.col("before"), "reorder")
+    wrong = seen.withColumn("again", again).where(F.col("again").isNotNull())
+    each = tokens.groupBy(*_KEY, "seq_no").agg(
+        F.min("time_us").alias("time_us"),
+        F.max("known").alias("known"),
+        F.max(F.when(~F.col("withdrawn"), number)).alias("arrived"),
+    )
+    whole = Window.partitionBy(*_KEY)
+    start = F.when(F.col("known"), 0).otherwise(F.min("arrived").over(whole) - 1)
+    edges = each.withColumn("low", F.coalesce(F.lag("seq_no").over(whole.orderBy("seq_no")), start))
+    edges = edges.withColumn("high", F.max("arrived").over(whole))
+    gaps = edges.where((number > F.col("low") + 1) & (number <= F.col("high")))
+    return wrong.select(*row(number, number, F.col("again"))).unionByName(
+        gaps.select(*row(F.col("low") + 1, number - 1, F.lit("gap")))
+    )
+
+
 def follower() -> Any:
     """The processor; a function, so that this module is imported without PySpark."""
     import pandas as pd
@@ -123,28 +176,38 @@ def follower() -> Any:
         def handleInputRows(
             self, key: tuple[str, str, int], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            table = pd.concat(list(rows)).sort_values(["incarnation", "feed_seq"], kind="stable")
-            arrived = table[~table["withdrawn"]]
-            numbers = self._numbers(arrived, bool(table["known"].iloc[0]))
-            found = [*_arrive(numbers, arrived)]
-            numbers.withdraw(table.loc[table["withdrawn"], "seq_no"].tolist())
-            found += numbers.missing()
+            table = pd.concat(list(rows))
+            numbers = self._numbers(table)
+            yield _follow(key, table, numbers)
             self._state.update((numbers.expected, [list(gap) for gap in numbers.gaps]))
-            yield pd.DataFrame(
-                [(*key, f.first, f.last, f.kind, f.time_us) for f in found],
-                columns=["sender", "dest", "seq_id", "from_no", "to_no", "kind", "first_us"],
-            )
 
-        def _numbers(self, arrived: pd.DataFrame, known: bool) -> Numbers:
+        def _numbers(self, table: pd.DataFrame) -> Numbers:
             if self._state.exists():
                 expected, gaps = self._state.get()
                 return Numbers(expected, [(gap[0], gap[1], gap[2]) for gap in gaps])
-            return Numbers(1 if known or arrived.empty else int(arrived["seq_no"].iloc[0]))
+            return _begun(table)
 
         def close(self) -> None:
             pass
 
     return Follower()
+
+
+def _begun(table: pd.DataFrame) -> Numbers:
+    """A sequence from its beginning, or from where the lake's knowledge of it begins."""
+    first = table[~table["withdrawn"]].sort_values(_ORDER)["seq_no"]
+    return Numbers(1 if bool(table["known"].iloc[0]) or first.empty else int(first.iloc[0]))
+
+
+def _follow(key: tuple[str, str, int], table: pd.DataFrame, numbers: Numbers) -> pd.DataFrame:
+    import pandas as pd
+
+    arrived = table[~table["withdrawn"]].sort_values(_ORDER, kind="stable")
+    found = [*_arrive(numbers, arrived)]
+    numbers.withdraw(table.loc[table["withdrawn"], "seq_no"].tolist())
+    found += numbers.missing()
+    rows = [(*key, f.first, f.last, f.kind, f.time_us) for f in found]
+    return pd.DataFrame(rows, columns=list(FOUND))
 
 
 def _arrive(numbers: Numbers, arrived: pd.DataFrame) -> Iterator[Finding]:

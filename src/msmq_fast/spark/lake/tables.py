@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmq_fast.bulk.schema import EVENT_COLUMNS, MESSAGE_COLUMNS, Column
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 _TYPES: Final = {
     "string": "STRING",
@@ -61,6 +64,41 @@ COUNTERS: Final = {
 }
 """bronze/counters: what queue managers said of themselves, one row per queue."""
 
+LIFECYCLE: Final = (
+    "day",
+    "message_id",
+    "sender",
+    "receiver",
+    "sent_to",
+    "dest",
+    "local",
+    "waiting",
+    "first_sent",
+    "acked_time",
+    "first_arrived",
+    "first_received",
+    "terminal_event",
+    "terminal_time",
+    "sent_to_arrived_ms",
+    "arrived_to_received_ms",
+    "total_ms",
+    "deliveries",
+    "aborts",
+    "duplicates",
+    "wire_duplicates",
+    "moves",
+    "seen_sent",
+    "seen_arrived",
+    "abort_count",
+    "poison_queue",
+    "first_abort",
+    "last_abort",
+    "reason",
+    "state",
+    "proven",
+)
+"""silver/lifecycle."""
+
 SILVER_EVENTS: Final = {**EVENTS, "day": "DATE", "qm": "STRING"}
 
 GOLD: Final = (
@@ -79,3 +117,21 @@ GOLD: Final = (
 def ddl(columns: dict[str, str]) -> str:
     """A schema for `spark.read.schema`."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def struct(columns: dict[str, str]) -> StructType:
+    """The same as a type, where Spark must not be asked to read DDL (in declarative pipelines)."""
+    from pyspark.sql import types
+
+    kinds = {
+        "STRING": types.StringType(),
+        "BINARY": types.BinaryType(),
+        "TINYINT": types.ByteType(),
+        "SMALLINT": types.ShortType(),
+        "INT": types.IntegerType(),
+        "BIGINT": types.LongType(),
+        "BOOLEAN": types.BooleanType(),
+        "TIMESTAMP": types.TimestampType(),
+        "DATE": types.DateType(),
+    }
+    return types.StructType([types.StructField(name, kinds[kind]) for name, kind in columns.items()])
