@@ -23,12 +23,7 @@ def where(_: Iterator[object]) -> Iterator[tuple[str, str]]:
 def session(port: str | None) -> SparkSession:
     if port is None:
         return SparkSession.builder.getOrCreate()
-    return (
-        SparkSession.builder.remote("local[2]")
-        .config("spark.connect.grpc.binding.port", port)
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
-    )
+    return SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
 
 
 def main() -> None:

@@ -51,6 +51,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **spark_environment(), "SPARK_DAEMON_MEMORY": "256m", **more}
 
@@ -95,8 +100,7 @@ class Cluster:
 
     def _listens(self) -> bool:
         assert all(process.poll() is None for process in self._processes), self._log()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        return listens(self.port)
 
     def submit(
         self, url: str, directory: Path, way: str, *options: str, python: str = sys.executable
@@ -182,7 +186,26 @@ def test_python_files_and_register(cluster: Cluster, server: RealServer, tmp_pat
 
 
 def test_spark_connect(server: RealServer, tmp_path: Path) -> None:
-    found = result_of([sys.executable, str(JOB), server.url, str(tmp_path), "discover", str(free_port())], {})
+    port = free_port()
+    settings = {**CONFIGURATION, "spark.connect.grpc.binding.port": str(port)}
+    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    kind = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
+    with (tmp_path / "connect.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(SPARK / "bin" / "spark-submit"), *kind, *words, "spark-internal"],
+            env=environment(SPARK_DAEMON_MEMORY="800m"),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: process.poll() is not None or listens(port), 240, "the Connect server")
+        assert process.poll() is None, (tmp_path / "connect.log").read_text()[-4000:]
+        found = result_of([sys.executable, str(JOB), server.url, str(tmp_path), "discover", str(port)], {})
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
     assert (found["batch"], found["bodies"], found["stream"]) == (ROWS, ROWS, ROWS)
 
 
