@@ -11,9 +11,9 @@ import pytest
 
 from bench.micro import MESSAGES
 from msmq_fast._native.appcodec import Encoder, PacketBuilder
-from msmq_fast.app.names import ReplyNames
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.replies import ReplyNames
 
 pytestmark = pytest.mark.benchmark(group=f"appcodec, {MESSAGES} messages")
 
