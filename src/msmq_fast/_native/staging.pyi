@@ -1,3 +1,4 @@
+import builtins
 from array import array
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ def row_key(identifier: bytes, row: int) -> bytes: ...
 
 class Intake(CommitListener):
     ledger: Ledger
-    identifier: bytes
+    identifier: builtins.bytes
     messages: int
     bytes: int
     rows: int
@@ -24,16 +25,16 @@ class Intake(CommitListener):
     status: int
     reserved: dict[QueueCore, int]
     on_written: Callable[[], object] | None
-    def __init__(self, ledger: Ledger, identifier: bytes, whole: int = 0) -> None: ...
+    def __init__(self, ledger: Ledger, identifier: builtins.bytes, whole: int = 0) -> None: ...
     def put(
         self,
-        packets: list[bytes],
+        packets: list[builtins.bytes],
         targets: array[int] | memoryview,
         cores: list[QueueCore],
         ordinal: int,
         number: int,
     ) -> None: ...
-    def end(self, head: Callable[[int], bytes]) -> bool: ...
+    def end(self, head: Callable[[int], builtins.bytes]) -> bool: ...
     def forget(self) -> None: ...
 
 def give_back(reserved: dict[QueueCore, int]) -> None: ...
