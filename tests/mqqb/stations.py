@@ -56,6 +56,7 @@ class Station(World):
             on_refusal=lambda reason, what: self.refusals.append((reason.value, what)),
             nack=manager.disposition.reject,
         )
+        self.node.hooks.must_wait = manager.disposition.must_wait
         enterprise = DirectoryEnterprise(
             lambda: manager.publication.events, manager.publication.queue_manager
         )

@@ -235,6 +235,26 @@ def test_a_message_that_cannot_be_kept_ends_the_session_unacknowledged() -> None
     assert not [packet for packet in sent(session) if wire.kind(packet) == "ACK"]
 
 
+@pytest.mark.parametrize("fields", [{"reach": 10, "sent_time": WALL - 11}, {"hops": 0x1D}])
+@pytest.mark.rule("QB-225")
+def test_a_message_whose_dead_letter_cannot_be_kept_ends_the_session_unacknowledged(
+    fields: dict[str, int],
+) -> None:
+    router = Network().add("ROUTER", ROUTER, routes=True)
+    message = Message.from_packet(private(1, UUID(int=77), recoverable=True, **fields))
+    message.journal = Journal.DEADLETTER
+    router.manager.flow.begin("the disk is full")
+    session = opened(router)
+    session.receive(message.to_packet(), router.now)
+    assert session.reason is CloseReason.QUOTA
+    assert not [packet for packet in sent(session) if wire.kind(packet) == "ACK"]
+    router.manager.flow.end("the disk is full")
+    session = opened(router)
+    session.receive(message.to_packet(), router.now)
+    router.run()
+    assert router.bodies(r".\system$;deadletter") == [message.body]
+
+
 def test_a_recoverable_message_is_acknowledged_when_it_is_durable_and_survives_a_crash() -> None:
     network = Network()
     router = network.add("ROUTER", ROUTER, routes=True)

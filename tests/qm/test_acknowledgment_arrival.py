@@ -6,6 +6,7 @@ import pytest
 
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import destinations
+from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.packet import Message
 from tests.mqqb import wire
@@ -26,13 +27,17 @@ class Inbound:
         self.world.create("transacted", transactional=True)
         self.world.create("admin")
         manager = self.world.manager
-        node = Node(
+        self.node = Node(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]
             nack=manager.disposition.reject,
         )
-        self.session = Session(node, "127.0.0.9", 100.0, initiator=False)
+        self.node.hooks.must_wait = manager.disposition.must_wait
+        self.connect()
+
+    def connect(self) -> None:
+        self.session = Session(self.node, "127.0.0.9", 100.0, initiator=False)
         self.session.receive(wire.establish(), 100.0)
         self.session.receive(wire.parameters(500, 20_000, 64), 100.0)
         assert self.session.state is State.OPEN
@@ -134,6 +139,38 @@ def test_a_message_beyond_the_quota_becomes_a_dead_letter_where_asked() -> None:
     assert inbound.world.bodies(DEADLETTER) == [b"2"]
     inbound.world.crash()
     assert inbound.world.bodies(DEADLETTER) == [b"2"]
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+@pytest.mark.rule("QB-284", "X-38", "X-62")
+def test_a_message_whose_dead_letter_is_not_let_in_stays_with_its_sender(recoverable: bool) -> None:
+    """Nobody would ever hear of it otherwise."""
+    inbound = Inbound()
+    message = Message.from_packet(
+        wire.message(
+            1, queue=r"OS:HOST\private$\orders", recoverable=recoverable, reach=5, sent_time=WALL - 10
+        )
+    )
+    message.journal = 1  # type: ignore[assignment]
+    inbound.world.manager.flow.begin("the disk is full")
+    inbound.session.receive(message.to_packet(), 100.0)
+    assert inbound.session.reason is CloseReason.QUOTA
+    assert inbound.acknowledged(101.0) == inbound.world.manager.ledger.discarded == 0
+    inbound.world.manager.flow.end("the disk is full")
+    inbound.connect()
+    inbound.session.receive(message.to_packet(), 102.0)
+    inbound.world.run()
+    assert inbound.world.bodies(DEADLETTER) == [message.body]
+    assert inbound.acknowledged(103.0) == recoverable
+
+
+def test_what_leaves_no_dead_letter_is_refused_while_nothing_is_let_in() -> None:
+    inbound = Inbound()
+    inbound.world.manager.flow.begin("the disk is full")
+    inbound.arrive(reach=5, sent_time=WALL - 10)
+    inbound.world.run()
+    assert inbound.session.alive
+    assert inbound.acknowledged(101.0) == 1
 
 
 def test_the_journal_of_the_sender_is_not_ours() -> None:

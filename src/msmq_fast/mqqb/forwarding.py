@@ -42,14 +42,15 @@ INSUFFICIENT_RESOURCES: none more."""
 
 
 class Forwarder:
-    """`Hooks.forward` of the queue manager `own`. `refuse` drops a message, with all that follows from it;
-    `hop_limit` is the greatest hop count with which a message is sent on. `trace` reports traced ones."""
+    """`Hooks.forward` of the queue manager `own`. `refuse` drops a message, with all that follows from it,
+    or leaves it undecided; `hop_limit` is the greatest hop count with which a message is sent on. `trace`
+    reports traced ones."""
 
     def __init__(
         self,
         own: UUID,
         open_way: OpenWay,
-        refuse: Callable[[Receiver, Refusal], None],
+        refuse: Callable[[Receiver, Refusal], CloseReason | None],
         hop_limit: int = GREATEST_HOP_COUNT,
         trace: Callable[[ParsedMessage], None] | None = None,
     ) -> None:
@@ -64,26 +65,21 @@ class Forwarder:
         """Pass the current message on; what `learn` lets through goes natively from then on."""
         receiver.hop_limit = self._hop_limit
         if message.user_flags & _HOPS >= self._hop_limit:
-            self._refuse(receiver, Refusal.HOP_COUNT)
-            return None
+            return self._refuse(receiver, Refusal.HOP_COUNT)
         if message.source == self._own:
-            self._refuse(receiver, Refusal.LOOP)
-            return None
+            return self._refuse(receiver, Refusal.LOOP)
         if receiver.expired():
-            self._refuse(receiver, Refusal.EXPIRED)
-            return None
+            return self._refuse(receiver, Refusal.EXPIRED)
         manager = UUID(bytes_le=message.destination_manager)
         name = destination_name(message, manager)
         if name is None:
-            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
-            return None
+            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
         try:
             way = self._open_way(name, manager)
         except InsufficientResources:
             return CloseReason.UNROUTED
         except MSMQError:
-            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
-            return None
+            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
         ended = self._store(receiver, name, way)
         if ended is None and message.base_flags & _TRACED and self._trace is not None:
             self._trace(message)
@@ -91,8 +87,7 @@ class Forwarder:
 
     def _store(self, receiver: Receiver, name: FormatName, way: WayOut) -> CloseReason | None:
         if any(hop.guid.bytes_le == receiver.peer for hop in way.hops):
-            self._refuse(receiver, Refusal.LOOP)
-            return None
+            return self._refuse(receiver, Refusal.LOOP)
         if any(hop.host for hop in way.hops):
             self._unrouted.discard(name)
         elif name not in self._unrouted:
@@ -105,14 +100,11 @@ class Forwarder:
         if result == STORED:
             return None
         if result == EXPIRED:
-            self._refuse(receiver, Refusal.EXPIRED)
-            return None
+            return self._refuse(receiver, Refusal.EXPIRED)
         if result == DUPLICATE:
-            self._refuse(receiver, Refusal.DUPLICATE)
-            return None
+            return self._refuse(receiver, Refusal.DUPLICATE)
         if result == QUEUE_GONE:
-            self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
-            return None
+            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
         return CloseReason.QUOTA  # nothing else tells the sender to keep the message (AMB-21)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.packet.classes import MessageClass
 
 if TYPE_CHECKING:
     from msmq_fast._native.receive import Receiver
@@ -60,6 +61,12 @@ TraceSent = Callable[[ParsedMessage, str], None]
 """A message with BaseHeader.Flags.TR was written to the session with an address (3.1.7.1.7)."""
 
 
+MustWait = Callable[[bytes, MessageClass], bool]
+"""Whether there is no room now for what a message would leave behind if it were refused for this reason:
+then it stays undecided, and the session ends as it does when there is no room for the message itself
+(QB-284)."""
+
+
 @dataclass(slots=True)
 class Hooks:
     """May be set at any time; without one, what it is for is refused, and not reported."""
@@ -70,6 +77,7 @@ class Hooks:
     trace_sent: TraceSent | None = None
     """To be set before there are sessions."""
     sequences: Sequences | None = None
+    must_wait: MustWait | None = None
 
     @property
     def keys_opened(self) -> int:

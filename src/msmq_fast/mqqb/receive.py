@@ -156,25 +156,21 @@ class Pipeline:
             if order != STORED:
                 return self.refused(receiver, order)
         elif receiver.sight() != NEW:
-            self.refuse(receiver, Refusal.DUPLICATE)
-            return None
+            return self.refuse(receiver, Refusal.DUPLICATE)
         if receiver.expired():
-            self.refuse(receiver, Refusal.EXPIRED)
-            return None
+            return self.refuse(receiver, Refusal.EXPIRED)
         name = bytes(message.destination)
         target = self._resolve(message.dest_type, name)
         if target is None:
-            self.refuse(receiver, Refusal.UNKNOWN_QUEUE)
-            return None
+            return self.refuse(receiver, Refusal.UNKNOWN_QUEUE)
         if target.transactional != bool(message.transaction_offset):
             demanded = Refusal.NOT_TRANSACTIONAL if target.transactional else Refusal.TRANSACTIONAL
-            self.refuse(receiver, demanded)
-            return None
+            return self.refuse(receiver, demanded)
         packet, refusal = self._let_in(message, target, name, receiver)
         if refusal is not None:
-            if refusal is not Refusal.ACCESS_DENIED or not self._set_aside(receiver):
-                self.refuse(receiver, refusal)
-            return None
+            if refusal is Refusal.ACCESS_DENIED and self._set_aside(receiver):
+                return None
+            return self.refuse(receiver, refusal)
         result = receiver.deliver(target.core, packet=packet)
         if result != STORED:
             return self.refused(receiver, result)
@@ -218,8 +214,7 @@ class Pipeline:
         if self.hooks.forward is None:
             return CloseReason.NOT_LOCAL
         if not message.transaction_offset and receiver.sight() != NEW:
-            self.refuse(receiver, Refusal.DUPLICATE)
-            return None
+            return self.refuse(receiver, Refusal.DUPLICATE)
         return self.hooks.forward(receiver, message)
 
     def _let_in(
@@ -318,13 +313,17 @@ class Pipeline:
             OUT_OF_ORDER: Refusal.OUT_OF_ORDER,
             QUEUE_GONE: Refusal.UNKNOWN_QUEUE,
         }[result]
-        self.refuse(receiver, refusal)
-        return None
+        return self.refuse(receiver, refusal)
 
-    def refuse(self, receiver: Receiver, refusal: Refusal) -> None:
-        """Drop the current message: what follows from that, the counter and the log line."""
+    def refuse(self, receiver: Receiver, refusal: Refusal) -> CloseReason | None:
+        """Drop the current message: what follows from that, the counter and the log line. A CloseReason: it
+        would leave something for which there is no room now, and stays with its sender.
+        """
         reason = _REASONS.get(refusal)
         if reason is not None:
+            must_wait = self.hooks.must_wait
+            if must_wait is not None and must_wait(receiver.message().packet, reason):
+                return CloseReason.QUOTA
             receiver.tell(EventKind.NACKED, reason)
         elif refusal is Refusal.DUPLICATE:
             receiver.tell(EventKind.DUPLICATE)
@@ -333,6 +332,7 @@ class Pipeline:
         else:
             receiver.reject(self._nack, reason)
         self._tell(receiver, refusal)
+        return None
 
     def _tell(self, receiver: Receiver, refusal: Refusal) -> None:
         self._counts.refused[refusal] += 1

@@ -79,13 +79,14 @@ class Disposition:
         message = Message.from_packet(packet)
         told = bool(message.acknowledge & asked_for(reason)) and self._acknowledge(message, reason)
         told = (message.transactional and self._finish(packet, reason)) or told
-        kept = (
-            reason in _KEPT_WHERE_REFUSED
-            and bool(message.journal & Journal.DEADLETTER)
-            and not message.transactional
-            and dead_letter(self._system(DEADLETTER).core, packet, reason)
-        )
+        kept = _is_kept(message, reason) and dead_letter(self._system(DEADLETTER).core, packet, reason)
         return told or kept
+
+    def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
+        """Whether a message from another queue manager that would be refused is to stay with its sender, as
+        flow control does not let in the dead letter that it would leave (X-38).
+        """
+        return self._manager.flow.why is not None and _is_kept(Message.from_packet(packet), reason)
 
     # ---- copies
 
@@ -199,3 +200,12 @@ class Disposition:
     def _discard(self) -> bool:
         self.discarded += 1
         return False
+
+
+def _is_kept(message: Message, reason: int) -> bool:
+    """Whether a message that was not taken becomes a dead letter here, and not at its sender."""
+    return (
+        reason in _KEPT_WHERE_REFUSED
+        and bool(message.journal & Journal.DEADLETTER)
+        and not message.transactional
+    )

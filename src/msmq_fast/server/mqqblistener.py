@@ -94,6 +94,7 @@ class MqqbListener:
         manager.arrival = self._arrives
         self._sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
         self.node.hooks.sequences = self._sequences
+        self.node.hooks.must_wait = manager.disposition.must_wait
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         self._routing = Routing(config, manager, clock.monotonic, clock.wall_s, self._source_of)
         self._routing.serve(self.node)
