@@ -20,6 +20,9 @@ _MAGIC = b"SIM1"
 
 EXPIRED = "time to reach queue passed"
 EXPECTED = ("duplicate", "queue quota", "out of order", EXPIRED)
+MEMORY = 1_700.0
+"""Seconds for which a computer must know that it took a message: the half hour of MS-MQQB 3.1.6.7, less what
+a clock is set by and the time until a program sees the message."""
 
 Key = tuple[int, int]  # (stream, number)
 
@@ -102,7 +105,8 @@ class Account:
         self.routers: list[str] = []
         self.reads: Counter[Key] = Counter()  # that are certain
         self.maybe: Counter[Key] = Counter()  # whose reader crashed before it knew
-        self.places: dict[Key, int] = {}  # LookupIdentifier in the queue
+        # LookupIdentifiers in the queue, and when a program saw the message there first
+        self.places: dict[Key, dict[int, float]] = defaultdict(dict)
         self.identifiers: dict[Key, set[str]] = defaultdict(set)
         self.slack: Counter[str] = (
             Counter()
@@ -176,7 +180,7 @@ class Account:
 
     # -- reading
 
-    def seen(self, where: str, content: bytes, lookup_id: int, identifier: str) -> Key:
+    def seen(self, where: str, content: bytes, lookup_id: int, identifier: str, now: float) -> Key:
         """A program got a message, perhaps only to give it back."""
         key = key_of(content)
         stream = self.streams.get(key[0])
@@ -191,16 +195,28 @@ class Account:
         known.add(identifier)
         if len(known) > 1:
             raise Wrong(f"{stream.name}: message {key[1]} has several identifiers: {known}")
-        if self.reads[key]:
+        places = self.places[key]
+        if lookup_id in places:
+            if self.reads[key] >= len(places):
+                raise Wrong(f"{stream.name}: message {key[1]} was read and is there again, {identifier}")
+            return key
+        if places and stream.kind is Kind.TRANSACTIONAL:
+            raise Wrong(
+                f"{stream.name}: message {key[1]} was at {next(iter(places)):#x}, is at {lookup_id:#x}"
+            )
+        if places:
             self.duplicates[stream.kind.value] += 1
-            if stream.kind is Kind.TRANSACTIONAL or not self._excused(stream, key):
-                raise Wrong(f"{stream.name}: message {key[1]} is there again, {identifier}")
-        elif stream.kind is Kind.TRANSACTIONAL and self.places.setdefault(key, lookup_id) != lookup_id:
-            raise Wrong(f"{stream.name}: message {key[1]} was at {self.places[key]:#x}, is at {lookup_id:#x}")
+            if not self._excused(stream, key, now):
+                raise Wrong(f"{stream.name}: message {key[1]} arrived again, {identifier}")
+        places[lookup_id] = now
         return key
 
-    def _excused(self, stream: Stream, key: Key) -> bool:
-        """A computer that crashes forgets which express messages it has taken in."""
+    def _excused(self, stream: Stream, key: Key, now: float) -> bool:
+        """A computer that crashes forgets which express messages it has taken in; any computer forgets in the
+        end what nobody repeats (MS-MQQB 3.1.6.7).
+        """
+        if now - max(self.places[key].values()) > MEMORY:
+            return True
         return stream.kind is Kind.EXPRESS and self._crashed(stream.target, stream.offered[key[1]])
 
     def read(self, key: Key) -> None:
@@ -246,7 +262,7 @@ class Account:
             for number in stream.fates:
                 key = (stream.number, number)
                 if stream.where in self.journaling:
-                    if self.reads[key] and self.copies[key] != 1:
+                    if self.reads[key] and not self.reads[key] <= self.copies[key] <= len(self.places[key]):
                         raise Wrong(f"{stream.name}: {self.copies[key]} journal copies of message {number}")
                     if self.copies[key] and not self.reads[key]:
                         self.maybe[key] += 1  # whoever took it was not told
@@ -306,9 +322,9 @@ class Account:
 
     def _check_order(self, stream: Stream) -> None:
         places = [
-            (number, self.places[stream.number, number])
+            (number, next(iter(self.places[stream.number, number])))
             for number in sorted(stream.fates)
-            if (stream.number, number) in self.places
+            if self.places.get((stream.number, number))
         ]
         for (first, place), (second, later) in pairwise(places):
             if later <= place:

@@ -210,7 +210,8 @@ class Reader:
     def seen(self, received: Received) -> Key:
         parsed = parse(received.packet)
         identifier = rf"{guid_text(parsed.source)}\{ordinal(received.packet)}"
-        return self.account.seen(self.where, bytes(parsed.body), received.lookup_id, identifier)
+        now = self.computer.timeline.now
+        return self.account.seen(self.where, bytes(parsed.body), received.lookup_id, identifier, now)
 
     def crashed(self) -> None:
         """What was being taken when the computer crashed."""

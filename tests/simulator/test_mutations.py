@@ -56,6 +56,11 @@ def history_not_persisted(patch: Patch) -> None:
     patch.setattr(mqqblistener, "_history", lambda store: DuplicateHistory())
 
 
+def history_forgets_early(patch: Patch) -> None:
+    """A computer knows the last message only that it took in."""
+    patch.setattr(mqqblistener, "_history", lambda store: DuplicateHistory(1))
+
+
 def incoming_streams_not_loaded(patch: Patch) -> None:
     """A restart forgets where the streams that arrive stand."""
     patch.setattr(mqqblistener, "load_streams", lambda *_: None)
@@ -157,6 +162,7 @@ def given_back_stays_locked(patch: Patch) -> None:
 MUTATIONS = [
     acknowledged_before_durable,
     history_not_persisted,
+    history_forgets_early,
     incoming_streams_not_loaded,
     release_lost_at_close,
     in_flight_taken_for_delivered,
