@@ -199,6 +199,13 @@ class ComputerLoop(asyncio.AbstractEventLoop):
     def create_task(self, coro: Coroutine[Any, Any, Any], *, name: Any = None, context: Any = None) -> Any:
         return asyncio.Task(coro, loop=self)
 
+    def run_in_executor(self, executor: Any, func: Callable[..., object], *args: Any) -> Any:
+        """At once: no other thread shall decide what happens when."""
+        done: asyncio.Future[object] = asyncio.Future(loop=self)
+        result = func(*args)
+        self.call_soon(lambda: done.done() or done.set_result(result))
+        return done
+
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
