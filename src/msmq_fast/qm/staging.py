@@ -344,11 +344,15 @@ class Staging:
         """Most jobs have a name of their own and run once."""
         manager = self._manager
         before = manager.ledger.now_s - self._writer_lifetime
-        names = [
-            name
-            for name, stored in manager.records.metas(MetaName.WRITER)
-            if name.decode() not in self._writers and _Fence(*stored).published_s < before
-        ]
+        try:
+            names = [
+                name
+                for name, stored in manager.records.metas(MetaName.WRITER)
+                if name.decode() not in self._writers and _Fence(*stored).published_s < before
+            ]
+        except (StoreError, TypeError, ValueError) as problem:
+            _log.error("writers are not forgotten, since the record of one is damaged: %r", problem)
+            return
         if names:
 
             def fill() -> None:
@@ -370,7 +374,8 @@ class Staging:
     def recover(self) -> None:
         """What the store has of stages and publications; quotas are taken again."""
         manager = self._manager
-        self._sweep = manager.monotonic() + _SWEEP_SECONDS
+        if manager.store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
+            self._sweep = manager.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
         decided: dict[bytes, Publication] = {}
         first: dict[bytes, int] = {}  # rows of what is being published
