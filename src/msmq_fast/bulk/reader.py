@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -124,7 +124,7 @@ class BulkReader:
 
     async def messages(
         self, queue: Queue, start: int, stop: int, columns: Sequence[Column]
-    ) -> AsyncIterator[Part]:
+    ) -> AsyncGenerator[Part, None]:
         """The parts of an IPC stream: rows with start <= arrival_seq < stop in order, up to the watermark.
 
         ArrowMissing and QUEUE_NOT_FOUND come before the first part; what is raised later breaks the stream.
@@ -148,7 +148,7 @@ class BulkReader:
 
     async def chosen(
         self, queue: Queue, lookup_ids: array[int], numbers: array[int], columns: Sequence[Column]
-    ) -> AsyncIterator[Part]:
+    ) -> AsyncGenerator[Part, None]:
         """The parts of an IPC stream: these messages in this order, each with its `delivery_seq`. Errors as
         `messages`.
         """
@@ -171,7 +171,7 @@ class BulkReader:
 
     async def _rows(
         self, queue: Queue, columns: Sequence[Column], look: Callable[[], Rows | None]
-    ) -> AsyncIterator[Part]:
+    ) -> AsyncGenerator[Part, None]:
         schema = arrow_schema(columns)
         constants: dict[str, str | int | None] = {
             "qm_guid": str(self._manager.guid),
@@ -212,7 +212,7 @@ class BulkReader:
                 pending.cancel()
         yield END_OF_STREAM
 
-    async def events(self, start: int, stop: int, columns: Sequence[Column]) -> AsyncIterator[Part]:
+    async def events(self, start: int, stop: int, columns: Sequence[Column]) -> AsyncGenerator[Part, None]:
         """The parts of an IPC stream: durable events with start <= feed_seq < stop.
 
         ArrowMissing, and EventsGone where the feed begins later, come before the first part.

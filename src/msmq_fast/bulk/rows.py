@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from aiohttp import web
 
@@ -20,7 +20,7 @@ __all__ = ["chosen_columns", "routes"]
 
 _log = logging.getLogger("msmq_fast.bulk")
 
-Parts = AsyncIterator[bytes | memoryview]
+Parts = AsyncGenerator[bytes | memoryview, None]
 
 
 def chosen_columns(fields: Fields) -> tuple[Column, ...]:
@@ -79,7 +79,7 @@ class _Rows:
                 self._context.manager.leases.renew(subscription)
                 yield part
         finally:
-            await parts.aclose()  # type: ignore[attr-defined] # it is a generator
+            await parts.aclose()
 
     def _events(self, request: web.Request, fields: Fields) -> Parts:
         start, stop = stretch(fields)
@@ -116,7 +116,7 @@ class _Rows:
                 raise
             self._tell(error)
         finally:
-            await parts.aclose()  # type: ignore[attr-defined] # it is a generator
+            await parts.aclose()
         return response
 
     async def _write(self, response: web.StreamResponse, part: bytes | memoryview) -> None:

@@ -15,7 +15,7 @@ from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
-from msmq_fast.spark.partitions import RowsPartition
+from msmq_fast.spark.partitions import RowsPartition, dense_partitions
 
 MODE: Final = "remove"
 BATCH_ROWS: Final = 100_000
@@ -90,27 +90,7 @@ class Consuming:
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
         """What tasks read between two offsets that followed one another: the deliveries of `stop`."""
-        if start == stop:
-            return []
-        spots = [(guid, m, s) for guid, m in stop.managers.items() for s in m.queues.values() if s.rows]
-        total = sum(spot.rows for _, _, spot in spots)
-        partitions = []
-        for guid, manager, spot in spots:
-            endpoint = self._fleet.client_of(guid, manager.name).endpoint
-            partitions += [
-                RowsPartition(
-                    endpoint,
-                    manager.incarnation,
-                    MODE,
-                    spot.path,
-                    begin,
-                    end,
-                    end - begin,
-                    self._subscription,
-                )
-                for begin, end in self._limits.cuts(spot.begin, spot.rows, total)
-            ]
-        return partitions
+        return dense_partitions(self._fleet, self._limits, start, stop, self._subscription)
 
     def confirm(self, offset: Offset) -> None:
         """Remove what was delivered up to `offset`. Never raises: the next `latest` repeats what failed."""

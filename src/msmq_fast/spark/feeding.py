@@ -9,7 +9,7 @@ from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, log
 from msmq_fast.spark.offsets import FEED, ManagerSpot, Offset, Spot, allot
-from msmq_fast.spark.partitions import RowsPartition
+from msmq_fast.spark.partitions import RowsPartition, dense_partitions
 from msmq_fast.spark.selection import Positions, resolve
 
 MODE: Final = "events"
@@ -97,18 +97,7 @@ class Feeding:
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
         """What tasks read between two offsets that followed one another: the ranges of `stop`."""
-        if start == stop:
-            return []
-        spots = [(guid, m, s) for guid, m in stop.managers.items() for s in m.queues.values() if s.rows]
-        total = sum(spot.rows for _, _, spot in spots)
-        partitions = []
-        for guid, manager, spot in spots:
-            endpoint = self._fleet.client_of(guid, manager.name).endpoint
-            partitions += [
-                RowsPartition(endpoint, manager.incarnation, MODE, "", begin, end, end - begin)
-                for begin, end in self._limits.cuts(spot.begin, spot.rows, total)
-            ]
-        return partitions
+        return dense_partitions(self._fleet, self._limits, start, stop)
 
     def confirm(self, offset: Offset) -> None:
         """Tell the subscription how far the query is. Never raises: a later call says more."""

@@ -84,6 +84,13 @@ CONNECTION: Final = (
     ),
 )
 """Of everything that talks to a queue manager."""
+COLUMNS: Final = (
+    Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
+    Option("includeBody", "flag", "true", "the column `body`"),
+    Option("includeRaw", "flag", "false", "the column `raw_packet`"),
+    Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
+)
+"""Of everything that reads messages."""
 
 
 def endpoints(options: Options) -> list[Endpoint]:

@@ -28,7 +28,7 @@ from msmq_fast.spark.keeping import Keeping
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import Offset
-from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
+from msmq_fast.spark.options import COLUMNS, CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
 from msmq_fast.spark.schemas import spark_schema as spark_schema
 from msmq_fast.spark.selection import Positions, Selection, explain
@@ -40,11 +40,8 @@ OPTIONS: Final = (
     Option("subscribePattern", "text", None, "regular expression over path names"),
     Option("assign", "json", None, 'queues of each queue manager, `{"url": ["queue"]}`'),
     Option("content", "messages|journal|deadletter|events", "messages", "what is read of the queues"),
-    Option("columns", "text", "core", "`core`, `all`, or names by commas"),
-    Option("includeBody", "flag", "true", "the column `body`"),
+    *COLUMNS,
     Option("decode", "none|text|utf16|xml|json", "none", "the column `body_text`"),
-    Option("includeRaw", "flag", "false", "the column `raw_packet`"),
-    Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
     Option("startingOffsets", "positions", None, "earliest, latest or JSON; stream: latest, batch: earliest"),
     Option("endingOffsets", "positions", None, "of a batch: latest or JSON"),
     Option("startingTimestamp", "integer", None, "milliseconds since 1970, by arrival time"),

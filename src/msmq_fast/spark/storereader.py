@@ -24,7 +24,7 @@ from msmq_fast.spark.offline.catalogue import (
 from msmq_fast.spark.offline.errors import OfflineError
 from msmq_fast.spark.offline.place import usable_directory
 from msmq_fast.spark.offline.tables import Request, Task, read, table_columns
-from msmq_fast.spark.options import Option, OptionError, Options
+from msmq_fast.spark.options import COLUMNS, Option, OptionError, Options
 from msmq_fast.spark.pushdown import Conditions
 
 FORMAT: Final = "msmq_store"
@@ -32,10 +32,7 @@ OPTIONS: Final = (
     Option("path", "text", None, "directory of a snapshot or of a stopped queue manager"),
     Option("table", "messages|events|queues|writers|raw", "messages", "what the rows are"),
     Option("queues", "text", None, "of messages: path names or patterns with *, by commas; all without it"),
-    Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
-    Option("includeBody", "flag", "true", "the column `body`"),
-    Option("includeRaw", "flag", "false", "the column `raw_packet`"),
-    Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
+    *COLUMNS,
     Option("partitions", "count", "8", "tasks, at most"),
     Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of damaged records"),
     Option("pushdown", "flag", "false", "filters are applied while reading; see docs/spark.md"),
