@@ -78,8 +78,9 @@ class Unprivileged(Server):
     program = (
         sys.executable,
         "-c",
-        "import encodings.idna, os, sys, uvloop;"
-        "import msmq_fast.cli.serve, msmq_fast.cli.main, msmq_fast.server.lifecycle;"
+        "import encodings.idna, importlib, os, pkgutil, sys, uvloop;"
+        "import msmq_fast.cli.serve, msmq_fast.cli.main, msmq_fast.server as rooms;"
+        "[importlib.import_module(m.name) for m in pkgutil.iter_modules(rooms.__path__, 'msmq_fast.server.')];"
         "os.geteuid() or os.setresuid(65534, 65534, 65534);"
         "sys.exit(msmq_fast.cli.main.main())",
     )
