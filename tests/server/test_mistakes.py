@@ -80,7 +80,8 @@ class Unprivileged(Server):
         "-c",
         "import encodings.idna, importlib, os, pkgutil, sys, uvloop;"
         "import msmq_fast.cli.serve, msmq_fast.cli.main, msmq_fast.server as rooms;"
-        "[importlib.import_module(m.name) for m in pkgutil.iter_modules(rooms.__path__, 'msmq_fast.server.')];"
+        "found = pkgutil.iter_modules(rooms.__path__, 'msmq_fast.server.');"
+        "[importlib.import_module(module.name) for module in found];"
         "os.geteuid() or os.setresuid(65534, 65534, 65534);"
         "sys.exit(msmq_fast.cli.main.main())",
     )
