@@ -1,0 +1,124 @@
+"""One call, as the methods of services see it (MS-RPCE 3.3.3.1.5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast.rpc.association import Association
+from msmq_fast.rpc.contexts import ContextHandles
+from msmq_fast.rpc.faults import UNSPECIFIED
+from msmq_fast.security.token import ANONYMOUS_TOKEN, Token
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.connection import ServerConnection
+    from msmq_fast.rpc.interface import Interface, Operation
+
+__all__ = ["Call", "Caller"]
+
+_log = logging.getLogger("msmq_fast.rpc")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls (MS-RPCE 3.3.3.4.3): `name` is empty for an anonymous caller."""
+
+    address: str
+    name: str = ""
+    token: Token = ANONYMOUS_TOKEN
+    auth_type: int = 0
+    auth_level: int = 1
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether the caller has not said who it is."""
+        return not self.name
+
+
+class Call:
+    """A call under way. It ends by `reply` or `fault`, once; or it is abandoned: then `alive` is False,
+    `on_abandoned` has been called, and a reply is thrown away."""
+
+    __slots__ = (
+        "alive",
+        "association",
+        "call_id",
+        "caller",
+        "connection",
+        "context",
+        "interface",
+        "ndr64",
+        "object_uuid",
+        "on_abandoned",
+        "operation",
+    )
+
+    def __init__(
+        self,
+        connection: ServerConnection,
+        association: Association,
+        interface: Interface,
+        operation: Operation,
+        call_id: int,
+        caller: Caller,
+    ) -> None:
+        self.connection = connection
+        self.association = association
+        self.interface = interface
+        self.operation = operation
+        self.call_id = call_id
+        self.caller = caller
+        self.ndr64 = False
+        self.object_uuid: UUID | None = None
+        self.context: Any = None  # the runtime's: presentation and security context
+        self.alive = True
+        self.on_abandoned: Callable[[], None] | None = None
+
+    @property
+    def opnum(self) -> int:
+        """The number of the operation."""
+        return self.operation.opnum
+
+    @property
+    def handles(self) -> ContextHandles:
+        """The context handles of the caller's association."""
+        return self.association.handles
+
+    def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
+        """End the call with its results. `written` is called exactly once: with True when the transport has
+        the whole reply, with False when it will not get it: the connection was lost before, or the call
+        abandoned.
+
+        Results that cannot be encoded are a mistake of the service: logged, and a fault.
+        """
+        if not self.alive:
+            if written is not None:
+                written(False)
+            return
+        try:
+            stub = self.operation.codec.encode_response(results, ndr64=self.ndr64)
+        except Exception:
+            _log.exception("the results of %s.%s cannot be encoded", self.interface.name, self.operation.name)
+            if written is not None:
+                written(False)
+            self.fault(UNSPECIFIED)
+            return
+        self.alive = False
+        self.connection.respond(self, stub, written)
+
+    def fault(self, status: int) -> None:
+        """End the call with a fault PDU of this status."""
+        if self.alive:
+            self.alive = False
+            self.connection.fail(self, status)
+
+    def abandon(self) -> None:
+        """The runtime: nobody waits for the reply any more."""
+        if self.alive:
+            self.alive = False
+            abandoned, self.on_abandoned = self.on_abandoned, None
+            if abandoned is not None:
+                abandoned()

@@ -1,0 +1,86 @@
+"""Context handles: state of a client that a server keeps from one call to the next (C706 5.1.6,
+MS-RPCE 3.3.1.4.1). They belong to an association and are strict and type-strict (3.1.1.5.3.2, .3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msmq_fast.rpc.faults import CONTEXT_MISMATCH, NO_MEMORY, RpcFault
+
+__all__ = ["ContextHandles"]
+
+_log = logging.getLogger("msmq_fast.rpc")
+
+_ATTRIBUTES = bytes(4)  # ndr_context_handle.context_handle_attributes, always 0
+
+
+class _Entry(NamedTuple):
+    kind: str
+    state: Any
+    rundown: Callable[[Any], None]
+    order: int
+
+
+class ContextHandles:
+    """The handles of one association: 20 bytes each, unguessable, never used twice."""
+
+    def __init__(self, random: Callable[[int], bytes], limit: int) -> None:
+        """`random` gives so many random bytes; at most `limit` handles are open at a time."""
+        self._random = random
+        self._limit = limit
+        self._entries: dict[bytes, _Entry] = {}
+        self._ended = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def create(self, kind: str, state: Any, rundown: Callable[[Any], None], order: int = 0) -> bytes:
+        """A new handle. When the association ends with the handle open, `rundown(state)` is called; handles
+        of a lower `order` first. Where it has ended already, as it may for a deferred call, that is at once.
+
+        Raises RpcFault(NO_MEMORY) when the association has too many.
+        """
+        if len(self._entries) >= self._limit:
+            raise RpcFault(NO_MEMORY, "too many context handles")
+        handle = _ATTRIBUTES + self._random(16)
+        entry = _Entry(kind, state, rundown, order)
+        if self._ended:
+            self._run_down(entry)
+        else:
+            self._entries[handle] = entry
+        return handle
+
+    def get(self, handle: bytes | None, kind: str) -> Any:
+        """The state behind a handle.
+
+        Raises RpcFault(CONTEXT_MISMATCH) for one that is NULL, closed, of another association or kind.
+        """
+        return self._entry(handle, kind).state
+
+    def close(self, handle: bytes | None, kind: str) -> Any:
+        """Remove a handle without running it down; returns its state. Raises as `get` does."""
+        entry = self._entry(handle, kind)
+        del self._entries[bytes(handle)]  # type: ignore[arg-type]  # _entry found it
+        return entry.state
+
+    def run_down(self) -> None:
+        """The association has ended. A rundown that fails is logged and does not keep the others from it."""
+        self._ended = True
+        entries, self._entries = self._entries, {}
+        for entry in sorted(entries.values(), key=lambda entry: entry.order):
+            self._run_down(entry)
+
+    @staticmethod
+    def _run_down(entry: _Entry) -> None:
+        try:
+            entry.rundown(entry.state)
+        except Exception:
+            _log.exception("the rundown of a context handle (%s) failed", entry.kind)
+
+    def _entry(self, handle: bytes | None, kind: str) -> _Entry:
+        entry = self._entries.get(bytes(handle)) if handle is not None else None
+        if entry is None or entry.kind != kind:
+            raise RpcFault(CONTEXT_MISMATCH)
+        return entry

@@ -1,0 +1,142 @@
+"""Interfaces: what a service looks like to the runtime, and the operations of one by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+from msmq_fast.rpc.faults import OP_RANGE, RpcFault
+from msmq_fast.rpc.syntaxes import SyntaxId
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.call import Call
+
+__all__ = ["Interface", "InterfacePolicy", "InterfaceTable", "Operation", "OperationCodec", "Service"]
+
+
+class OperationCodec(Protocol):
+    """One operation of an interface's table (`rpc.ndr`)."""
+
+    @property
+    def opnum(self) -> int:
+        """Its number."""
+
+    @property
+    def name(self) -> str:
+        """The name of the service's method."""
+
+    @property
+    def obsolete(self) -> bool:
+        """True: the number is reserved, there is nothing to call."""
+
+    def decode_request(self, stub: bytes | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
+        """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
+
+    def encode_response(
+        self, values: Any, *, ndr64: bool, big_endian: bool = False
+    ) -> bytes | bytearray | memoryview:
+        """The [out] parameters."""
+
+
+class InterfaceTable(Protocol):
+    """An interface as its IDL describes it (`rpc.idl`)."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the IDL."""
+
+    @property
+    def uuid(self) -> UUID:
+        """Its UUID."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version."""
+
+    @property
+    def ops(self) -> Sequence[OperationCodec]:
+        """Its operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfacePolicy:
+    """Who may call an interface (QP-010, QP-011). Levels are those of MS-RPCE 2.2.1.1.8."""
+
+    minimum_level: int = 1
+    """The least authentication level: 1 none, 2 connect, 4 packet, 5 integrity, 6 privacy."""
+    anonymous: bool = True
+    """Whether callers without a name may call: those without authentication, and NTLM's anonymous user."""
+    exempt: frozenset[int] = frozenset()
+    """Opnums that anyone may call at any level."""
+    refuse_by_fault: bool = False
+    """How a caller is refused: False by the result MQ_ERROR_ACCESS_DENIED (`Service.failed`), True by a fault
+    with the status ERROR_ACCESS_DENIED."""
+    obsolete_status: int = OP_RANGE
+    """The status of the fault that answers a call of an obsolete operation."""
+
+    def allows(self, opnum: int, *, level: int, anonymous: bool) -> bool:
+        """Whether a caller at this level may call."""
+        if opnum in self.exempt:
+            return True
+        return level >= self.minimum_level and (self.anonymous or not anonymous)
+
+
+class Service(Protocol):
+    """One interface. For each operation there is a method of its name, `method(call, args)`, that returns the
+    results, or None when it will call `call.reply` or `call.fault` later.
+
+    A method that raises MSMQError has failed with that HRESULT, see `failed`; RpcFault becomes a fault; any
+    other exception is logged and becomes the fault nca_s_fault_unspec.
+    """
+
+    table: InterfaceTable
+    policy: InterfacePolicy
+
+    def failed(self, call: Call, args: Any, hresult: int) -> Any:
+        """The results of an operation that failed: [out] parameters zero, `result` the HRESULT. May raise
+        RpcFault instead."""
+
+
+class Operation:
+    """One operation of a registered interface."""
+
+    __slots__ = ("codec", "method", "name", "opnum")
+
+    def __init__(self, codec: OperationCodec, method: Callable[[Call, Any], Any]) -> None:
+        self.codec = codec
+        self.method = method
+        self.name = codec.name
+        self.opnum = codec.opnum
+
+
+class Interface:
+    """A service under its name. `calls` counts the calls that were made of it."""
+
+    __slots__ = ("_operations", "calls", "name", "policy", "service", "syntax")
+
+    def __init__(self, service: Service) -> None:
+        """Raises AttributeError if the service lacks the method of an operation."""
+        table = service.table
+        self.service = service
+        self.policy = service.policy
+        self.name = table.name
+        self.syntax = SyntaxId(table.uuid, *table.version)
+        self.calls = 0
+        self._operations: list[Operation | None] = [None] * (
+            1 + max((op.opnum for op in table.ops), default=-1)
+        )
+        for codec in table.ops:
+            if not codec.obsolete:
+                self._operations[codec.opnum] = Operation(codec, getattr(service, codec.name))
+
+    def operation(self, opnum: int) -> Operation:
+        """Raises RpcFault: OP_RANGE for numbers that the interface does not have, what the policy says for
+        obsolete ones."""
+        if opnum >= len(self._operations):
+            raise RpcFault(OP_RANGE)
+        operation = self._operations[opnum]
+        if operation is None:
+            raise RpcFault(self.policy.obsolete_status)
+        return operation
