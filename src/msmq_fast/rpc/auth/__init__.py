@@ -1,0 +1,1 @@
+"""Security providers of the RPC runtime: NTLM, Kerberos and SPNEGO, for both sides."""

@@ -1,0 +1,145 @@
+"""What authenticates a connection and protects its PDUs: the contract of the runtime and the providers.
+
+A context is built in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, then protects PDUs (3.3.1.5.2.2). It
+does no IO unless it says so (`blocking`). The order of the calls matters: PDUs are protected in the order in
+which they are sent, and unprotected in the order in which they arrive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Protocol, TypeAlias
+
+from msmq_fast.security.token import Token
+
+__all__ = [
+    "AcceptorFactory",
+    "AuthError",
+    "AuthFailure",
+    "AuthLevel",
+    "AuthType",
+    "Buffer",
+    "Caller",
+    "SecurityContext",
+]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class AuthType(IntEnum):
+    """Security providers (MS-RPCE 2.2.1.1.7) that can be spoken here."""
+
+    NONE = 0
+    SPNEGO = 9
+    NTLM = 10
+    KERBEROS = 16
+
+
+class AuthLevel(IntEnum):
+    """Authentication levels (MS-RPCE 2.2.1.1.8)."""
+
+    DEFAULT = 0
+    NONE = 1
+    CONNECT = 2
+    CALL = 3
+    PKT = 4
+    INTEGRITY = 5
+    PRIVACY = 6
+
+
+class AuthFailure(StrEnum):
+    """Why authentication failed: for counters, and to choose the answer. Peers learn less."""
+
+    TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
+    TOKEN = "token"  # noqa: S105 - malformed, or not what is due now
+    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed: nobody is told which
+    WEAK = "weak"  # the peer offers less than is asked for
+    SIGNATURE = "signature"  # a PDU was changed, repeated, or is out of sequence
+
+
+class AuthError(Exception):
+    """The context failed and is of no more use. The text is for logs and names no secret."""
+
+    def __init__(self, failure: AuthFailure, text: str) -> None:
+        super().__init__(text)
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls. `name` is empty for an anonymous caller; `address` is for people and the audit log."""
+
+    name: str
+    token: Token
+    auth_type: AuthType
+    auth_level: AuthLevel
+    address: str
+
+
+class SecurityContext(Protocol):
+    """One security context of a connection, for either side. Whatever raises AuthError ends it."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done, so that PDUs can be protected."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the next `step` may wait for files or the network: it belongs on a thread then."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who the client is. Only on the server's side, and only when complete."""
+
+    def step(self, token: bytes) -> bytes:
+        """Take the peer's token, give the next one for it; empty: none. An initiator begins with an empty one.
+
+        Raises AuthError.
+        """
+
+    def overhead(self) -> int:
+        """Bytes of the token of a PDU at the level of the context (RP-22). Only when complete."""
+
+    def protect(
+        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """The stub as it is sent, and the token, of `overhead()` bytes.
+
+        `header` ends where the stub begins, which includes its authentication padding; `trailer` is the
+        sec_trailer of 8 bytes. frag_length and auth_length are those of the PDU that is sent.
+        """
+
+    def unprotect(
+        self,
+        header: Buffer,
+        stub: Buffer,
+        trailer: Buffer,
+        token: Buffer,
+        *,
+        privacy: bool,
+        sign_header: bool,
+    ) -> bytes:
+        """The stub in clear, once the token proves it. Raises AuthError."""
+
+    def protect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """Protect whole PDUs in place that stand one after the other: all fragments of a reply.
+
+        Each has its frag_length, its auth_length (`overhead()`), its sec_trailer and room for the token. The
+        stub begins after `header_size` bytes: 24 for a response, and a request without an object UUID.
+        Raises ValueError for lengths that do not fit.
+        """
+
+    def unprotect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """The reverse: the stub of each PDU is in clear then. Raises AuthError, also for lengths."""
+
+
+class AcceptorFactory(Protocol):
+    """Makes the server's side of security contexts."""
+
+    def accept(self, auth_type: int, level: int, address: str) -> SecurityContext:
+        """A context for what a bind asks for. Raises AuthError(TYPE) for what is not spoken or allowed."""
