@@ -1,0 +1,38 @@
+"""The ports of the interfaces, as the port methods of qm2qm, qmcomm and RemoteRead tell them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["PortType", "RpcPorts"]
+
+
+class PortType(IntEnum):
+    """dwPortType of the port methods (MS-MQMP 3.1.4.24, MS-MQQP 3.1.4.8)."""
+
+    IP_HANDSHAKE = 0
+    IP_READ = 1
+    IPX_HANDSHAKE = 2
+    IPX_READ = 3
+
+
+@dataclass(slots=True)
+class RpcPorts:
+    """TCP ports; 0 is what the port methods answer where an interface is not served.
+
+    Filled in once, before the first call is taken: clients keep what they heard.
+    """
+
+    qmcomm: int = 0
+    """Of qmcomm and qmcomm2."""
+    qm2qm: int = 0
+    remote_read: int = 0
+
+    def of_type(self, port_type: int) -> int:
+        """The answer to a port method. IPX is not served, and an unknown type has no port: 0."""
+        if port_type == PortType.IP_HANDSHAKE:
+            return self.qmcomm
+        if port_type == PortType.IP_READ:
+            return self.qm2qm
+        return 0
