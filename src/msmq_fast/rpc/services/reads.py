@@ -1,0 +1,269 @@
+"""Reads of remote readers: waiting, delivered, ended (MS-MQQP 3.1.1.2, MS-MQRR 3.1.1.2).
+
+A read that removes its message has two phases. It is *delivered* when its message is locked and its reply is
+on the way, and *over* when the reader said what becomes of the message, or when it is known that the reader
+never will: then the message is available again. Whatever of this happens first is the only thing that
+happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MessageNotFound,
+    MSMQError,
+)
+from msmq_fast.qm.handle import Lookup
+from msmq_fast.qm.transacted import TransactedQueue
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import QueueCore, Received
+    from msmq_fast.qm.cursor import Cursor
+    from msmq_fast.qm.reading import ReadRequest
+    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.services.openqueues import RemoteQueue
+    from msmq_fast.store.completion import Completion
+
+__all__ = [
+    "LOOKUPS",
+    "STATUS_ACCESS_DENIED",
+    "STATUS_INVALID_HANDLE",
+    "STATUS_INVALID_PARAMETER",
+    "STATUS_NOT_FOUND",
+    "Ack",
+    "Action",
+    "RemoteRead",
+    "full_lookup_id",
+]
+
+STATUS_INVALID_HANDLE = 0xC0000008
+STATUS_INVALID_PARAMETER = 0xC000000D
+STATUS_ACCESS_DENIED = 0xC0000022
+STATUS_NOT_FOUND = 0xC0000225
+
+MOST_PENDING = 65_536
+"""Reads of one descriptor that wait at a time."""
+SEQUENTIAL = 0x00FF_FFFF_FFFF_FFFF
+"""The part of a LookupIdentifier that remote readers see: SequentialId, pSequenceId."""
+
+
+class Action(IntEnum):
+    """ulAction (MS-MQQP 2.2.2.1, MS-MQRR 3.1.4.7)."""
+
+    RECEIVE = 0x00000000
+    PEEK_CURRENT = 0x80000000
+    PEEK_NEXT = 0x80000001
+    LOOKUP_PEEK_CURRENT = 0x40000010
+    LOOKUP_PEEK_NEXT = 0x40000011
+    LOOKUP_PEEK_PREV = 0x40000012
+    LOOKUP_RECEIVE_CURRENT = 0x40000020
+    LOOKUP_RECEIVE_NEXT = 0x40000021
+    LOOKUP_RECEIVE_PREV = 0x40000022
+
+
+LOOKUPS = {
+    Action.LOOKUP_PEEK_CURRENT: (Lookup.CURRENT, True),
+    Action.LOOKUP_PEEK_NEXT: (Lookup.NEXT, True),
+    Action.LOOKUP_PEEK_PREV: (Lookup.PREVIOUS, True),
+    Action.LOOKUP_RECEIVE_CURRENT: (Lookup.CURRENT, False),
+    Action.LOOKUP_RECEIVE_NEXT: (Lookup.NEXT, False),
+    Action.LOOKUP_RECEIVE_PREV: (Lookup.PREVIOUS, False),
+}
+"""The actions that read by LookupIdentifier: where from, and whether the message stays."""
+
+
+class Ack(IntEnum):
+    """REMOTEREADACK."""
+
+    NACK = 1
+    ACK = 2
+
+
+class RemoteRead:
+    """RemoteReadEntry and PendingRequestEntry: one read, from the call that starts it to its end.
+
+    `answer(read, received)` answers the call when there is a message, `refuse(read, error)` when there will
+    be none. Whoever answers with a message that is not only peeked calls `deliver` first and gives `written`
+    to the reply.
+    """
+
+    __slots__ = (
+        "action",
+        "answer",
+        "args",
+        "call",
+        "key",
+        "lookup_id",
+        "own_transaction",
+        "peek",
+        "refuse",
+        "remote",
+        "request",
+        "request_id",
+        "timeout_ms",
+        "transaction",
+    )
+
+    def __init__(
+        self,
+        remote: RemoteQueue,
+        call: Call,
+        args: Any,
+        action: int,
+        request_id: int,
+        timeout_ms: int,
+        answer: Callable[[RemoteRead, Received], None],
+        refuse: Callable[[RemoteRead, MSMQError], None],
+    ) -> None:
+        self.remote = remote
+        self.call = call
+        self.args = args
+        self.action = action
+        self.request_id = request_id
+        self.timeout_ms = timeout_ms
+        self.answer = answer
+        self.refuse = refuse
+        self.peek = False
+        self.transaction: Transaction | None = None  # in which it receives
+        self.own_transaction = False  # of this read alone
+        self.request: ReadRequest | None = None  # as long as it waits
+        self.key: bytes | int = 0  # under which it is delivered
+        self.lookup_id: int | None = None  # LookupIdentifier, as long as it is delivered
+
+    # ---- the first phase
+
+    def start(self, cursor: Cursor | None) -> None:
+        """Receive or peek the first message, or the cursor's.
+
+        Raises what OpenQueue.begin, OpenQueue.receive and the cursor raise, TRANSACTION_… for a receive in a
+        transaction, INSUFFICIENT_RESOURCES when too many reads wait.
+        """
+        remote = self.remote
+        opened = remote.opened
+        timeout = self.timeout_ms
+        if len(remote.pending) >= MOST_PENDING:
+            raise InsufficientResources(f"{MOST_PENDING} reads wait")
+        if self.action == Action.RECEIVE:
+            if self.transaction is not None:
+                queue = TransactedQueue(opened, self.transaction)
+                request = queue.receive(timeout, cursor=cursor)
+            else:
+                request = opened.begin(timeout, cursor=cursor)
+        else:
+            self.peek = True
+            if cursor is None:
+                request = opened.receive(timeout, peek=True)
+            elif self.action == Action.PEEK_NEXT:
+                request = cursor.peek_next(timeout)
+            else:
+                request = cursor.peek(timeout)
+        completion = request.completion
+        if not completion.done:
+            self.request = request
+            remote.pending[self.request_id] = self
+            self.call.on_abandoned = self._abandoned
+        completion.add_done_callback(self._found)
+
+    def look_up(self, lookup_id: int, operation: Lookup) -> None:
+        """Receive or peek by LookupIdentifier; `peek` says which.
+
+        Raises what OpenQueue.lookup and TransactedQueue.lookup do.
+        """
+        opened = self.remote.opened
+        completion: Completion[Received]
+        if self.transaction is not None:
+            completion = TransactedQueue(opened, self.transaction).lookup(lookup_id, operation)
+        elif self.peek:
+            completion = opened.lookup(lookup_id, operation, peek=True)
+        else:
+            completion = opened.lookup(lookup_id, operation, hold=opened.two_phase.begin())
+        completion.add_done_callback(self._found)
+
+    def cancel(self, error: MSMQError | None = None) -> bool:
+        """End it with `error` (OPERATION_CANCELLED); False if it does not wait."""
+        return self.request is not None and self.request.cancel(error)
+
+    def _abandoned(self) -> None:
+        """Nobody waits for the reply any more: nothing is to be read (A-15)."""
+        self.cancel()
+
+    def _found(self, done: Completion[Received]) -> None:
+        if self.request is not None:
+            self.request = None
+            del self.remote.pending[self.request_id]
+            self.call.on_abandoned = None
+        error = done.exception()
+        if error is None:
+            self.answer(self, done.result())
+            return
+        if self.own_transaction and self.transaction is not None:
+            abandon(self.transaction)
+        self.refuse(self, error if isinstance(error, MSMQError) else MSMQError(str(error)))
+
+    # ---- the second phase
+
+    def deliver(self, key: bytes | int, lookup_id: int) -> None:
+        """The message is on its way to the reader, who will end the read by `key`."""
+        self.key = key
+        self.lookup_id = lookup_id
+        self.remote.delivered[key] = self
+
+    def written(self, whole: bool) -> None:
+        """The reply was handed to the transport, or cannot be any more."""
+        if not whole:
+            self.put_back()
+
+    def put_back(self) -> None:
+        """RR_NACK, whoever says so: the message is available again at its old place. Nothing happens if the
+        read is over.
+        """
+        if self.lookup_id is None:
+            return
+        with suppress(MSMQError):  # its queue is gone
+            self.end(Ack.NACK)
+
+    def end(self, ack: int) -> Completion[None]:
+        """Dequeue Message End: with RR_ACK the message is removed, or is its transaction's; else it is put
+        back. Resolved when that is durable; the read is over at once.
+
+        Raises MESSAGE_NOT_FOUND: it is over already; what OpenQueue.end raises.
+        """
+        lookup_id, self.lookup_id = self.lookup_id, None
+        if lookup_id is None:
+            raise MessageNotFound("nothing of this read is left to be ended")
+        remote = self.remote
+        remote.delivered.pop(self.key, None)
+        transaction = self.transaction
+        if transaction is None:
+            return remote.opened.end(lookup_id, delete=ack == Ack.ACK)
+        if self.own_transaction:
+            transaction_end = transaction.commit if ack == Ack.ACK else transaction.abort
+            return transaction_end()
+        if ack != Ack.ACK:
+            transaction.unlocked(remote.opened.queue.core, lookup_id)
+        return remote.opened.end(lookup_id, delete=False, transactional=True)
+
+
+def abandon(transaction: Transaction) -> None:
+    """Abort a transaction unless it has ended."""
+    with suppress(TransactionSequence):
+        transaction.abort()
+
+
+def full_lookup_id(core: QueueCore, lookup_id: int) -> int:
+    """The LookupIdentifier of the message that a remote reader calls by `lookup_id`: readers see the lower 7
+    bytes only (A-08). `lookup_id` itself if there is no such message.
+    """
+    state = core.positions.state
+    if state(lookup_id) or lookup_id > SEQUENTIAL:
+        return lookup_id
+    for band in range(1, 8):
+        if state(band << 56 | lookup_id):
+            return band << 56 | lookup_id
+    return lookup_id
