@@ -13,11 +13,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.errors import (
-    InsufficientResources,
-    MessageNotFound,
-    MSMQError,
-)
+from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
 from msmq_fast.qm.handle import Lookup
 from msmq_fast.qm.transacted import TransactedQueue
 
