@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import INFINITE, CursorRead, Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.cursor import Cursor
 
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handle, Handler, Session
-    from msmq_fast.qm.cursor import Cursor
+    from msmq_fast.qm.reading import ReadRequest
+    from msmq_fast.qm.remote import RemoteCursor, RemoteRead
 
 _HANDLE = Field("handle", int)
 _CURSOR = Field("cursor", int)
@@ -27,7 +29,7 @@ _MOVE = (
 
 def _open(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _HANDLE)
-    opened = session.handle(number).reader()
+    opened = session.handle(number).source()
     if len(opened.cursors) >= session.engine.service.limits.max_handles:
         raise InsufficientResources("this handle has max_handles cursors")
     cursor = opened.open_cursor()
@@ -50,25 +52,34 @@ def _read(session: Session, request_id: int, payload: memoryview) -> None:
     wait = None if timeout == INFINITE else timeout
     if transaction is not None and action != CursorRead.RECEIVE:
         raise InvalidParameter("nothing is peeked in a transaction")
+    read: ReadRequest | RemoteRead
     match action:
         case CursorRead.PEEK:
             read = cursor.peek(wait, gate=session.gate)
         case CursorRead.PEEK_NEXT:
             read = cursor.peek_next(wait, gate=session.gate)
         case _ if transaction is not None:
-            inside = TransactedQueue(handle.reader(), session.transaction(transaction))
-            read = inside.receive(wait, gate=session.gate, cursor=cursor)
+            read = _receive_inside(session, handle, cursor, wait, transaction)
         case _:
             read = cursor.receive(wait, gate=session.gate)
     session.read(request_id, handle, read)
 
 
-def _find(session: Session, number: int) -> tuple[Handle, Cursor]:
+def _receive_inside(
+    session: Session, handle: Handle, cursor: Cursor | RemoteCursor, wait: int | None, transaction: int
+) -> ReadRequest:
+    inside = handle.inside(session.transaction(transaction))
+    assert isinstance(cursor, Cursor)  # noqa: S101 - of a queue of this computer, as `inside` is
+    return inside.receive(wait, gate=session.gate, cursor=cursor)
+
+
+def _find(session: Session, number: int) -> tuple[Handle, Cursor | RemoteCursor]:
     owner = session.cursors.get(number)
     if owner is None:
         raise InvalidHandle(f"there is no cursor {number}")
     handle = session.handle(owner)
-    cursor = handle.reader().cursors.get(number)
+    cursors: Mapping[int, Cursor | RemoteCursor] = handle.source().cursors
+    cursor = cursors.get(number)
     if cursor is None:
         raise InvalidHandle(f"there is no cursor {number}")
     return handle, cursor
@@ -83,7 +94,7 @@ def _move(session: Session, request_id: int, payload: memoryview) -> None:
     if transaction is None:
         session.when(request_id, source.move(lookup_id, moving))
         return
-    TransactedQueue(source, session.transaction(transaction)).move(lookup_id, moving)
+    session.handle(number).inside(session.transaction(transaction)).move(lookup_id, moving)
     session.reply(request_id)
 
 

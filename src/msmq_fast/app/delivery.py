@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.appcodec import Encoder
-from msmq_fast._native.queue import Received
 from msmq_fast.app.pace import Pace
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
+from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
+    from msmq_fast._native.appcodec import Stored
     from msmq_fast.app.engine import AppEngine
-    from msmq_fast.qm.handle import OpenQueue
     from msmq_fast.qm.reading import Subscription
+    from msmq_fast.qm.remote import RemoteQueue, RemoteSubscription
     from msmq_fast.qm.transacted import TransactedQueue
 
 
@@ -30,7 +31,7 @@ class Delivery:
         self,
         engine: AppEngine,
         number: int,
-        opened: OpenQueue,
+        opened: OpenQueue | RemoteQueue,
         handle: int,
         credit: int,
         *,
@@ -50,7 +51,8 @@ class Delivery:
         self._pace = Pace()
         self._next_tag = 1
         self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
-        self._subscription: Subscription | None = None
+        self._subscription: Subscription | RemoteSubscription | None = None
+        self._leave: Callable[[], object] = bool
         self._ended: Callable[[], object] = bool
         self._closed = False
 
@@ -59,10 +61,17 @@ class Delivery:
 
         Raises what the queue refuses a reader with.
         """
-        if self._inside is not None:
-            self._subscription = self._inside.subscribe(self._deliver, 0)
+        opened = self._opened
+        if isinstance(opened, OpenQueue):
+            if self._inside is not None:
+                own = self._inside.subscribe(self._deliver, 0)
+            else:
+                own = opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+            self._subscription = own
+            self._leave = lambda: opened.unsubscribe(own)
         else:
-            self._subscription = self._opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+            self._subscription = opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+            self._leave = self._subscription.close
         self._subscription.on_end = self.end
         self._ended = ended
 
@@ -109,10 +118,9 @@ class Delivery:
         """As `end`, without a word."""
         self._closed = True
         self._tags.clear()
-        if self._subscription is not None:
-            self._opened.unsubscribe(self._subscription)
+        self._leave()
 
-    def _outstanding(self) -> Subscription:
+    def _outstanding(self) -> Subscription | RemoteSubscription:
         if self._subscription is None or not self._acknowledge:
             raise InvalidParameter("nothing is acknowledged in this subscription")
         return self._subscription
@@ -130,7 +138,7 @@ class Delivery:
             del tags[tag]
         return keys
 
-    def _deliver(self, messages: list[Received]) -> None:
+    def _deliver(self, messages: Sequence[Stored]) -> None:
         first = self._next_tag
         count = len(messages)
         self._next_tag += count

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
-from msmq_fast._native.queue import Received
 from msmq_fast.app import (
     administration,
     certificates,
@@ -30,8 +29,10 @@ from msmq_fast.packet.errors import (
     InvalidHandle,
     InvalidParameter,
     MSMQError,
+    TransactionEnlist,
     TransactionSequence,
     UnsupportedAccessMode,
+    UnsupportedOperation,
 )
 from msmq_fast.qm import access as qm_access
 from msmq_fast.qm.handle import Lookup as QmLookup
@@ -39,6 +40,7 @@ from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.importing import Import
 from msmq_fast.qm.reading import ReadRequest
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.remote import RemoteQueue, RemoteRead
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.store.completion import Completion
@@ -85,22 +87,44 @@ _SEEK = {
 class Handle:
     """A queue that a connection has open, in one or both directions."""
 
-    number: int
+    number: int = 0  # in the frames; given when it is open
     sending: SendTarget | FanOut | None = None
     reading: OpenQueue | None = None
+    remote: RemoteQueue | None = None  # instead, where another computer has the queue
     moving: OpenQueue | None = None  # a target of moves
-    reads: dict[int, ReadRequest] = field(default_factory=dict)  # by request id
+    reads: dict[int, ReadRequest | RemoteRead] = field(default_factory=dict)  # by request id
+
+    def source(self) -> OpenQueue | RemoteQueue:
+        """What is read, wherever it is. Raises UnsupportedAccessMode if it was not opened for that."""
+        source = self.remote or self.reading
+        if source is None:
+            raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
+        return source
 
     def reader(self) -> OpenQueue:
-        """The reading side. Raises UnsupportedAccessMode if it was not opened for that."""
+        """The reading side of a queue of this computer. Raises UnsupportedAccessMode if it was not opened for
+        that, UnsupportedOperation for a queue of another one.
+        """
+        if self.remote is not None:
+            raise UnsupportedOperation("this is done with queues of this computer only")
         if self.reading is None:
             raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
         return self.reading
+
+    def inside(self, transaction: Transaction) -> TransactedQueue:
+        """The reading side in a transaction. Raises as `reader` does; TransactionEnlist for a queue of
+        another computer.
+        """
+        if self.remote is not None:
+            raise TransactionEnlist("no coordinator takes other computers into a transaction of this one")
+        return TransactedQueue(self.reader(), transaction)
 
     def close(self) -> None:
         """Close both sides; waiting reads end with OPERATION_CANCELLED."""
         if self.reading is not None:
             self.reading.close()
+        if self.remote is not None:
+            self.remote.close()
         if self.sending is not None:
             self.sending.close()
         if self.moving is not None:
@@ -122,6 +146,7 @@ class Session:
             self.token = principals.of_name(identity.name, identity.groups)
         self._handles: dict[int, Handle] = {}
         self._last_handle = 0
+        self._opening = 0  # queues of other computers
         self._pending: set[int] = set()  # ids of requests without a reply
         self._reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
         self.cursors: dict[int, int] = {}  # the handles of cursors
@@ -239,25 +264,55 @@ class Session:
 
     def open(self, request_id: int, payload: memoryview) -> None:
         name, access, share = arguments(payload, *_OPEN)
-        if len(self._handles) >= self.engine.service.limits.max_handles:
+        if len(self._handles) + self._opening >= self.engine.service.limits.max_handles:
             raise InsufficientResources("this connection has max_handles queues open")
         reading = _READER.get(access & ~(Access.SEND | Access.MOVE))
         if access & ~(Access.RECEIVE | Access.SEND | Access.MOVE | Access.PEEK) or not access:
             raise UnsupportedAccessMode("access is a sum of 1 receive, 2 send, 4 move and 0x20 peek")
-        handle = Handle(self._last_handle + 1)
+        elsewhere = self.manager.elsewhere(name) if reading is not None else None
+        remote = self.manager.remote if elsewhere is not None else None
+        handle = Handle()
         try:
             if access & Access.SEND:
                 alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
                 handle.sending = open_sending(self.manager, name, alone, self.token)
-            if reading is not None:
-                handle.reading = self.manager.open(name, reading, qm_access.Share(share), token=self.token)
             if access & Access.MOVE:
                 alone = qm_access.Share(share) if access == Access.MOVE else qm_access.Share.DENY_NONE
                 handle.moving = self.manager.open(name, qm_access.Access.MOVE, alone, token=self.token)
+            if remote is not None and reading is not None and elsewhere is not None:
+                done = remote.open(elsewhere, reading, qm_access.Share(share), self.token)
+                self._pending.add(request_id)
+                self._opening += 1
+                done.add_done_callback(lambda opened: self._opened_remote(request_id, handle, opened))
+                return
+            if reading is not None:
+                handle.reading = self.manager.open(name, reading, qm_access.Share(share), token=self.token)
         except MSMQError:
             handle.close()
             raise
+        self._opened(request_id, handle)
+
+    def _opened_remote(self, request_id: int, handle: Handle, opened: Completion[RemoteQueue]) -> None:
+        self._opening -= 1
+        self._pending.discard(request_id)
+        refusal = opened.exception()
+        if refusal is None:
+            handle.remote = opened.result()
+        if self._closed or refusal is not None:
+            handle.close()
+        if self._closed:
+            return
+        if refusal is None:
+            self._opened(request_id, handle)
+        else:
+            self.engine.fail(
+                request_id, refusal if isinstance(refusal, MSMQError) else MSMQError(str(refusal))
+            )
+        self.engine.unblocked()
+
+    def _opened(self, request_id: int, handle: Handle) -> None:
         self._last_handle += 1
+        handle.number = self._last_handle
         self._handles[handle.number] = handle
         lane_target = handle.sending.lane() if handle.sending is not None else None
         if lane_target is not None:
@@ -277,7 +332,11 @@ class Session:
 
     def purge(self, request_id: int, payload: memoryview) -> None:
         (number,) = arguments(payload, _HANDLE)
-        self.when(request_id, self.handle(number).reader().purge(), int)
+        handle = self.handle(number)
+        if handle.remote is not None:
+            self.when(request_id, handle.remote.purge())
+            return
+        self.when(request_id, handle.reader().purge(), int)
 
     # ---------------------------------------------------------------------------------------- sending
 
@@ -334,24 +393,25 @@ class Session:
         if transaction is not None:
             if peek:
                 raise InvalidParameter("nothing is peeked in a transaction")
-            inside = TransactedQueue(handle.reader(), self.transaction(transaction))
+            inside = handle.inside(self.transaction(transaction))
             self.read(request_id, handle, inside.receive(wait, gate=self.gate))
             return
-        self.read(request_id, handle, handle.reader().receive(wait, peek=peek, gate=self.gate))
+        self.read(request_id, handle, handle.source().receive(wait, peek=peek, gate=self.gate))
 
     def may_wait(self) -> None:
         """INSUFFICIENT_RESOURCES: as many reads wait as may."""
         if len(self._reads) >= MAX_READS:
             raise InsufficientResources(f"{MAX_READS} reads wait on this connection")
 
-    def read(self, request_id: int, handle: Handle, read: ReadRequest) -> None:
+    def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead) -> None:
         """MESSAGE when the read ends."""
         self._pending.add(request_id)
         self._reads[request_id] = handle
         handle.reads[request_id] = read
-        read.completion.add_done_callback(lambda done: self._read_ended(request_id, done))
+        completion: Completion[Any] = read.completion
+        completion.add_done_callback(lambda done: self._read_ended(request_id, done))
 
-    def _read_ended(self, request_id: int, completion: Completion[Received]) -> None:
+    def _read_ended(self, request_id: int, completion: Completion[Any]) -> None:
         handle = self._reads.pop(request_id)
         del handle.reads[request_id]
         self._message(request_id, completion)
@@ -361,19 +421,21 @@ class Session:
         seek = _SEEK.get(operation)
         if seek is None:
             raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
-        opened: OpenQueue | TransactedQueue = self.handle(number).reader()
+        handle = self.handle(number)
+        done: Completion[Any]
         if transaction is not None:
-            opened = TransactedQueue(self.handle(number).reader(), self.transaction(transaction))
-        done = opened.lookup(lookup_id, seek, peek=peek)
+            done = handle.inside(self.transaction(transaction)).lookup(lookup_id, seek, peek=peek)
+        else:
+            done = handle.source().lookup(lookup_id, seek, peek=peek)
         self._pending.add(request_id)
         self.gate.begin()
         done.add_done_callback(lambda completion: self._looked_up(request_id, completion))
 
-    def _looked_up(self, request_id: int, completion: Completion[Received]) -> None:
+    def _looked_up(self, request_id: int, completion: Completion[Any]) -> None:
         self._message(request_id, completion)
         self.gate.leave(0 if completion.exception() is not None else len(completion.result().packet))
 
-    def _message(self, request_id: int, completion: Completion[Received]) -> None:
+    def _message(self, request_id: int, completion: Completion[Any]) -> None:
         self._pending.discard(request_id)
         if self._closed:
             return
@@ -399,10 +461,10 @@ class Session:
         if transaction is not None:
             if acknowledge:
                 raise InvalidParameter("in a transaction the commit acknowledges")
-            inside = TransactedQueue(self.handle(number).reader(), self.transaction(transaction))
+            inside = self.handle(number).inside(self.transaction(transaction))
         if credit > self.engine.service.limits.max_credit:
             raise InvalidParameter("the credit passes max_credit")
-        opened = self.handle(number).reader()
+        opened = self.handle(number).source()
         delivery = Delivery(
             self.engine, request_id, opened, number, credit, acknowledge=acknowledge, inside=inside
         )

@@ -8,7 +8,6 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidParameter, TransactionSequence
-from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 
@@ -52,8 +51,7 @@ def _abort(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _reject(session: Session, request_id: int, payload: memoryview) -> None:
     handle, lookup_id, number = arguments(payload, *_REJECT)
-    inside = TransactedQueue(session.handle(handle).reader(), session.transaction(number))
-    inside.reject(lookup_id)
+    session.handle(handle).inside(session.transaction(number)).reject(lookup_id)
     session.reply(request_id)
 
 

@@ -134,6 +134,10 @@ class QueueDeleted(MSMQError):
     default_code = _NAMES["MQ_ERROR_QUEUE_DELETED"]
 
 
+class TransactionEnlist(MSMQError):
+    default_code = _NAMES["MQ_ERROR_TRANSACTION_ENLIST"]
+
+
 class LabelTooLong(MSMQError):
     default_code = _NAMES["MQ_ERROR_LABEL_TOO_LONG"]
 

@@ -44,6 +44,7 @@ from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.reading import Readers
 from msmq_fast.qm.records import Records, Store, followed_by
 from msmq_fast.qm.recovery import recover
+from msmq_fast.qm.remote import RemoteReader
 from msmq_fast.qm.retirement import Retirement
 from msmq_fast.qm.sequences import OutgoingStreams
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
@@ -154,9 +155,11 @@ class QueueManager:
         self.undo = self.definitions.undo
         self._opener = Opener(self)
         self.open = self._opener.open
+        self.elsewhere = self._opener.elsewhere
         self.queue_for = self._opener.queue_for
         self.dead_letter_queue = self._opener.dead_letter_queue
         self.signing: Signing | None = None  # signs for local programs
+        self.remote: RemoteReader | None = None  # reads queues of other computers
         self.importing: set[bytes] = set()  # jobs of imports that connections work on
 
     def _identity(self) -> UUID:

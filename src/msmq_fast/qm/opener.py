@@ -112,6 +112,16 @@ class Opener:
             self._manager.publication.check_remote(target.name)
         return outgoing or self._manager.outgoing_to(target.name)
 
+    def elsewhere(self, name: str) -> FormatName | None:
+        """The format name of a queue that another computer has; None for all other names, also for lists.
+
+        Raises what Directory.resolve raises.
+        """
+        if name[:3].upper() == "DL=":
+            return None
+        target = self._manager.directory.resolve(name)
+        return None if target.local else target.name
+
     def queue_for(self, name: FormatName) -> Queue:
         """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
         queue.
