@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmq_fast.rpc.association import Association
+from msmq_fast.rpc.auth.context import Caller
 from msmq_fast.rpc.contexts import ContextHandles
 from msmq_fast.rpc.faults import UNSPECIFIED
-from msmq_fast.security.token import ANONYMOUS_TOKEN, Token
 
 if TYPE_CHECKING:
     from msmq_fast.rpc.connection import ServerConnection
@@ -20,22 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Caller"]
 
 _log = logging.getLogger("msmq_fast.rpc")
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls (MS-RPCE 3.3.3.4.3): `name` is empty for an anonymous caller."""
-
-    address: str
-    name: str = ""
-    token: Token = ANONYMOUS_TOKEN
-    auth_type: int = 0
-    auth_level: int = 1
-
-    @property
-    def anonymous(self) -> bool:
-        """Whether the caller has not said who it is."""
-        return not self.name
 
 
 class Call:
