@@ -214,7 +214,7 @@ class Session:
             delivery.close()
         self._deliveries.clear()
         for transaction in list(self.transactions.values()):
-            transactions.leave(transaction)
+            transaction.leave()
         for handle in self._handles.values():
             handle.close()
         self._handles.clear()

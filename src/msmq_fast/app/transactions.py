@@ -19,13 +19,6 @@ _REJECT = (Field("handle", int), Field("lookup id", int, maximum=0xFFFF_FFFF_FFF
 _END = (Field("identifier", str), Field("action", str))
 
 
-def leave(transaction: Transaction) -> None:
-    """The connection of a transaction is gone: what is active is aborted (ST-3)."""
-    transaction.on_end = transaction.operations.on_ahead = None
-    if transaction.state is State.ACTIVE:
-        transaction.abort()
-
-
 def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _NUMBER)
     if number == 0 or number in session.transactions:

@@ -206,6 +206,12 @@ class Transaction:
             done.fail(_error(error))
         return done
 
+    def leave(self) -> None:
+        """Who began it is gone, and hears of nothing more: it is aborted unless it was prepared (ST-3)."""
+        self.on_end = self.operations.on_ahead = None
+        if self.state is State.ACTIVE:
+            self.abort()
+
     def _end_readers(self) -> None:
         for reader in list(self.readers):
             reader.cancel(OperationCancelled("the transaction has ended"))
