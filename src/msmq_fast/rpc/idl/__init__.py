@@ -1,0 +1,1 @@
+"""The interfaces as their IDL describes them: tables only."""

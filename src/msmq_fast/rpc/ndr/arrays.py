@@ -1,0 +1,213 @@
+"""Conformant, varying and conformant varying arrays (C706 14.3.3, MS-RPCE 2.2.5.3.2)."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from msmq_fast.rpc.ndr.codec import Codec, Correlation, check_length, correlated
+from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer, bad_stub
+from msmq_fast.rpc.ndr.syntax import Syntax
+
+__all__ = ["Array", "ByteArray", "ElementArray", "Shape", "WideArray"]
+
+_MOST_ELEMENTS = 0x7FFFFFFF
+
+
+class Shape:
+    """The counts in front of an array: which ones there are, and what dictates them.
+
+    `size` dictates the maximum count of a conformant array, `length` the actual count of a varying one.
+    Offsets are 0, since no interface here has first_is.
+    """
+
+    __slots__ = ("_code", "_mask", "_one", "_two", "_width", "conformant", "length", "size", "varying")
+
+    def __init__(
+        self,
+        syntax: Syntax,
+        *,
+        conformant: bool,
+        varying: bool,
+        size: Correlation = None,
+        length: Correlation = None,
+    ) -> None:
+        self.conformant = conformant
+        self.varying = varying
+        self.size = size
+        self.length = length
+        self._width = syntax.pointer
+        self._mask = self._width - 1
+        self._one = struct.Struct(syntax.order + syntax.pointer_code)
+        self._two = struct.Struct(syntax.order + 2 * syntax.pointer_code)
+
+    @property
+    def least(self) -> int:
+        """The size of the counts in bytes."""
+        return self._width * (self.conformant + 2 * self.varying)
+
+    @property
+    def align(self) -> int:
+        """The alignment of counts."""
+        return self._width
+
+    def read_maximum(self, reader: Reader) -> int:
+        """The maximum count. Raises RpcFault."""
+        pos = (reader.pos + self._mask) & ~self._mask
+        if pos + self._width > reader.end:
+            raise bad_stub("truncated")
+        reader.pos = pos + self._width
+        maximum: int = self._one.unpack_from(reader.buffer, pos)[0]
+        if maximum > _MOST_ELEMENTS:
+            raise bad_stub("maximum count of 2^31 or more")
+        return maximum
+
+    def read_actual(self, reader: Reader, scope: Any, maximum: int) -> int:
+        """How many elements follow, for an array of `maximum` elements. Raises RpcFault."""
+        expected = correlated(self.size, scope)
+        if expected is not None and expected != maximum:
+            raise bad_stub("maximum count is not size_is")
+        if not self.varying:
+            return maximum
+        pos = (reader.pos + self._mask) & ~self._mask
+        if pos + 2 * self._width > reader.end:
+            raise bad_stub("truncated")
+        reader.pos = pos + 2 * self._width
+        offset, actual = self._two.unpack_from(reader.buffer, pos)
+        if offset:
+            raise bad_stub("offset is not 0")
+        if actual > maximum:
+            raise bad_stub("more elements than the maximum count")
+        expected = correlated(self.length, scope)
+        if expected is not None and expected != actual:
+            raise bad_stub("actual count is not length_is")
+        return actual  # type: ignore[no-any-return]
+
+    def write_maximum(self, writer: Writer, scope: Any, length: int) -> None:
+        """Write the maximum count of an array of which `length` elements are sent. Raises ValueError."""
+        maximum = correlated(self.size, scope)
+        if maximum is None:
+            maximum = length
+        elif length > maximum or (length != maximum and not self.varying):
+            raise ValueError(f"{length} elements in an array of {maximum}")
+        writer.align(self._mask)
+        writer.put(self._one.pack(maximum))
+
+    def write_actual(self, writer: Writer, scope: Any, length: int) -> None:
+        """Write what else is in front of `length` elements. Raises ValueError."""
+        if self.varying:
+            check_length(self.length, scope, length)
+            writer.align(self._mask)
+            writer.put(self._two.pack(0, length))
+
+
+class Array(Codec):
+    """Any array; subclasses know the elements. The maximum count of one at the end of a structure is read and
+    written by the structure."""
+
+    def __init__(self, shape: Shape, most: int, align: int) -> None:
+        """`most` elements if the array is not conformant, whose alignment is `align`."""
+        self.shape = shape
+        self.align = max(align, shape.align if shape.varying else 1)
+        self.least = shape.least
+        self._most = most
+
+    def read(self, reader: Reader, scope: Any) -> Any:
+        maximum = self.shape.read_maximum(reader) if self.shape.conformant else self._most
+        return self.read_body(reader, scope, maximum)
+
+    def write(self, writer: Writer, value: Any, scope: Any) -> None:
+        if self.shape.conformant:
+            self.shape.write_maximum(writer, scope, self.length_of(value))
+        self.write_body(writer, value, scope)
+
+    def length_of(self, value: Any) -> int:
+        """The number of elements."""
+        return len(value)
+
+    def read_body(self, reader: Reader, scope: Any, maximum: int) -> Any:
+        """What follows the maximum count."""
+        raise NotImplementedError
+
+    def write_body(self, writer: Writer, value: Any, scope: Any) -> None:
+        """What follows the maximum count."""
+        raise NotImplementedError
+
+
+class ByteArray(Array):
+    """Bytes: read as `bytes`, written from anything that has a buffer; copied once either way."""
+
+    def __init__(self, shape: Shape, most: int = 0) -> None:
+        super().__init__(shape, most, 1)
+
+    def read_body(self, reader: Reader, scope: Any, maximum: int) -> bytes:
+        return reader.take(self.shape.read_actual(reader, scope, maximum))
+
+    def write_body(self, writer: Writer, value: Buffer, scope: Any) -> None:
+        self.shape.write_actual(writer, scope, len(value))
+        if len(value) > 0:
+            writer.put(value)
+
+
+class WideArray(Array):
+    """16-bit characters that are no string: bytes in UTF-16LE, two for each element."""
+
+    def __init__(self, syntax: Syntax, shape: Shape, most: int = 0) -> None:
+        super().__init__(shape, most, 2)
+        self._foreign = syntax.big_endian
+
+    def length_of(self, value: bytes) -> int:
+        length, rest = divmod(len(value), 2)
+        if rest:
+            raise ValueError("half a character")
+        return length
+
+    def read_body(self, reader: Reader, scope: Any, maximum: int) -> bytes:
+        data = reader.take(2 * self.shape.read_actual(reader, scope, maximum))
+        return _swapped(data) if self._foreign else data
+
+    def write_body(self, writer: Writer, value: bytes, scope: Any) -> None:
+        self.shape.write_actual(writer, scope, self.length_of(value))
+        writer.put(_swapped(value) if self._foreign else value)
+
+
+class ElementArray(Array):
+    """A list of anything else."""
+
+    def __init__(self, shape: Shape, element: Codec, most: int = 0) -> None:
+        super().__init__(shape, most, element.align)
+        self._element = element
+        self.points = element.points
+
+    def read_body(self, reader: Reader, scope: Any, maximum: int) -> list[Any]:
+        count = self.shape.read_actual(reader, scope, maximum)
+        element = self._element
+        if count * element.least > reader.end - reader.pos:
+            raise bad_stub("truncated")
+        reader.elements -= count
+        if reader.elements < 0:
+            raise bad_stub("too many elements")
+        return [element.read(reader, scope) for _ in range(count)]
+
+    def read_deferred(self, reader: Reader, value: list[Any], scope: Any) -> list[Any]:
+        deferred = self._element.read_deferred
+        for index, item in enumerate(value):
+            value[index] = deferred(reader, item, scope)
+        return value
+
+    def write_body(self, writer: Writer, value: Sequence[Any], scope: Any) -> None:
+        self.shape.write_actual(writer, scope, len(value))
+        for item in value:
+            self._element.write(writer, item, scope)
+
+    def write_deferred(self, writer: Writer, value: Sequence[Any], scope: Any) -> None:
+        for item in value:
+            self._element.write_deferred(writer, item, scope)
+
+
+def _swapped(data: bytes) -> bytes:
+    units = array("H", data)
+    units.byteswap()
+    return units.tobytes()

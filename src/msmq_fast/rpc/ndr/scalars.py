@@ -1,0 +1,181 @@
+"""Types of one fixed size, and runs of them, which are read and written at one stroke."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.rpc.ndr.codec import Codec
+from msmq_fast.rpc.ndr.stream import Reader, Writer, bad_stub
+from msmq_fast.rpc.ndr.syntax import Syntax
+
+__all__ = ["Guid", "Handle", "Octets", "Run", "Scalar"]
+
+_NULL_HANDLE = bytes(20)
+_SWAPPED = struct.Struct(">IIHH")
+_NATIVE = struct.Struct("<IIHH")
+
+
+class Scalar(Codec):
+    """A type that the `struct` module knows; integers are what it makes of them.
+
+    `low` and `high` are those of a `range` attribute. Where `converts`, the value is made by `lift` from what
+    is read, and `lower` makes what is written.
+    """
+
+    converts = False
+
+    def __init__(
+        self, syntax: Syntax, code: str, align: int, low: int | None = None, high: int | None = None
+    ) -> None:
+        self.code = code
+        self.low = low
+        self.high = high
+        self.align = align
+        self.least = struct.calcsize("<" + code)
+        self._mask = align - 1
+        self._struct = struct.Struct(syntax.order + code)
+
+    def lift(self, raw: Any) -> Any:
+        """The value of what was read."""
+        return raw
+
+    def lower(self, writer: Writer, value: Any) -> Any:
+        """What is written of a value."""
+        return value
+
+    def read(self, reader: Reader, scope: Any) -> Any:
+        pos = (reader.pos + self._mask) & ~self._mask
+        if pos + self.least > reader.end:
+            raise bad_stub("truncated")
+        reader.pos = pos + self.least
+        raw = self._struct.unpack_from(reader.buffer, pos)[0]
+        if self.high is not None and not self.low <= raw <= self.high:
+            raise bad_stub("out of range")
+        return self.lift(raw)
+
+    def write(self, writer: Writer, value: Any, scope: Any) -> None:
+        writer.align(self._mask)
+        writer.put(self._struct.pack(self.lower(writer, value)))
+
+
+class Guid(Scalar):
+    """A GUID: uuid.UUID. Its three integers follow the byte order, so that it is one of UUID's two forms."""
+
+    converts = True
+
+    def __init__(self, syntax: Syntax) -> None:
+        super().__init__(syntax, "16s", 4)
+        self._big_endian = syntax.big_endian
+
+    def lift(self, raw: bytes) -> UUID:
+        return UUID(bytes=raw) if self._big_endian else UUID(bytes_le=raw)
+
+    def lower(self, writer: Writer, value: UUID) -> bytes:
+        return value.bytes if self._big_endian else value.bytes_le
+
+
+class Handle(Scalar):
+    """A context handle: 20 bytes as they are in little-endian order, None for NULL."""
+
+    converts = True
+
+    def __init__(self, syntax: Syntax) -> None:
+        super().__init__(syntax, "20s", 4)
+        self._big_endian = syntax.big_endian
+
+    def lift(self, raw: bytes) -> bytes | None:
+        if raw == _NULL_HANDLE:
+            return None
+        return _NATIVE.pack(*_SWAPPED.unpack_from(raw)) + raw[12:] if self._big_endian else raw
+
+    def lower(self, writer: Writer, value: bytes | None) -> bytes:
+        if value is None:
+            return _NULL_HANDLE
+        if len(value) != 20:
+            raise ValueError(f"a context handle has 20 bytes, not {len(value)}")
+        return _SWAPPED.pack(*_NATIVE.unpack_from(value)) + value[12:] if self._big_endian else value
+
+
+class Octets(Scalar):
+    """A fixed array of bytes."""
+
+    converts = True
+
+    def __init__(self, syntax: Syntax, size: int) -> None:
+        super().__init__(syntax, f"{size}s", 1)
+
+    def lower(self, writer: Writer, value: bytes) -> bytes:
+        if len(value) != self.least:
+            raise ValueError(f"{self.least} bytes are needed, not {len(value)}")
+        return value
+
+
+class Run:
+    """Scalars in a row, with the gaps between them: one struct.Struct.
+
+    `align` is the alignment of the position where it begins; it must be enough for all members.
+    """
+
+    __slots__ = ("_checks", "_conversions", "_mask", "_pack", "_size", "_unpack", "members", "width")
+
+    def __init__(
+        self, syntax: Syntax, members: Sequence[Scalar], align: int, *, pad_end: bool = False
+    ) -> None:
+        layout, size = "", 0
+        for member in members:
+            gap = -size % member.align
+            layout += f"{gap}x{member.code}" if gap else member.code
+            size += gap + member.least
+        if pad_end and size % align:
+            layout += f"{-size % align}x"
+        compiled = struct.Struct(syntax.order + layout)
+        self.members = tuple(members)
+        self.width = len(members)
+        self._mask = align - 1
+        self._size = compiled.size
+        self._unpack = compiled.unpack_from
+        self._pack = compiled.pack
+        self._checks = tuple(
+            (index, member.low, member.high)
+            for index, member in enumerate(members)
+            if member.high is not None
+        )
+        self._conversions = tuple((index, member) for index, member in enumerate(members) if member.converts)
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self._size
+
+    def read(self, reader: Reader) -> Sequence[Any]:
+        """The values. Raises RpcFault."""
+        pos = (reader.pos + self._mask) & ~self._mask
+        end = pos + self._size
+        if end > reader.end:
+            raise bad_stub("truncated")
+        reader.pos = end
+        values = self._unpack(reader.buffer, pos)
+        for index, low, high in self._checks:
+            if not low <= values[index] <= high:
+                raise bad_stub("out of range")
+        if self._conversions:
+            lifted = list(values)
+            for index, member in self._conversions:
+                lifted[index] = member.lift(lifted[index])
+            return lifted
+        return values
+
+    def write(self, writer: Writer, values: Sequence[Any]) -> None:
+        """Write the values. Raises struct.error or ValueError for values that do not fit."""
+        if self._conversions:
+            values = list(values)
+            for index, member in self._conversions:
+                values[index] = member.lower(writer, values[index])
+        gap = -writer.pos & self._mask
+        if gap:
+            writer.align(self._mask)
+        writer.pos += self._size
+        writer.parts.append(self._pack(*values))

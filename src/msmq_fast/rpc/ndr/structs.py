@@ -1,0 +1,227 @@
+"""Structures (C706 14.3.6, 14.3.7; MS-RPCE 2.2.5.3.4) and the parameters of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from msmq_fast.rpc.ndr.arrays import Array
+from msmq_fast.rpc.ndr.codec import Codec
+from msmq_fast.rpc.ndr.record import Record
+from msmq_fast.rpc.ndr.scalars import Run, Scalar
+from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer
+from msmq_fast.rpc.ndr.syntax import Syntax
+
+__all__ = ["FixedStructure", "Members", "Parameters", "Structure", "structure"]
+
+Members = Sequence[tuple[str, Codec]]
+_STREAM_ALIGN = 8
+"""The beginning of a stub is aligned for everything."""
+
+
+def structure(syntax: Syntax, record: type[Record], members: Members) -> Codec:
+    """The codec of a structure whose values are instances of `record`."""
+    scalars = [codec for _, codec in members if isinstance(codec, Scalar)]
+    if len(scalars) == len(members):
+        return FixedStructure(syntax, record, [name for name, _ in members], scalars)
+    return Structure(syntax, record, members)
+
+
+class FixedStructure(Codec):
+    """A structure of scalars only, pointers included: one run."""
+
+    def __init__(
+        self, syntax: Syntax, record: type[Record], names: Sequence[str], scalars: Sequence[Scalar]
+    ) -> None:
+        self.align = max(scalar.align for scalar in scalars)
+        self._run = Run(syntax, scalars, self.align, pad_end=syntax.wide)
+        self.least = self._run.size
+        self._record = record
+        self._values = _values_of(names)
+        self._pointing = [(name, codec) for name, codec in zip(names, scalars, strict=True) if codec.points]
+        self.points = bool(self._pointing)
+
+    def read(self, reader: Reader, scope: Any) -> Record:
+        return self._record(*self._run.read(reader))
+
+    def read_deferred(self, reader: Reader, value: Record, scope: Any) -> Record:
+        for name, codec in self._pointing:
+            setattr(value, name, codec.read_deferred(reader, getattr(value, name), value))
+        return value
+
+    def write(self, writer: Writer, value: Record, scope: Any) -> None:
+        self._run.write(writer, self._values(value))
+
+    def write_deferred(self, writer: Writer, value: Record, scope: Any) -> None:
+        for name, codec in self._pointing:
+            codec.write_deferred(writer, getattr(value, name), value)
+
+
+class Structure(Codec):
+    """A structure with a union, a varying array or another structure in it, or with an array at its end.
+
+    The maximum count of a conformant array at the end comes first, before the gap that aligns the structure.
+    """
+
+    def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
+        self.align = max(codec.align for _, codec in members)
+        self.least = sum(codec.least for _, codec in members)
+        self._mask = self.align - 1
+        self._end_mask = self._mask if syntax.wide else 0
+        self._record = record
+        name, last = members[-1]
+        self._array = (name, last) if isinstance(last, Array) and last.shape.conformant else None
+        if self._array is not None:
+            members = members[:-1]
+        self._steps = _steps(syntax, members, self.align, _Member)
+        self._pointing = [(name, codec) for name, codec in members if codec.points]
+        if last.points and self._array is not None:
+            self._pointing.append(self._array)
+        self.points = bool(self._pointing)
+
+    def read(self, reader: Reader, scope: Any) -> Record:
+        record = self._record()
+        array = self._array
+        maximum = array[1].shape.read_maximum(reader) if array is not None else 0
+        reader.pos = (reader.pos + self._mask) & ~self._mask
+        for step in self._steps:
+            step.read(reader, record)
+        if array is not None:
+            setattr(record, array[0], array[1].read_body(reader, record, maximum))
+        reader.skip_gap(self._end_mask)
+        return record
+
+    def read_deferred(self, reader: Reader, value: Record, scope: Any) -> Record:
+        for name, codec in self._pointing:
+            setattr(value, name, codec.read_deferred(reader, getattr(value, name), value))
+        return value
+
+    def write(self, writer: Writer, value: Record, scope: Any) -> None:
+        if self._array is not None:
+            name, array = self._array
+            array.shape.write_maximum(writer, value, array.length_of(getattr(value, name)))
+        writer.align(self._mask)
+        for step in self._steps:
+            step.write(writer, value)
+        if self._array is not None:
+            array.write_body(writer, getattr(value, name), value)
+        writer.align(self._end_mask)
+
+    def write_deferred(self, writer: Writer, value: Record, scope: Any) -> None:
+        for name, codec in self._pointing:
+            codec.write_deferred(writer, getattr(value, name), value)
+
+
+class Parameters:
+    """The parameters of an operation in one direction: each is complete, with what its pointers point to,
+    before the next begins."""
+
+    def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
+        self._record = record
+        self._steps = _steps(syntax, members, _STREAM_ALIGN, _Parameter)
+
+    def decode(self, stub: Buffer, record: Record) -> Record:
+        """The parameters of a stub, as fields of `record`. What follows them is ignored. Raises RpcFault."""
+        reader = Reader(stub)
+        for step in self._steps:
+            step.read(reader, record)
+        return record
+
+    def encode(self, record: Record) -> bytes:
+        """The stub. Raises ValueError, struct.error, TypeError or AttributeError for values that do not
+        fit."""
+        writer = Writer()
+        for step in self._steps:
+            step.write(writer, record)
+        return b"".join(writer.parts)
+
+
+class _Scalars:
+    """Some members that are scalars. Of parameters only the last one may be a pointer."""
+
+    def __init__(self, names: Sequence[str], run: Run, pointer: Codec | None) -> None:
+        self._names = tuple(names)
+        self._last = names[-1]
+        self._run = run
+        self._values = _values_of(names)
+        self._pointer = pointer
+
+    def read(self, reader: Reader, record: Record) -> None:
+        for name, value in zip(self._names, self._run.read(reader), strict=True):
+            setattr(record, name, value)
+        if self._pointer is not None:
+            value = self._pointer.read_deferred(reader, getattr(record, self._last), record)
+            setattr(record, self._last, value)
+
+    def write(self, writer: Writer, record: Record) -> None:
+        self._run.write(writer, self._values(record))
+        if self._pointer is not None:
+            self._pointer.write_deferred(writer, getattr(record, self._last), record)
+
+
+class _Member:
+    """A member of a structure; the structure reads what is deferred."""
+
+    whole = False
+
+    def __init__(self, name: str, codec: Codec) -> None:
+        self._name = name
+        self._codec = codec
+
+    def read(self, reader: Reader, record: Record) -> None:
+        setattr(record, self._name, self._codec.read(reader, record))
+
+    def write(self, writer: Writer, record: Record) -> None:
+        self._codec.write(writer, getattr(record, self._name), record)
+
+
+class _Parameter(_Member):
+    """A parameter with all that belongs to it."""
+
+    whole = True
+
+    def read(self, reader: Reader, record: Record) -> None:
+        setattr(record, self._name, self._codec.read_whole(reader, record))
+
+    def write(self, writer: Writer, record: Record) -> None:
+        self._codec.write_whole(writer, getattr(record, self._name), record)
+
+
+def _steps(syntax: Syntax, members: Members, align: int, single: type[_Member]) -> list[_Scalars | _Member]:
+    """How to read members one after another from a position that is aligned to `align`: scalars whose gaps
+    are known together, everything else alone."""
+    steps: list[_Scalars | _Member] = []
+    names: list[str] = []
+    scalars: list[Scalar] = []
+    run_align = align
+
+    def close() -> None:
+        nonlocal names, scalars, run_align
+        if scalars:
+            pointer = scalars[-1] if scalars[-1].points and single.whole else None
+            steps.append(_Scalars(names, Run(syntax, scalars, run_align), pointer))
+        names, scalars, run_align = [], [], 0
+
+    for name, codec in members:
+        if not isinstance(codec, Scalar):
+            close()
+            steps.append(single(name, codec))
+            continue
+        if run_align and codec.align > run_align:
+            close()
+        run_align = run_align or codec.align
+        names.append(name)
+        scalars.append(codec)
+        if codec.points and single.whole:
+            close()
+    close()
+    return steps
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """What takes the values of these fields from a record."""
+    if len(names) == 1:
+        only = attrgetter(names[0])
+        return lambda record: (only(record),)
+    return attrgetter(*names)
