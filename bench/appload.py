@@ -15,7 +15,11 @@ __all__ = ["AppLoad", "fill", "on_null_sink", "on_server", "receive"]
 
 @dataclass(frozen=True, slots=True)
 class AppLoad:
-    """What app_load is to do; `window` and `batch` hold for each producer, `credit` for each consumer."""
+    """What app_load is to do; `window` and `batch` hold for each producer, `credit` for each consumer.
+
+    `level`: consumers take one message for each that was taken in. `rate`: messages a second of all
+    producers together, on a schedule from which times count; 0: as fast as it goes.
+    """
 
     produce: int = 1
     consume: int = 1
@@ -28,6 +32,8 @@ class AppLoad:
     receive: bool = False
     lockstep: bool = False
     backlog: int = 0
+    rate: float = 0
+    level: bool = False
     seconds: float = 3
     warmup: float = 1
     count: int = 0
@@ -38,11 +44,15 @@ class AppLoad:
         found = ["--socket", socket, "--queue", queue, "--warmup", f"{self.warmup:g}"]
         for name in ("produce", "consume", "body", "batch", "window", "credit", "backlog"):
             found += [f"--{name}", str(getattr(self, name))]
+        if self.rate:
+            found += ["--rate", f"{self.rate:g}"]
         if self.count:
             found += ["--count", str(self.count)]
         else:
             found += ["--seconds", f"{self.seconds:g}", "--max-bytes", str(self.max_bytes)]
-        found += [f"--{name}" for name in ("acknowledge", "receive", "lockstep") if getattr(self, name)]
+        found += [
+            f"--{name}" for name in ("acknowledge", "receive", "lockstep", "level") if getattr(self, name)
+        ]
         return found if self.recoverable else [*found, "--express"]
 
 

@@ -2,19 +2,23 @@
  *
  * Usage: app_load --socket PATH --queue NAME [--produce CONNECTIONS] [--consume CONNECTIONS] [--express]
  *                 [--body BYTES] [--batch N] [--window N] [--credit N] [--acknowledge] [--receive] [--lockstep]
- *                 [--backlog N] [--warmup S] [--seconds S] [--count N] [--max-bytes N]
+ *                 [--level] [--backlog N] [--rate N] [--warmup S] [--seconds S] [--count N] [--max-bytes N]
  *
  * A producer keeps `window` messages unanswered, `batch` in each SEND; its time runs from the write to the SENT, which
  * comes when the messages are on disk. A consumer streams with `credit`, or with --receive has one RECEIVE waiting.
  * --lockstep sends one message when the one before was answered and delivered. --backlog holds producers while
- * so many messages are answered or under way and not delivered. Bodies of at least 16 bytes carry the time of the send
- * and a number: the consumer side measures the time from end to end, and with one consumer checks the order.
+ * so many messages are answered or under way and not delivered. --level lets consumers take one message for each that
+ * was answered, so that what was in the queue before stays its depth. --rate sends so many messages a second, all
+ * producers together, on a schedule: times run from when a message was due, however late it left. Bodies of at least
+ * 16 bytes carry the time of the send and a number: the consumer side measures the time from end to end, and with one
+ * consumer checks the order.
  *
  * Prints {"event":"start"}, {"event":"stop"} and the result, one JSON object a line. */
 #include "app.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 
@@ -45,14 +49,16 @@ typedef struct {
     uint32_t ready_from, ready_count;
     size_t frame_done;          /* bytes of the first ready frame already written */
     uint64_t number;
+    uint64_t due;               /* producer with a rate: when its next frame is to leave */
     uint32_t consumed;          /* since the last credit */
     uint64_t granted;           /* credit so far */
 } Connection;
 
 static const char *queue_name;
-static int producers, consumers, express, acknowledge, use_receive, lockstep;
+static int producers, consumers, express, acknowledge, use_receive, lockstep, level;
 static uint32_t body_size = 1024, batch = 1, window = 64, credit = 1024, slots;
 static uint64_t backlog, count_limit, max_bytes;
+static uint64_t interval;       /* nanoseconds between two frames of a producer, 0: as fast as it goes */
 static size_t frame_size, *body_offset;
 static Connection connections[MAX_CONNECTIONS];
 static int connection_count, poll_fd;
@@ -217,9 +223,12 @@ static int may_send(void)
 static void fill(Connection *c)
 {
     while (c->free_count && may_send()) {
+        uint64_t now = now_ns();
+        if (interval && c->due > now) break;
         uint32_t index = c->free_slot[--c->free_count];
         Slot *slot = &c->slot[index];
-        slot->sent_at = now_ns();
+        slot->sent_at = interval ? c->due : now;
+        c->due += interval;
         for (uint32_t i = 0; i < batch && body_size >= STAMP; i++) {
             uint64_t number = (uint64_t)c->index << 48 | ++c->number;
             memcpy(slot->frame + body_offset[i], &slot->sent_at, 8);
@@ -321,6 +330,7 @@ static void take_delivery(Connection *c, Reader r, uint64_t now)
     uint64_t first = mp_uint(&r), count = mp_array(&r);
     for (uint64_t i = 0; i < count; i++) take_message(&r, now);
     if (acknowledge && count) acknowledge_range(c, first, first + count - 1);
+    if (level) return;
     c->consumed += (uint32_t)count;
     if (c->consumed >= credit / 2 || credit == 1) {
         uint32_t more = further_credit(c, c->consumed);
@@ -381,6 +391,18 @@ static void readable(Connection *c)
     else flush_control(c);
 }
 
+/* A message may leave for each that came in. */
+static void grant_level(void)
+{
+    static uint64_t granted;
+    for (int i = 0; i < consumers && answered - granted >= (uint64_t)consumers; i++) {
+        uint64_t more = (answered - granted) / (uint64_t)(consumers - i);
+        control(&connections[i], CREDIT, 0, SUBSCRIPTION_ID, more, -1);
+        flush_control(&connections[i]);
+        granted += more;
+    }
+}
+
 /* Deliveries may have released producers that wait for the lock step or the backlog. */
 static void pump_producers(void)
 {
@@ -388,12 +410,18 @@ static void pump_producers(void)
         if (connections[i].producer) pump(&connections[i]);
 }
 
-static void turn(int wait_ms)
+static void turn(int wait_ms, int timer)
 {
     struct epoll_event ready[64];
     int n = epoll_wait(poll_fd, ready, 64, wait_ms), released = 0;
     for (int i = 0; i < n; i++) {
         Connection *c = ready[i].data.ptr;
+        if (!c) {
+            uint64_t ticks;
+            if (read(timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN) die("timer: %s", strerror(errno));
+            pump_producers();
+            continue;
+        }
         if (ready[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
             readable(c);
             released |= !c->producer;
@@ -404,6 +432,7 @@ static void turn(int wait_ms)
         }
     }
     if ((released && (lockstep || backlog)) || (lockstep && n)) pump_producers();
+    if (level) grant_level();
 }
 
 static int all_done(void)
@@ -435,11 +464,12 @@ static void report(double elapsed, uint64_t cpu)
 int main(int argc, char **argv)
 {
     const char *path = NULL;
-    double warmup = 0, seconds = 0;
+    double warmup = 0, seconds = 0, rate = 0;
     for (int i = 1; i < argc; i++) {
         const char *option = argv[i];
         int *flag = !strcmp(option, "--express") ? &express : !strcmp(option, "--acknowledge") ? &acknowledge
-                  : !strcmp(option, "--receive") ? &use_receive : !strcmp(option, "--lockstep") ? &lockstep : NULL;
+                  : !strcmp(option, "--receive") ? &use_receive : !strcmp(option, "--lockstep") ? &lockstep
+                  : !strcmp(option, "--level") ? &level : NULL;
         if (flag) {
             *flag = 1;
             continue;
@@ -454,6 +484,7 @@ int main(int argc, char **argv)
         else if (!strcmp(option, "--window")) window = (uint32_t)atoi(argv[i]);
         else if (!strcmp(option, "--credit")) credit = (uint32_t)atoi(argv[i]);
         else if (!strcmp(option, "--backlog")) backlog = strtoull(argv[i], NULL, 10);
+        else if (!strcmp(option, "--rate")) rate = atof(argv[i]);
         else if (!strcmp(option, "--warmup")) warmup = atof(argv[i]);
         else if (!strcmp(option, "--seconds")) seconds = atof(argv[i]);
         else if (!strcmp(option, "--count")) count_limit = strtoull(argv[i], NULL, 10);
@@ -470,6 +501,16 @@ int main(int argc, char **argv)
         open_connection(&connections[connection_count], path, connection_count >= consumers);
     }
 
+    int timer = -1;
+    if (rate > 0 && producers) {
+        interval = (uint64_t)(1e9 * batch * producers / rate);
+        timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+        struct itimerspec every = {{0, 200000}, {0, 200000}};
+        struct epoll_event add = {.events = EPOLLIN, .data.ptr = NULL};
+        timerfd_settime(timer, 0, &every, NULL);
+        epoll_ctl(poll_fd, EPOLL_CTL_ADD, timer, &add);
+    }
+
     uint64_t begin = now_ns(), cpu = 0, start = 0;
     uint64_t start_at = begin + (uint64_t)(warmup * 1e9);
     if (!warmup) {
@@ -481,10 +522,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < consumers; i++) {
         if (use_receive) ask_for_one(&connections[i]);
         else control(&connections[i], SUBSCRIBE, SUBSCRIPTION_ID, connections[i].handle,
-                     further_credit(&connections[i], credit), acknowledge);
+                     level ? 0 : further_credit(&connections[i], credit), acknowledge);
         flush_control(&connections[i]);
     }
     sending = 1;
+    for (int i = 0; i < connection_count; i++) connections[i].due = begin;
     pump_producers();
     for (;;) {
         uint64_t now = now_ns();
@@ -497,7 +539,7 @@ int main(int argc, char **argv)
         if (measuring && seconds > 0 && now - start >= (uint64_t)(seconds * 1e9)) break;
         if (measuring && max_bytes && measured_bytes >= max_bytes) break;
         if (reached_count()) break;
-        turn(20);
+        turn(20, timer);
     }
     uint64_t stop = reached_count() && last_event_ns > start ? last_event_ns : now_ns();
     measuring = 0;
@@ -505,7 +547,7 @@ int main(int argc, char **argv)
     event("stop");
     sending = 0;
     uint64_t limit = now_ns() + 60000000000u;
-    while (!all_done() && now_ns() < limit) turn(20);
+    while (!all_done() && now_ns() < limit) turn(20, timer);
     report((double)(stop - start) / 1e9, cpu);
     return all_done() ? 0 : 2;
 }
