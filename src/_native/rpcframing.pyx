@@ -1,0 +1,332 @@
+"""PDUs of DCE/RPC over TCP: stream to PDUs, stub data to fragments (C706 12.6, MS-RPCE 2.2.2)."""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.string cimport memcpy, memmove, memset
+
+cdef enum:
+    COMMON_HEADER = 16
+    STUB_HEADER = 24            # of requests without an object UUID, and of responses
+    SEC_TRAILER = 8
+    FIRST_BUFFER = 4096         # a stranger who only knocks costs one page
+    BUFFER_SIZE = 16384
+    LARGEST = 65535             # frag_length has 16 bits
+
+    REQUEST = 0
+    RESPONSE = 2
+    FAULT = 3
+
+    FIRST_FRAGMENT = 0x01
+    LAST_FRAGMENT = 0x02
+    OBJECT_UUID = 0x80
+
+# Why a PDU is malformed: msmq_fast.rpc.pdu.PduFault.
+cdef enum:
+    BAD_VERSION = 1
+    BAD_LENGTH = 2
+    BAD_AUTH_LENGTH = 3
+    BAD_AUTH_PAD = 4
+    TOO_LARGE = 5
+
+
+cdef inline uint16_t read_u16(const uint8_t* p, bint big) noexcept nogil:
+    if big:
+        return <uint16_t>((<uint32_t>p[0] << 8) | p[1])
+    return <uint16_t>(p[0] | (<uint32_t>p[1] << 8))
+
+cdef inline uint32_t read_u32(const uint8_t* p, bint big) noexcept nogil:
+    if big:
+        return (<uint32_t>p[0] << 24) | (<uint32_t>p[1] << 16) | (<uint32_t>p[2] << 8) | p[3]
+    return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
+
+cdef inline void write_u16(uint8_t* p, uint32_t value) noexcept nogil:
+    p[0] = value & 0xFF
+    p[1] = (value >> 8) & 0xFF
+
+cdef inline void write_u32(uint8_t* p, uint32_t value) noexcept nogil:
+    p[0] = value & 0xFF
+    p[1] = (value >> 8) & 0xFF
+    p[2] = (value >> 16) & 0xFF
+    p[3] = value >> 24
+
+cdef inline bint is_big_endian(const uint8_t* p) noexcept nogil:
+    return p[4] >> 4 == 0       # packed_drep: 0 big-endian, 1 little-endian integers
+
+
+cdef class Pdu:
+    """One PDU. Attributes after `fault` are set only where it is 0, those of the header always."""
+
+    cdef int parse(self, const uint8_t* p) except -1:
+        """Find the parts of a PDU of `length` bytes; the common header has been read."""
+        cdef bint big = self.big_endian
+        cdef Py_ssize_t body = COMMON_HEADER
+        cdef Py_ssize_t room
+        self.trailer_offset = self.length
+        self.stub_offset = COMMON_HEADER
+        if p[0] != 5 or p[1] > 1:
+            self.fault = BAD_VERSION
+            return 0
+        if self.type == REQUEST or self.type == RESPONSE or self.type == FAULT:
+            body = STUB_HEADER
+            if self.type == REQUEST and self.flags & OBJECT_UUID:
+                body += 16
+            if <Py_ssize_t>self.length < body:
+                self.fault = BAD_LENGTH
+                return 0
+            self.alloc_hint = read_u32(p + 16, big)
+            self.context_id = read_u16(p + 20, big)
+            self.opnum = read_u16(p + 22, big) if self.type == REQUEST else p[22]
+        self.stub_offset = body
+        if self.auth_length:
+            room = <Py_ssize_t>self.length - self.auth_length - SEC_TRAILER
+            if room < body:
+                self.fault = BAD_AUTH_LENGTH
+                return 0
+            self.trailer_offset = room
+            self.auth_type = p[room]
+            self.auth_level = p[room + 1]
+            self.auth_pad = p[room + 2]
+            self.auth_context_id = read_u32(p + room + 4, big)
+            # Windows measures the padding of every PDU against the header of a request.
+            if self.auth_pad and self.auth_pad > room - max(body, <Py_ssize_t>STUB_HEADER):
+                self.fault = BAD_AUTH_PAD
+        return 0
+
+    @property
+    def body(self):
+        """What stands between the common header and the sec_trailer: a copy."""
+        return self.data[COMMON_HEADER:self.trailer_offset]
+
+    @property
+    def header(self):
+        """A request or response up to its stub."""
+        return self.data[:self.stub_offset]
+
+    @property
+    def stub(self):
+        """The stub without its authentication padding."""
+        return self.data[self.stub_offset:self.trailer_offset - self.auth_pad]
+
+    @property
+    def padded_stub(self):
+        """The stub with its authentication padding: what is protected."""
+        return self.data[self.stub_offset:self.trailer_offset]
+
+    @property
+    def trailer(self):
+        """The sec_trailer, 8 bytes, or nothing."""
+        return self.data[self.trailer_offset:self.trailer_offset + SEC_TRAILER]
+
+    @property
+    def token(self):
+        """The authentication token, or nothing."""
+        return self.data[self.trailer_offset + SEC_TRAILER:]
+
+    @property
+    def object_uuid(self):
+        """The 16 bytes of a request's object UUID as they stand there, or None."""
+        if self.type == REQUEST and self.flags & OBJECT_UUID:
+            return self.data[STUB_HEADER:STUB_HEADER + 16]
+        return None
+
+
+cdef class PduScanner:
+    """A receive buffer that hands out whole PDUs; never much larger than the largest one.
+
+    Bytes go in through `buffer` and `commit` (the shape of asyncio.BufferedProtocol) or `feed`, PDUs come out
+    of `take`. Requests and responses may have `max_fragment` bytes, other PDUs 65,535: before the sizes are
+    negotiated, a token may need them.
+    """
+
+    def __cinit__(self, size_t max_fragment):
+        if not STUB_HEADER <= max_fragment <= LARGEST:
+            raise ValueError(f"max_fragment must be in {STUB_HEADER}..{LARGEST}, not {max_fragment}")
+        self.max_fragment = max_fragment
+
+    cdef int _resize(self, size_t capacity) except -1:
+        cdef object store = PyByteArray_FromStringAndSize(NULL, capacity)
+        cdef uint8_t* data = <uint8_t*>PyByteArray_AS_STRING(store)
+        if self._end > self._start:
+            memcpy(data, self._data + self._start, self._end - self._start)
+        self._end -= self._start
+        self._start = 0
+        self._store = store
+        self._data = data
+        self._capacity = capacity
+        return 0
+
+    def buffer(self, Py_ssize_t hint):
+        """A writable view of free room, never empty, if `take` was called until it gave None."""
+        cdef size_t held = self._end - self._start
+        cdef size_t need
+        if held == 0:
+            if self._capacity == 0:
+                self._resize(FIRST_BUFFER)
+            elif self._capacity > BUFFER_SIZE or (self._capacity < BUFFER_SIZE and self._end == self._capacity):
+                self._resize(BUFFER_SIZE)
+            self._start = self._end = 0
+        elif self._end == self._capacity or self._start > self._capacity // 2:
+            need = BUFFER_SIZE
+            if held >= COMMON_HEADER:
+                need = max(need, <size_t>read_u16(self._data + self._start + 8, is_big_endian(self._data + self._start)))
+            if need > self._capacity:
+                self._resize(need)
+            elif self._start:
+                memmove(self._data, self._data + self._start, held)
+                self._start, self._end = 0, held
+        if self._end == self._capacity:
+            raise BufferError("the receive buffer is full of PDUs that were not taken")
+        return memoryview(self._store)[self._end:]
+
+    def commit(self, Py_ssize_t count):
+        """`count` bytes were written to the view that `buffer` returned."""
+        if count < 0 or <size_t>count > self._capacity - self._end:
+            raise ValueError("more bytes committed than the buffer had room for")
+        self._end += count
+
+    def feed(self, data):
+        """Copy in as much of `data` as there is room for; how much that was."""
+        rest = memoryview(data).cast("B")
+        view = self.buffer(len(rest))
+        count = min(len(view), len(rest))
+        view[:count] = rest[:count]
+        self.commit(count)
+        return count
+
+    def take(self):
+        """The next Pdu, or None: more bytes are needed, or nothing after a malformed PDU can be read.
+
+        A PDU with a `fault` may be the last: the stream goes on only after one whose frag_length was right.
+        """
+        cdef size_t held = self._end - self._start
+        cdef const uint8_t* p = self._data + self._start
+        cdef Pdu pdu
+        cdef bint big
+        cdef size_t length
+        if self._over or held < COMMON_HEADER:
+            return None
+        big = is_big_endian(p)
+        length = read_u16(p + 8, big)
+        pdu = None
+        if length < COMMON_HEADER or ((p[2] == REQUEST or p[2] == RESPONSE) and length > self.max_fragment):
+            self._over = True
+            pdu = Pdu.__new__(Pdu)
+            pdu.fault = BAD_LENGTH if length < COMMON_HEADER else TOO_LARGE
+            pdu.data = PyBytes_FromStringAndSize(<const char*>p, COMMON_HEADER)
+        elif held < length:
+            return None
+        else:
+            pdu = Pdu.__new__(Pdu)
+            pdu.data = PyBytes_FromStringAndSize(<const char*>p, length)
+        pdu.minor = p[1]
+        pdu.type = p[2]
+        pdu.flags = p[3]
+        pdu.big_endian = big
+        pdu.length = length
+        pdu.auth_length = read_u16(p + 10, big)
+        pdu.call_id = read_u32(p + 12, big)
+        if pdu.fault == 0:
+            pdu.parse(p)
+            self._start += length
+        return pdu
+
+    @property
+    def held(self):
+        """Bytes received and not taken."""
+        return self._end - self._start
+
+    @property
+    def capacity(self):
+        """Bytes of memory that the buffer occupies."""
+        return self._capacity
+
+
+def fragments(
+    int ptype,
+    const uint8_t[::1] stub,
+    Py_ssize_t offset,
+    Py_ssize_t budget,
+    int flags,
+    uint32_t call_id,
+    int context_id,
+    int opnum,
+    Py_ssize_t max_fragment,
+    bytes trailer=None,
+    Py_ssize_t overhead=0,
+):
+    """Requests or responses that carry `stub` from `offset` on, one after the other in one buffer of about
+    `budget` bytes, in little-endian form: (the buffer, how far `stub` is in it now). At least one.
+
+    No PDU has more than `max_fragment` bytes. `flags` are those beside first and last fragment. With `trailer`,
+    the 8 bytes of a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes for the token
+    after it; the buffer is a bytearray then, to be protected in place. alloc_hint is what is left of the stub
+    (MS-RPCE 2.2.2.6).
+    """
+    cdef Py_ssize_t size = stub.shape[0]
+    cdef Py_ssize_t extra = 0, align = 8, room, count, last, total, i, length, pad, left
+    cdef uint8_t* p
+    cdef const uint8_t* source = NULL
+    cdef const uint8_t* sec = NULL
+    cdef object result
+    if not 0 <= offset <= size:
+        raise ValueError("offset beyond the stub")
+    if trailer is not None:
+        if len(trailer) != SEC_TRAILER or not 0 <= overhead <= 0xFFFF:
+            raise ValueError("not a sec_trailer")
+        sec = <const uint8_t*>PyBytes_AS_STRING(trailer)
+        extra = SEC_TRAILER + overhead
+        align = 16
+    if max_fragment > LARGEST:
+        max_fragment = LARGEST
+    room = ((max_fragment - STUB_HEADER - extra) // align) * align
+    if room <= 0:
+        raise ValueError("no room for stub data in a fragment")
+    left = size - offset
+    count = max(<Py_ssize_t>1, (left + room - 1) // room)           # all that is left
+    count = min(count, max(<Py_ssize_t>1, budget // (STUB_HEADER + room + extra)))
+    last = min(left - (count - 1) * room, room)                     # stub bytes in the last of these
+    pad = -last & (align - 1) if sec != NULL else 0
+    total = count * (STUB_HEADER + extra) + (count - 1) * room + last + pad
+    if sec != NULL:
+        result = PyByteArray_FromStringAndSize(NULL, total)
+        p = <uint8_t*>PyByteArray_AS_STRING(result)
+    else:
+        result = PyBytes_FromStringAndSize(NULL, total)
+        p = <uint8_t*>PyBytes_AS_STRING(result)
+    if size:
+        source = &stub[0] + offset
+    with nogil:
+        for i in range(count):
+            length = room if i + 1 < count else last
+            pad = -length & (align - 1) if sec != NULL else 0
+            p[0] = 5
+            p[1] = 0
+            p[2] = ptype
+            p[3] = flags
+            if offset == 0:
+                p[3] |= FIRST_FRAGMENT
+            if length == left:
+                p[3] |= LAST_FRAGMENT
+            p[4] = 0x10
+            p[5] = p[6] = p[7] = 0
+            write_u16(p + 8, STUB_HEADER + length + pad + extra)
+            write_u16(p + 10, overhead if sec != NULL else 0)
+            write_u32(p + 12, call_id)
+            write_u32(p + 16, left)
+            write_u16(p + 20, context_id)
+            write_u16(p + 22, opnum)
+            p += STUB_HEADER
+            if length:
+                memcpy(p, source, length)
+                source += length
+                p += length
+            if sec != NULL:
+                memset(p, 0, pad)
+                p += pad
+                memcpy(p, sec, SEC_TRAILER)
+                p[2] = pad
+                memset(p + SEC_TRAILER, 0, overhead)
+                p += extra
+            offset += length
+            left -= length
+    return result, offset

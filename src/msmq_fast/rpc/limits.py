@@ -1,0 +1,62 @@
+"""What strangers may use up at an endpoint, and what it counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+__all__ = ["Limits", "RpcCounters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Numbers, bytes and seconds."""
+
+    connections: int = 1000
+    connections_per_address: int = 0xFFFFFFFF
+    calls: int = 16384
+    """Calls under way on one connection (PFC_CONC_MPX)."""
+    handles: int = 16384
+    """Context handles of one association."""
+    fragment: int = 5840
+    """The largest fragment that is sent or received, that of Windows; 2048 to 65,528."""
+    stub: int = 0x400000
+    """The largest stub of a request (MS-RPCE 3.3.3.5.4)."""
+    incomplete: int = 64 << 20
+    """Bytes of requests that have not arrived in full, over all connections."""
+    presentation_contexts: int = 4000
+    """Of one connection, for each interface of the endpoint (MS-RPCE 3.3.3.5.5)."""
+    security_contexts: int = 2048
+    """Of one connection (MS-RPCE 3.3.1.5.4)."""
+    output: int = 1 << 20
+    """Bytes of replies on one connection that wait for the transport before no more requests are taken."""
+    handshake: float = 30.0
+    """How long a connection may be without a bind, or a security context be under way."""
+    slow_writer: float = 120.0
+    """How long a PDU or a fragmented request may stay incomplete."""
+    slow_reader: float = 120.0
+    """How long a client may take nothing while there is something for it."""
+    idle: float = 900.0
+    """How long a connection without calls may be silent whose association has no context handles."""
+
+
+@dataclass(slots=True)
+class RpcCounters:
+    """What an endpoint has done since it started (rpc_mgmt_inq_stats has the first four)."""
+
+    calls_in: int = 0
+    calls_out: int = 0
+    pdus_in: int = 0
+    pdus_out: int = 0
+    connections: int = 0
+    """Connections accepted."""
+    binds: int = 0
+    """Binds accepted."""
+    abandoned: int = 0
+    """Calls that were cancelled, orphaned, or whose connection was lost."""
+    failures: int = 0
+    """Methods that failed in a way that nobody foresaw."""
+    faults: Counter[int] = field(default_factory=Counter)
+    """Fault PDUs by status."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """PDUs refused, by reason."""

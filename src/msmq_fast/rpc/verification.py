@@ -1,0 +1,94 @@
+"""The verification trailer of requests (MS-RPCE 2.2.2.13): what the security provider may have left
+unprotected, repeated where it is protected."""
+
+from __future__ import annotations
+
+import struct
+
+from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
+from msmq_fast.rpc.syntaxes import SyntaxId
+
+__all__ = ["SIGNATURE", "strip_trailer"]
+
+SIGNATURE = bytes.fromhex("8ae3137102f43671")
+
+_BITMASK, _PCONTEXT, _HEADER2 = 1, 2, 3
+_END, _MUST_PROCESS = 0x4000, 0x8000
+_LENGTHS = {_BITMASK: 4, _PCONTEXT: 40, _HEADER2: 16}
+_HEADER_SIGNING = 1  # CLIENT_SUPPORT_HEADER_SIGNING
+_TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands that nobody knows yet
+
+_COMMAND = struct.Struct("<HH")
+
+
+def _commands(stub: bytes | memoryview, at: int) -> list[tuple[int, bytes]] | None:
+    """The commands from `at` on, or None if these bytes are not a trailer that ends where the stub does."""
+    commands = []
+    end = len(stub)
+    while at + 4 <= end:
+        command, length = _COMMAND.unpack_from(stub, at)
+        at += 4
+        if length % 4 or at + length > end:
+            return None
+        commands.append((command, bytes(stub[at : at + length])))
+        at += length
+        if command & _END:
+            return commands if end - at < 4 else None
+    return None
+
+
+def strip_trailer(
+    stub: bytes,
+    *,
+    interface: SyntaxId,
+    transfer: SyntaxId,
+    request: bytes,
+    header_signing: bool,
+) -> bytes:
+    """The stub without its trailer, once that agrees with the PDU it came in; a stub without one as it is.
+
+    `request` are the first 24 bytes of the request; `header_signing` is whether the bind offered it. Since the
+    end of the stub data is not known here, only bytes that are a trailer up to the very end are taken for one:
+    message bodies may contain the signature.
+
+    Raises RpcFault(ACCESS_DENIED) for a trailer that says something else, or has a command that must be
+    processed and is not known.
+    """
+    at = stub.rfind(SIGNATURE, max(0, len(stub) - _TAIL))
+    if at < 0 or at % 4:
+        return stub
+    commands = _commands(stub, at + 8)
+    if commands is None:
+        return stub
+    expected_context = interface.encode() + transfer.encode()
+    seen = set()
+    for command, data in commands:
+        kind = command & 0x3FFF
+        if kind in seen or len(data) != _LENGTHS.get(kind, len(data)):
+            raise RpcFault(ACCESS_DENIED, "malformed verification trailer")
+        seen.add(kind)
+        if kind == _BITMASK:
+            if data[0] & _HEADER_SIGNING and not header_signing:
+                raise RpcFault(
+                    ACCESS_DENIED, "the verification trailer names header signing, the bind did not"
+                )
+        elif kind == _PCONTEXT:
+            if data != expected_context:
+                raise RpcFault(ACCESS_DENIED, "the verification trailer names another interface or syntax")
+        elif kind == _HEADER2:
+            _check_header2(data, request)
+        elif command & _MUST_PROCESS:
+            raise RpcFault(ACCESS_DENIED, f"unknown command {kind} in the verification trailer")
+    return stub[:at]
+
+
+def _check_header2(data: bytes, request: bytes) -> None:
+    # PTYPE, drep, call_id, context identifier and opnum, at their places in the header of a request.
+    expected = request[2:3] + request[4:8] + request[12:16] + request[20:24]
+    numbers = data[:1] + data[4:8]
+    if request[4] >> 4:
+        numbers += data[8:]
+    else:  # the trailer is little-endian in any case
+        numbers += data[8:12][::-1] + data[12:14][::-1] + data[14:16][::-1]
+    if numbers != expected:
+        raise RpcFault(ACCESS_DENIED, "the verification trailer names another header")
