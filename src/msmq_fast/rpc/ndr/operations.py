@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +12,10 @@ from msmq_fast.rpc.ndr.plan import Compiler
 from msmq_fast.rpc.ndr.record import Record, record_class
 from msmq_fast.rpc.ndr.stream import Buffer, bad_stub
 from msmq_fast.rpc.ndr.structs import Parameters
-from msmq_fast.rpc.ndr.syntax import NDR, NDR64, NDR_BIG_ENDIAN, Syntax
-from msmq_fast.rpc.ndr.types import NdrType, Struct
+from msmq_fast.rpc.ndr.syntax import NDR, NDR64, NDR_BIG_ENDIAN, SYNTAXES, Syntax
+from msmq_fast.rpc.ndr.types import Bytes, NdrType, Struct
 
 __all__ = ["In", "InOut", "InterfaceTable", "Op", "Out", "Parameter"]
-
-_COMPILERS = {syntax: Compiler(syntax) for syntax in (NDR, NDR_BIG_ENDIAN, NDR64)}
 
 
 class Direction(Enum):
@@ -72,25 +69,31 @@ class Op:
     ) -> None:
         self.opnum = opnum
         self.name = name
-        self.parameters = tuple(parameters)
-        self.returns = returns
         self.obsolete = obsolete
+        self._in = {p.name: p.kind for p in parameters if p.direction is not Direction.OUT}
+        self._out = {p.name: p.kind for p in parameters if p.direction is not Direction.IN}
+        if returns is not None:
+            self._out["result"] = returns
+        requests = {name: _default(kind) for name, kind in self._in.items()}
+        responses = {name: _default(kind) for name, kind in self._out.items()}
+        self.Args = record_class(f"{name}_args", requests)
+        self.Results = record_class(f"{name}_results", dict.fromkeys(self._in) | responses)
+        self._requests: dict[Syntax, Parameters] = {}
+        self._responses: dict[Syntax, Parameters] = {}
 
-    @cached_property
-    def Args(self) -> type[Record]:
-        """The class of requests."""
-        return record_class(f"{self.name}_args", {name: _default(kind) for name, kind in self._in.items()})
-
-    @cached_property
-    def Results(self) -> type[Record]:
-        """The class of responses."""
-        fields = dict.fromkeys(self._in) | {name: _default(kind) for name, kind in self._out.items()}
-        return record_class(f"{self.name}_results", fields)
+    def compile(self, compiler: Compiler) -> None:
+        """Be ready for the compiler's syntax. Raises TypeError for what has no representation."""
+        self._requests[compiler.syntax] = compiler.parameters(self.Args, self._in)
+        self._responses[compiler.syntax] = compiler.parameters(self.Results, self._out)
 
     def results(self, args: Record, **outs: Any) -> Record:
-        """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero."""
+        """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero.
+        Arrays of bytes are as long as an [in] parameter demands."""
         values = {name: kind.zero() for name, kind in self._out.items()}
         values.update({name: getattr(args, name) for name in self._in})
+        for name, kind in self._out.items():
+            if isinstance(kind, Bytes) and isinstance(kind.shape.size, str):
+                values[name] = bytes(values[kind.shape.size])
         values.update(outs)
         return self.Results(**values)
 
@@ -120,25 +123,6 @@ class Op:
         since the receiver converts (C706 14.1): `big_endian` is that of the PDU the stub will stand in."""
         return self._responses[_syntax(ndr64, big_endian)].encode(values)
 
-    @cached_property
-    def _in(self) -> dict[str, NdrType]:
-        return {p.name: p.kind for p in self.parameters if p.direction is not Direction.OUT}
-
-    @cached_property
-    def _out(self) -> dict[str, NdrType]:
-        out = {p.name: p.kind for p in self.parameters if p.direction is not Direction.IN}
-        return out if self.returns is None else out | {"result": self.returns}
-
-    @cached_property
-    def _requests(self) -> dict[Syntax, Parameters]:
-        return {syntax: compiler.parameters(self.Args, self._in) for syntax, compiler in _COMPILERS.items()}
-
-    @cached_property
-    def _responses(self) -> dict[Syntax, Parameters]:
-        return {
-            syntax: compiler.parameters(self.Results, self._out) for syntax, compiler in _COMPILERS.items()
-        }
-
 
 @dataclass(frozen=True)
 class InterfaceTable:
@@ -152,6 +136,9 @@ class InterfaceTable:
     def __post_init__(self) -> None:
         if [op.opnum for op in self.ops] != list(range(len(self.ops))):
             raise ValueError(f"{self.name}: a number is missing or twice")
+        for compiler in (Compiler(syntax) for syntax in SYNTAXES):
+            for op in self.ops:
+                op.compile(compiler)
 
     def op(self, name: str) -> Op:
         """The operation of that name. Raises KeyError."""

@@ -40,7 +40,7 @@ class Compiler:
     """Makes the codecs of one syntax. A type has one codec, however often it is used."""
 
     def __init__(self, syntax: Syntax) -> None:
-        self._syntax = syntax
+        self.syntax = syntax
         self._codecs: dict[NdrType, Codec] = {}
         self._pointers: list[tuple[Pointer, NdrType]] = []
 
@@ -50,7 +50,7 @@ class Compiler:
         while self._pointers:
             pointer, target = self._pointers.pop()
             pointer.target = self._codec(target)
-        return Parameters(self._syntax, record, compiled)
+        return Parameters(self.syntax, record, compiled)
 
     def _codec(self, kind: NdrType) -> Codec:
         codec = self._codecs.get(kind)
@@ -59,7 +59,7 @@ class Compiler:
         return codec
 
     def _new(self, kind: NdrType) -> Codec:
-        syntax = self._syntax
+        syntax = self.syntax
         match kind:
             case Integer(code):
                 return Scalar(syntax, code, _SIZES[code])
@@ -100,13 +100,13 @@ class Compiler:
         counted_by = None
         if isinstance(target, Bytes | WChars | ArrayOf | StringType) and isinstance(target.shape.size, str):
             counted_by = target.shape.size
-        pointer = Pointer(self._syntax, kind.kind, counted_by)
+        pointer = Pointer(self.syntax, kind.kind, counted_by)
         self._pointers.append((pointer, target))
         return pointer
 
     def _shape(self, shape: ArrayShape) -> Shape:
         return Shape(
-            self._syntax,
+            self.syntax,
             conformant=shape.conformant,
             varying=shape.varying,
             size=shape.size,
