@@ -1,4 +1,4 @@
-"""mgmt, the management interface of every endpoint: C706 appendix Q."""
+"""mgmt, the management interface of every endpoint: C706 appendix Q with the changes of MS-RPCE 2.2.1.3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msmq_fast.rpc.idl.epm import RPC_IF_ID
 from msmq_fast.rpc.ndr.operations import In, InOut, InterfaceTable, Op, Out
-from msmq_fast.rpc.ndr.types import U32, ArrayOf, FullPtr, Struct, conformant, string
+from msmq_fast.rpc.ndr.types import U32, ArrayOf, FullPtr, Range, Struct, conformant, string
 
 __all__ = ["MGMT", "RPC_IF_ID", "RPC_IF_ID_VECTOR"]
 
@@ -23,7 +23,11 @@ MGMT = InterfaceTable(
         Op(
             1,
             "inq_stats",
-            [InOut("count", U32), Out("statistics", ArrayOf(U32, conformant("count"))), Out("status", U32)],
+            [
+                InOut("count", Range(U32, 0, 50)),
+                Out("statistics", ArrayOf(U32, conformant("count"))),
+                Out("status", U32),
+            ],
         ),
         Op(2, "is_server_listening", [Out("status", U32)], returns=U32),
         Op(3, "stop_server_listening", [Out("status", U32)]),
@@ -32,7 +36,7 @@ MGMT = InterfaceTable(
             "inq_princ_name",
             [
                 In("authn_proto", U32),
-                In("princ_name_size", U32),
+                In("princ_name_size", Range(U32, 0, 4096)),
                 Out("princ_name", string("princ_name_size")),
                 Out("status", U32),
             ],

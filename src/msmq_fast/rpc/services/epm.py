@@ -1,0 +1,170 @@
+"""The endpoint mapper: which interface is at which port (C706 appendix O, MS-RPCE 2.2.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msmq_fast.rpc.call import Call
+from msmq_fast.rpc.faults import RpcFault
+from msmq_fast.rpc.idl.epm import EPM, EPT_ENTRY, TWR
+from msmq_fast.rpc.interface import InterfacePolicy
+from msmq_fast.rpc.services.towers import TcpTower, TowerError, decode_floors
+from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
+
+__all__ = ["EndpointMapper", "RegisteredEndpoint"]
+
+EPT_S_CANT_PERFORM_OP: Final = 0x000006D8
+"""What Windows raises for the methods of which MS-RPCE took the meaning (2.2.1.2.6, .7, .9, .10)."""
+EPT_S_NOT_REGISTERED: Final = 0x16C9A0D6
+"""Nothing matches. A caller of RemoteRead who hears this may try qm2qm (MS-MQRR 3.2.4.1)."""
+
+_LOOKUP, _MAP, _FREE = (EPM.op(name) for name in ("ept_lookup", "ept_map", "ept_lookup_handle_free"))
+_HANDLE: Final = "ept_lookup_handle_t"
+_ANY: Final = UUID(int=0)
+
+
+class RegisteredEndpoint(NamedTuple):
+    """An element of the endpoint map. All are without an object UUID, and so match any."""
+
+    interface: SyntaxId
+    port: int
+    annotation: str
+    """Up to 63 characters of ASCII, for people."""
+
+
+class _Inquiry(IntEnum):
+    """RPC_C_EP_…; any other value counts as ALL_ELTS, as on Windows."""
+
+    ALL_ELTS = 0
+    MATCH_BY_IF = 1
+    MATCH_BY_OBJ = 2
+    MATCH_BY_BOTH = 3
+
+
+def _compatible(wanted: SyntaxId, offered: SyntaxId) -> bool:
+    return wanted[:2] == offered[:2] and offered.minor >= wanted.minor
+
+
+_VERSIONS: Final[dict[int, Callable[[SyntaxId, SyntaxId], bool]]] = {
+    1: lambda wanted, offered: wanted.uuid == offered.uuid,  # RPC_C_VERS_ALL
+    2: _compatible,  # RPC_C_VERS_COMPATIBLE
+    3: lambda wanted, offered: wanted == offered,  # RPC_C_VERS_EXACT
+    4: lambda wanted, offered: wanted[:2] == offered[:2],  # RPC_C_VERS_MAJOR_ONLY
+    5: lambda wanted, offered: wanted.uuid == offered.uuid and offered[1:] <= wanted[1:],  # RPC_C_VERS_UPTO
+}
+
+
+class _Element(NamedTuple):
+    tower: bytes
+    annotation: str
+
+
+class EndpointMapper:
+    """Serves a map that does not change: the interfaces of this process (MS-RPCE 3.1.3.5.3)."""
+
+    table = EPM
+    policy = InterfacePolicy(obsolete_status=EPT_S_CANT_PERFORM_OP)
+
+    def __init__(self, registered: Sequence[RegisteredEndpoint]) -> None:
+        self._registered = tuple(registered)
+
+    def ept_lookup(self, call: Call, args: Any) -> Any:
+        """Opnum 2 (MS-RPCE 2.2.1.2.4): the elements of the map that match, in as many calls as it takes."""
+        elements, rest = self._found(call, args.entry_handle, args.max_ents, lambda: self._inquire(args))
+        entries = [
+            EPT_ENTRY(object=_ANY, tower=_twr(element.tower), annotation=element.annotation)
+            for element in elements
+        ]
+        return _LOOKUP.results(
+            args,
+            entry_handle=rest,
+            num_ents=len(entries),
+            entries=entries,
+            status=0 if entries else EPT_S_NOT_REGISTERED,
+        )
+
+    def ept_map(self, call: Call, args: Any) -> Any:
+        """Opnum 3 (MS-RPCE 2.2.1.2.5): where the interface of a tower is, as a tower of the same shape."""
+        tower = None if args.map_tower is None else args.map_tower.tower_octet_string
+        elements, rest = self._found(call, args.entry_handle, args.max_towers, lambda: self._map(tower))
+        return _MAP.results(
+            args,
+            entry_handle=rest,
+            num_towers=len(elements),
+            ITowers=[_twr(element.tower) for element in elements],
+            status=0 if elements else EPT_S_NOT_REGISTERED,
+        )
+
+    def ept_lookup_handle_free(self, call: Call, args: Any) -> Any:
+        """Opnum 4: forget what a caller has not asked for any more."""
+        if args.entry_handle is not None:
+            call.handles.close(args.entry_handle, _HANDLE)
+        return _FREE.results(args, entry_handle=None, status=0)
+
+    def failed(self, call: Call, args: Any, hresult: int) -> Any:
+        """No method of this interface fails with an HRESULT."""
+        raise RpcFault(hresult)
+
+    # ---- inside
+
+    @staticmethod
+    def _found(
+        call: Call, handle: bytes | None, most: int, search: Callable[[], list[_Element]]
+    ) -> tuple[list[_Element], bytes | None]:
+        """The next elements, `most` at a time, and the handle for those that are left."""
+        if handle is None:
+            elements = search()
+            if len(elements) > most > 0:
+                return elements[:most], call.handles.create(_HANDLE, elements[most:], _nothing)
+            return elements[:most], None
+        elements = call.handles.get(handle, _HANDLE)
+        taken = elements[:most]
+        del elements[:most]
+        if elements:
+            return taken, handle
+        call.handles.close(handle, _HANDLE)
+        return taken, None
+
+    def _inquire(self, args: Any) -> list[_Element]:
+        by_interface = args.inquiry_type in (_Inquiry.MATCH_BY_IF, _Inquiry.MATCH_BY_BOTH)
+        by_object = args.inquiry_type in (_Inquiry.MATCH_BY_OBJ, _Inquiry.MATCH_BY_BOTH)
+        if by_object and args.object not in (None, _ANY):
+            return []  # lookups compare as they stand (unlike ept_map): nothing has an object UUID
+        if not by_interface:
+            return [_element(endpoint, NDR) for endpoint in self._registered]
+        fits = _VERSIONS.get(args.vers_option)
+        if fits is None or args.Ifid is None:
+            raise RpcFault(EPT_S_CANT_PERFORM_OP)
+        wanted = SyntaxId(args.Ifid.uuid, args.Ifid.vers_major, args.Ifid.vers_minor)
+        return [_element(endpoint, NDR) for endpoint in self._registered if fits(wanted, endpoint.interface)]
+
+    def _map(self, octets: bytes | None) -> list[_Element]:
+        try:
+            wanted = TcpTower.of_floors(decode_floors(octets)) if octets is not None else None
+        except TowerError:
+            return []
+        if wanted is None:
+            return []
+        syntax = next((known for known in (NDR, NDR64) if _compatible(wanted.syntax, known)), None)
+        if syntax is None:
+            return []
+        return [
+            _element(endpoint, syntax)
+            for endpoint in self._registered
+            if _compatible(wanted.interface, endpoint.interface)
+        ]
+
+
+def _element(endpoint: RegisteredEndpoint, syntax: SyntaxId) -> _Element:
+    return _Element(TcpTower(endpoint.interface, syntax, endpoint.port).encode(), endpoint.annotation)
+
+
+def _twr(octets: bytes) -> Any:
+    return TWR(tower_length=len(octets), tower_octet_string=octets)
+
+
+def _nothing(_: object) -> None:
+    """What is left of a lookup needs no rundown."""
