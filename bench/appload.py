@@ -67,6 +67,7 @@ def _run(load: AppLoad, socket: Path, queue: str, on_event: Callable[[str], None
     if load.produce:
         times = result["confirm_time"]
         found |= {
+            "answered": result["answered"],
             "in_per_s": result["in_per_s"],
             "ack_p50_us": times["p50_us"],
             "ack_p99_us": times["p99_us"],
