@@ -47,11 +47,13 @@ class RemoteQueue:
         "opened",
         "owner",
         "pending",
+        "queue",
     )
 
     def __init__(self, handle: int, opened: OpenQueue, caller: Caller) -> None:
         self.handle = handle  # OpenQueueDescriptor.Handle
         self.opened = opened
+        self.queue = opened.queue
         self.caller = caller  # who opened it
         self.client = NULL_GUID  # ClientId
         self.owner: Association | None = None  # whose it is since `take_over`

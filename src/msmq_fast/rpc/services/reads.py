@@ -114,7 +114,7 @@ class RemoteRead:
         action: int,
         request_id: int,
         timeout_ms: int,
-        answer: Callable[[RemoteRead, Received], None],
+        answer: Callable[[Any, Received], None],
         refuse: Callable[[RemoteRead, MSMQError], None],
     ) -> None:
         self.remote = remote
@@ -206,6 +206,7 @@ class RemoteRead:
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
         """The message is on its way to the reader, who will end the read by `key`."""
+        self.args = None  # with the packet
         self.key = key
         self.lookup_id = lookup_id
         self.remote.delivered[key] = self

@@ -1,0 +1,41 @@
+"""Replies that wait for the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.packet.errors import MSMQError
+from msmq_fast.rpc.faults import RpcFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from msmq_fast.rpc.call import Call
+    from msmq_fast.store.completion import Completion
+
+__all__ = ["when"]
+
+
+def when(
+    done: Completion[Any], failed: Callable[[Call, Any, int], Any], call: Call, args: Any, results: Any
+) -> Any:
+    """What a method returns whose call ends with `results` when `done` is resolved: the results if it is,
+    else None; `failed` is Service.failed. Raises the error with which it failed already.
+    """
+    if done.done:
+        done.result()
+        return results
+
+    def ended(done: Completion[Any]) -> None:
+        error = done.exception()
+        if error is None:
+            call.reply(results)
+            return
+        code = error.code if isinstance(error, MSMQError) else MSMQError.default_code
+        try:
+            call.reply(failed(call, args, code))
+        except RpcFault as fault:
+            call.fault(fault.status)
+
+    done.add_done_callback(ended)
+    return None

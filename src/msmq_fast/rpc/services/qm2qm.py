@@ -1,0 +1,290 @@
+"""The interface qm2qm (MS-MQQP): a queue manager reads the queues of this one for a program of its own.
+
+R_QMOpenRemoteQueue and R_QMCreateRemoteCursor of qmcomm give it the handles.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    InvalidHandle,
+    InvalidParameter,
+    MessageLocked,
+    MSMQError,
+    TransactionUsage,
+)
+from msmq_fast.qm.handle import Lookup
+from msmq_fast.rpc.faults import RpcFault
+from msmq_fast.rpc.idl.qm2qm import MAX_PACKET, QM2QM
+from msmq_fast.rpc.interface import InterfacePolicy
+from msmq_fast.rpc.services.deferring import when
+from msmq_fast.rpc.services.reads import (
+    LOOKUPS,
+    SEQUENTIAL,
+    STATUS_INVALID_PARAMETER,
+    Action,
+    RemoteRead,
+    full_lookup_id,
+)
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import Received
+    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
+    from msmq_fast.rpc.services.ports import RpcPorts
+
+__all__ = ["Qm2QmService"]
+
+SESSION: Final = "PCTX_RRSESSION_HANDLE_TYPE"
+READ: Final = "PCTX_REMOTEREAD_HANDLE_TYPE"
+REMOTE_CANCELED_BY_CLIENT: Final = 0x400E03E9
+"""MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: the result of a read that was cancelled."""
+VERSION: Final = (6, 1, 7601)
+"""Major, minor, build. From (5, 1, 951) on clients call RemoteQMStartReceive2."""
+
+_START_RECEIVE: Final = QM2QM.op("start_receive").Results
+_END_RECEIVE: Final = QM2QM.op("end_receive").Results
+_OPEN_QUEUE: Final = QM2QM.op("open_queue").Results
+_CLOSE_QUEUE: Final = QM2QM.op("close_queue").Results
+_CLOSE_CURSOR: Final = QM2QM.op("close_cursor").Results
+_CANCEL_RECEIVE: Final = QM2QM.op("cancel_receive").Results
+_PURGE_QUEUE: Final = QM2QM.op("purge_queue").Results
+_GET_PORT: Final = QM2QM.op("get_port").Results
+_GET_VERSION: Final = QM2QM.op("get_version").Results
+_START_RECEIVE2: Final = QM2QM.op("start_receive2").Results
+_LOOK_UP: Final = QM2QM.op("start_receive_by_lookup_id").Results
+
+_ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT))
+_LAST: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class HandledRead(RemoteRead):
+    """A read that is ended by its context handle."""
+
+    __slots__ = ("context",)
+
+    context: bytes
+
+    def put_back(self) -> None:
+        """The message is available again, and the handle closed."""
+        super().put_back()
+        with suppress(RpcFault):
+            self.call.handles.close(self.context, READ)
+
+
+class Qm2QmService:
+    """Serves qm2qm. Handles of queues and cursors are those of `queues`."""
+
+    table = QM2QM
+
+    def __init__(self, queues: OpenQueues, ports: RpcPorts, policy: InterfacePolicy | None = None) -> None:
+        """Unless `policy` says otherwise, everybody may call (QP-007); the port may be asked for anyway."""
+        self._queues = queues
+        self._ports = ports
+        self.policy = policy or InterfacePolicy(exempt=frozenset((7,)))
+
+    def failed(self, call: Call, args: Any, hresult: int) -> Any:
+        """The results of an operation that failed. Windows reports the failure of a purge as an exception
+        (A-24).
+        """
+        opnum = call.opnum
+        if opnum == 6:
+            raise RpcFault(hresult)
+        outs: dict[str, Any] = {"result": 0 if opnum == 7 else hresult}
+        if opnum in (1, 3):
+            outs["pphContext"] = None
+        elif opnum == 0:
+            _empty(args.lpRemoteReadDesc)
+        elif opnum in (9, 10):
+            _empty(args.lpRemoteReadDesc2.pRemoteReadDesc)
+        return QM2QM.ops[opnum].results(args, **outs)
+
+    # ---- opening and closing
+
+    def open_queue(self, call: Call, args: Any) -> Any:
+        """RemoteQMOpenQueue (3.1.4.3). hQueue and dwMQS are not looked at."""
+        if not args.pQueue or not args.dwpContext or args.pQueue != args.dwpContext:
+            raise InvalidParameter("pQueue and dwpContext are not one handle")
+        remote = self._queues.take_over(args.dwpContext, call.association, args.pLicGuid)
+        try:
+            remote.context = call.handles.create(SESSION, remote, self._queues.close, order=1)
+        except RpcFault:
+            self._queues.close(remote)
+            raise
+        return _OPEN_QUEUE(phContext=remote.context)
+
+    def close_queue(self, call: Call, args: Any) -> Any:
+        """RemoteQMCloseQueue (3.1.4.4)."""
+        if args.pphContext is None:
+            raise InvalidHandle("the context handle is NULL")
+        remote = call.handles.close(args.pphContext, SESSION)
+        self._queues.close(remote, MSMQError("the queue was closed", code=REMOTE_CANCELED_BY_CLIENT))
+        return _CLOSE_QUEUE()
+
+    def close_cursor(self, call: Call, args: Any) -> Any:
+        """RemoteQMCloseCursor (3.1.4.5)."""
+        self._queues.close_cursor(self._owned(call, args.hQueue), args.hCursor)
+        return _CLOSE_CURSOR()
+
+    def _owned(self, call: Call, handle: int) -> RemoteQueue:
+        remote = self._queues.owned(handle, call.association)
+        if remote is None:
+            raise InvalidHandle("the queue is not open")
+        return remote
+
+    # ---- reading
+
+    def start_receive(self, call: Call, args: Any) -> None:
+        """RemoteQMStartReceive (3.1.4.1)."""
+        self._start(call, args, args.lpRemoteReadDesc)
+
+    def start_receive2(self, call: Call, args: Any) -> None:
+        """RemoteQMStartReceive2 (3.1.4.10)."""
+        self._start(call, args, args.lpRemoteReadDesc2.pRemoteReadDesc)
+
+    def _start(self, call: Call, args: Any, desc: Any) -> None:
+        if desc is None:
+            raise InvalidHandle("there is no REMOTEREADDESC")
+        handle, request_id, action = desc.hRemoteQueue, desc.dwRequestID, desc.ulAction
+        remote = self._queues.owned(handle, call.association)
+        self._check(remote, desc)
+        if action not in _ACTIONS:
+            raise InvalidParameter(f"there is no action 0x{action:08X}")
+        if action == Action.PEEK_NEXT and not desc.hCursor:
+            raise MSMQError("there is no next message without a cursor", code=STATUS_INVALID_PARAMETER)
+        if remote is None:
+            raise InvalidParameter("the queue is not open")
+        cursor = None
+        if desc.hCursor:
+            cursor = remote.cursor(desc.hCursor)
+            if cursor is None:
+                raise MSMQError("there is no such cursor", code=STATUS_INVALID_PARAMETER)
+        read = HandledRead(remote, call, args, action, request_id, desc.ulTimeout, self._answer, self._refuse)
+        read.start(cursor)
+
+    @staticmethod
+    def _check(remote: RemoteQueue | None, desc: Any) -> None:
+        if not desc.dwQueue or desc.dwQueue != desc.hRemoteQueue:
+            raise InvalidParameter("dwQueue is not hRemoteQueue")
+        if remote is not None and desc.dwRequestID in remote.pending:
+            raise InvalidParameter("a read with this request identifier waits")
+
+    def start_receive_by_lookup_id(self, call: Call, args: Any) -> None:
+        """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (A-04)."""
+        desc = args.lpRemoteReadDesc2.pRemoteReadDesc
+        if desc is None:
+            raise InvalidHandle("there is no REMOTEREADDESC")
+        if not desc.hRemoteQueue or desc.ulTimeout or desc.hCursor:
+            raise InvalidParameter("a lookup has a queue, but neither a cursor nor a time-out")
+        found = LOOKUPS.get(desc.ulAction)
+        if found is None:
+            raise InvalidParameter(f"there is no lookup 0x{desc.ulAction:08X}")
+        remote = self._queues.owned(desc.hRemoteQueue, call.association)
+        if desc.dwQueue:  # A-09
+            self._check(remote, desc)
+        operation, peek = found
+        lookup_id = args.LookupId
+        if operation is Lookup.CURRENT and not lookup_id:
+            raise InvalidParameter("0 is no lookup identifier")
+        if remote is None:
+            raise InvalidParameter("the queue is not open")
+        if operation is Lookup.NEXT and not lookup_id:
+            operation = Lookup.FIRST
+        elif operation is Lookup.PREVIOUS and lookup_id == _LAST:
+            operation = Lookup.LAST
+        else:
+            lookup_id = full_lookup_id(remote.opened.queue.core, lookup_id)
+        read = HandledRead(remote, call, args, desc.ulAction, desc.dwRequestID, 0, self._answer, self._refuse)
+        read.peek = peek
+        try:
+            read.look_up(lookup_id, operation)
+        except MessageLocked as error:
+            raise TransactionUsage(error.detail) from None
+
+    def _answer(self, read: HandledRead, received: Received) -> None:
+        call, args = read.call, read.args
+        packet = received.packet
+        size = len(packet)
+        handle = None if read.peek else self._deliver(read, received)
+        if handle is None and not read.peek:
+            return
+        if size > MAX_PACKET:
+            read.put_back()
+            call.reply(self.failed(call, args, InsufficientResources.default_code))
+            return
+        opnum = call.opnum
+        both = None if opnum == 0 else args.lpRemoteReadDesc2
+        desc = args.lpRemoteReadDesc if both is None else both.pRemoteReadDesc
+        desc.lpBuffer = packet
+        desc.dwSize = size
+        desc.dwArriveTime = received.arrived_time
+        desc.Reserved = 1
+        desc.eAckNack = 0
+        if both is None:
+            results = _START_RECEIVE(lpRemoteReadDesc=desc, pphContext=handle)
+        else:
+            both.SequentialId = received.lookup_id & SEQUENTIAL
+            results = (_START_RECEIVE2 if opnum == 9 else _LOOK_UP)(lpRemoteReadDesc2=both, pphContext=handle)
+        call.reply(results, None if handle is None else read.written)
+
+    @staticmethod
+    def _deliver(read: HandledRead, received: Received) -> bytes | None:
+        """The context handle by which the read will be ended; None if the client has too many."""
+        read.context = b""
+        try:
+            read.context = read.call.handles.create(READ, read, HandledRead.put_back)
+        except RpcFault as fault:
+            read.deliver(b"", received.lookup_id)
+            read.put_back()
+            read.call.fault(fault.status)
+            return None
+        read.deliver(read.context, received.lookup_id)
+        return read.context
+
+    def _refuse(self, read: RemoteRead, error: MSMQError) -> None:
+        read.call.reply(self.failed(read.call, read.args, error.code))
+
+    def end_receive(self, call: Call, args: Any) -> Any:
+        """RemoteQMEndReceive (3.1.4.2): with RR_ACK answered when the removal is durable."""
+        if args.pphContext is None:
+            raise InvalidHandle("the context handle is NULL")
+        read: RemoteRead = call.handles.close(args.pphContext, READ)
+        return when(read.end(args.dwAck), self.failed, call, args, _END_RECEIVE())
+
+    def cancel_receive(self, call: Call, args: Any) -> Any:
+        """RemoteQMCancelReceive (3.1.4.6)."""
+        if not args.pQueue or args.pQueue != args.hQueue:
+            raise InvalidParameter("pQueue is not hQueue")
+        remote = self._queues.owned(args.hQueue, call.association)
+        if remote is None or not remote.pending:
+            raise InvalidHandle("no read of this queue waits")
+        read = remote.pending.get(args.dwRequestID)
+        if read is None:
+            raise MSMQError("no read with this request identifier waits")
+        read.cancel(MSMQError("the client cancelled the read", code=REMOTE_CANCELED_BY_CLIENT))
+        return _CANCEL_RECEIVE()
+
+    def purge_queue(self, call: Call, args: Any) -> Any:
+        """RemoteQMPurgeQueue (3.1.4.7), answered when nothing can bring the messages back."""
+        return when(self._owned(call, args.hQueue).opened.purge(), self.failed, call, args, _PURGE_QUEUE())
+
+    # ---- the rest
+
+    def get_port(self, call: Call, args: Any) -> Any:
+        """RemoteQMGetQMQMServerPort (3.1.4.8)."""
+        return _GET_PORT(result=self._ports.of_type(args.dwPortType))
+
+    def get_version(self, call: Call, args: Any) -> Any:
+        """RemoteQmGetVersion (3.1.4.9)."""
+        return _GET_VERSION(*VERSION)
+
+
+def _empty(desc: Any) -> None:
+    """The REMOTEREADDESC of a read that got nothing (QP-080)."""
+    if desc is not None:
+        desc.dwSize = desc.eAckNack = 0
+        desc.lpBuffer = None
+        desc.Reserved = 1
