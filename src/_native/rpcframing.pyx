@@ -255,7 +255,8 @@ def fragments(
     Py_ssize_t overhead=0,
 ):
     """Requests or responses that carry `stub` from `offset` on, one after the other in one buffer of about
-    `budget` bytes, in little-endian form: (the buffer, how far `stub` is in it now). At least one.
+    `budget` bytes, in little-endian form: (the buffer, how far the stub has gone out with it, how many PDUs).
+    At least one.
 
     No PDU has more than `max_fragment` bytes. `flags` are those beside first and last fragment. With `trailer`,
     the 8 bytes of a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes for the token
@@ -329,4 +330,4 @@ def fragments(
                 p += extra
             offset += length
             left -= length
-    return result, offset
+    return result, offset, count

@@ -15,6 +15,7 @@ from msmq_fast.rpc.faults import UNSPECIFIED
 if TYPE_CHECKING:
     from msmq_fast.rpc.connection import ServerConnection
     from msmq_fast.rpc.interface import Interface, Operation
+    from msmq_fast.rpc.securing import Security
 
 __all__ = ["Call", "Caller"]
 
@@ -31,12 +32,13 @@ class Call:
         "call_id",
         "caller",
         "connection",
-        "context",
+        "context_id",
         "interface",
         "ndr64",
         "object_uuid",
         "on_abandoned",
         "operation",
+        "security",
     )
 
     def __init__(
@@ -56,7 +58,8 @@ class Call:
         self.caller = caller
         self.ndr64 = False
         self.object_uuid: UUID | None = None
-        self.context: Any = None  # the runtime's: presentation and security context
+        self.context_id = 0
+        self.security: Security | None = None
         self.alive = True
         self.on_abandoned: Callable[[], None] | None = None
 

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from msmq_fast.rpc.faults import OP_RANGE, RpcFault
-from msmq_fast.rpc.syntaxes import SyntaxId
+from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
 
 if TYPE_CHECKING:
     from msmq_fast.rpc.call import Call
 
-__all__ = ["Interface", "InterfacePolicy", "InterfaceTable", "Operation", "OperationCodec", "Service"]
+__all__ = [
+    "Interface",
+    "InterfacePolicy",
+    "InterfaceTable",
+    "Operation",
+    "OperationCodec",
+    "PresentationContext",
+    "Service",
+]
 
 
 class OperationCodec(Protocol):
@@ -31,8 +39,11 @@ class OperationCodec(Protocol):
     def obsolete(self) -> bool:
         """True: the number is reserved, there is nothing to call."""
 
-    def decode_request(self, stub: bytes | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
+    def decode_request(self, stub: bytes | bytearray | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
         """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
+
+    def results(self, args: Any, **outs: Any) -> Any:
+        """Results for a request, zero where `outs` does not say otherwise."""
 
     def encode_response(
         self, values: Any, *, ndr64: bool, big_endian: bool = False
@@ -96,7 +107,8 @@ class Service(Protocol):
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed: [out] parameters zero, `result` the HRESULT. May raise
-        RpcFault instead."""
+        RpcFault instead, as it must where an operation returns no result."""
+        return call.operation.codec.results(args, result=hresult)
 
 
 class Operation:
@@ -111,10 +123,21 @@ class Operation:
         self.opnum = codec.opnum
 
 
+class PresentationContext:
+    """An interface in a transfer syntax: what a client's context identifier stands for."""
+
+    __slots__ = ("interface", "ndr64", "transfer")
+
+    def __init__(self, interface: Interface, transfer: SyntaxId) -> None:
+        self.interface = interface
+        self.transfer = transfer
+        self.ndr64 = transfer == NDR64
+
+
 class Interface:
     """A service under its name. `calls` counts the calls that were made of it."""
 
-    __slots__ = ("_operations", "calls", "name", "policy", "service", "syntax")
+    __slots__ = ("_operations", "calls", "name", "policy", "presented", "service", "syntax")
 
     def __init__(self, service: Service) -> None:
         """Raises AttributeError if the service lacks the method of an operation."""
@@ -124,6 +147,7 @@ class Interface:
         self.name = table.name
         self.syntax = SyntaxId(table.uuid, *table.version)
         self.calls = 0
+        self.presented = {transfer: PresentationContext(self, transfer) for transfer in (NDR, NDR64)}
         self._operations: list[Operation | None] = [None] * (
             1 + max((op.opnum for op in table.ops), default=-1)
         )

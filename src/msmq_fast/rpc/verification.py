@@ -21,7 +21,7 @@ _TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands that 
 _COMMAND = struct.Struct("<HH")
 
 
-def _commands(stub: bytes | memoryview, at: int) -> list[tuple[int, bytes]] | None:
+def _commands(stub: bytes | bytearray, at: int) -> list[tuple[int, bytes]] | None:
     """The commands from `at` on, or None if these bytes are not a trailer that ends where the stub does."""
     commands = []
     end = len(stub)
@@ -38,18 +38,18 @@ def _commands(stub: bytes | memoryview, at: int) -> list[tuple[int, bytes]] | No
 
 
 def strip_trailer(
-    stub: bytes,
+    stub: bytes | bytearray,
     *,
     interface: SyntaxId,
     transfer: SyntaxId,
     request: bytes,
     header_signing: bool,
-) -> bytes:
+) -> bytes | bytearray:
     """The stub without its trailer, once that agrees with the PDU it came in; a stub without one as it is.
 
-    `request` are the first 24 bytes of the request; `header_signing` is whether the bind offered it. Since the
-    end of the stub data is not known here, only bytes that are a trailer up to the very end are taken for one:
-    message bodies may contain the signature.
+    `request` are the first 24 bytes of the request; `header_signing` is whether the bind offered it. Since
+    the end of the stub data is not known here, only bytes that are a trailer up to the very end are taken for
+    one: message bodies may contain the signature.
 
     Raises RpcFault(ACCESS_DENIED) for a trailer that says something else, or has a command that must be
     processed and is not known.

@@ -1,0 +1,69 @@
+"""Presentation contexts and bind-time features: what a bind or alter_context proposes, and what becomes of it
+(MS-RPCE 3.3.1.5.3, 3.3.1.5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msmq_fast.rpc.interface import Interface, PresentationContext
+from msmq_fast.rpc.pdu import ContextElement, ContextResult, Result, ResultReason
+from msmq_fast.rpc.syntaxes import NDR, NDR64, BindTimeFeatures, SyntaxId
+
+__all__ = ["NegotiationError", "negotiate"]
+
+_NO_INTERFACE = ContextResult(Result.PROVIDER_REJECTION, ResultReason.ABSTRACT_SYNTAX_NOT_SUPPORTED)
+_NO_TRANSFER = ContextResult(Result.PROVIDER_REJECTION, ResultReason.TRANSFER_SYNTAXES_NOT_SUPPORTED)
+
+
+class NegotiationError(Exception):
+    """The proposal as a whole breaks the protocol; the text says how."""
+
+
+def negotiate(
+    elements: Sequence[ContextElement],
+    existing: Mapping[int, PresentationContext],
+    find: Callable[[SyntaxId], Interface | None],
+    *,
+    features: bool,
+) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
+    """The results in the order of the elements, the contexts accepted by identifier, and the bind-time
+    features that both sides have (None: not offered). `features`: they may be offered, as in a bind.
+
+    Of the elements that propose one interface one is accepted: with NDR64, which is preferred, or else the
+    first with NDR. Raises NegotiationError.
+    """
+    results: list[ContextResult] = []
+    accepted: dict[int, PresentationContext] = {}
+    settled: set[SyntaxId] = set()
+    prefers = {element.abstract for element in elements if NDR64 in element.transfers}
+    agreed: BindTimeFeatures | None = None
+    if not elements:
+        raise NegotiationError("no presentation context")
+    for element in elements:
+        if not element.transfers:
+            raise NegotiationError("a presentation context without transfer syntaxes")
+        offered = BindTimeFeatures.offered(element.transfers[0]) if features else None
+        if offered is not None:
+            if agreed is not None:
+                raise NegotiationError("bind-time features twice")
+            agreed = offered
+            results.append(ContextResult(Result.NEGOTIATE_ACK, offered))
+            continue
+        interface = find(element.abstract)
+        if interface is None:
+            results.append(_NO_INTERFACE)
+            continue
+        transfer = next((syntax for syntax in (NDR64, NDR) if syntax in element.transfers), None)
+        if transfer is None:
+            results.append(_NO_TRANSFER)
+            continue
+        context = interface.presented[transfer]
+        if existing.get(element.id, context) is not context:
+            raise NegotiationError("a presentation context that stands for something else")
+        if element.abstract in settled or (element.abstract in prefers and transfer != NDR64):
+            results.append(_NO_TRANSFER)
+            continue
+        settled.add(element.abstract)
+        accepted[element.id] = context
+        results.append(ContextResult(Result.ACCEPTANCE, ResultReason.NOT_SPECIFIED, transfer))
+    return tuple(results), accepted, agreed

@@ -1,0 +1,62 @@
+"""When a connection has taken too long."""
+
+from __future__ import annotations
+
+from msmq_fast.rpc.limits import Limits
+
+__all__ = ["Deadlines"]
+
+
+class Deadlines:
+    """The times of one connection; monotonic seconds."""
+
+    __slots__ = ("_blocked_at", "_handshake_at", "_heard_at", "_limits", "_partial_at", "due")
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._heard_at = now
+        self._handshake_at = now
+        self._partial_at: float | None = None
+        self._blocked_at: float | None = None
+        self.due = ""
+        """Which one `next` gave."""
+
+    def heard(self, now: float) -> None:
+        """Bytes arrived."""
+        self._heard_at = now
+
+    def handshake(self) -> None:
+        """A leg of a security context arrived."""
+        self._handshake_at = self._heard_at
+
+    def partial(self, partial: bool) -> None:
+        """Whether a PDU or a request is incomplete now."""
+        if not partial:
+            self._partial_at = None
+        elif self._partial_at is None:
+            self._partial_at = self._heard_at
+
+    def blocked(self, now: float) -> None:
+        """The client does not take what there is for it."""
+        if self._blocked_at is None:
+            self._blocked_at = now
+
+    def unblocked(self) -> None:
+        """It takes it again."""
+        self._blocked_at = None
+
+    def next(self, *, bound: bool, idle: bool) -> float | None:
+        """The first deadline; `due` says what it is for."""
+        limits = self._limits
+        deadline, self.due = (self._heard_at + limits.idle, "idle") if idle else (float("inf"), "")
+        if not bound and self._handshake_at + limits.handshake < deadline:
+            deadline, self.due = self._handshake_at + limits.handshake, "handshake timeout"
+        if self._partial_at is not None and self._partial_at + limits.slow_writer < deadline:
+            deadline, self.due = self._partial_at + limits.slow_writer, "slow writer"
+        if self._blocked_at is not None and self._blocked_at + limits.slow_reader < deadline:
+            deadline, self.due = self._blocked_at + limits.slow_reader, "slow reader"
+        return deadline if deadline < float("inf") else None
+
+    def leave(self) -> float:
+        """By when a connection that we close must be gone: a client that takes nothing would keep it."""
+        return self._heard_at + self._limits.slow_reader

@@ -1,0 +1,72 @@
+"""From a request to the method of a service, and from what the method does to a reply."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmq_fast.packet.errors import AccessDenied, MSMQError
+from msmq_fast.rpc.call import Call
+from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
+from msmq_fast.rpc.refusals import Refused
+from msmq_fast.rpc.requests import Request
+from msmq_fast.rpc.verification import strip_trailer
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.connection import ServerConnection
+
+__all__ = ["dispatch"]
+
+_log = logging.getLogger("msmq_fast.rpc")
+
+
+def dispatch(connection: ServerConnection, request: Request) -> Call | None:
+    """Call the method. The call if it is still under way, None if it has been answered.
+
+    Raises Refused where there is no such operation.
+    """
+    pdu, context, security = request.pdu, request.context, request.security
+    interface = context.interface
+    try:
+        operation = interface.operation(pdu.opnum)
+    except RpcFault as fault:
+        raise Refused("opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False) from None
+    caller = connection.anonymous if security is None or security.caller is None else security.caller
+    call = Call(connection, connection.joined, interface, operation, pdu.call_id, caller)
+    call.ndr64 = context.ndr64
+    call.context_id = pdu.context_id
+    call.security = security
+    raw = pdu.object_uuid
+    if raw is not None:
+        call.object_uuid = UUID(bytes=raw) if pdu.big_endian else UUID(bytes_le=raw)
+    interface.calls += 1
+    policy = interface.policy
+    try:
+        stub = strip_trailer(
+            request.stub,
+            interface=interface.syntax,
+            transfer=context.transfer,
+            request=pdu.data,
+            header_signing=connection.header_signing,
+        )
+        allowed = policy.allows(pdu.opnum, level=caller.auth_level, anonymous=not caller.name)
+        if not allowed and policy.refuse_by_fault:
+            raise RpcFault(ACCESS_DENIED)
+        args = operation.codec.decode_request(stub, ndr64=context.ndr64, big_endian=pdu.big_endian)
+        try:
+            if not allowed:
+                raise AccessDenied("the policy of the interface")
+            results = operation.method(call, args)
+        except MSMQError as error:
+            results = interface.service.failed(call, args, error.code)
+    except RpcFault as fault:
+        call.fault(fault.status)
+    except Exception:
+        connection.server.counters.failures += 1
+        _log.exception("%s.%s failed", interface.name, operation.name)
+        call.fault(UNSPECIFIED)
+    else:
+        if results is not None:
+            call.reply(results)
+    return call if call.alive else None

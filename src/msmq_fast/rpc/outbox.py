@@ -1,0 +1,124 @@
+"""What one connection has to say: replies cut into fragments only when the transport takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msmq_fast._native.rpcframing import fragments
+from msmq_fast.rpc.pdu import PduType
+from msmq_fast.rpc.securing import Security
+
+__all__ = ["Buffer", "Outbox"]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Written: TypeAlias = Callable[[bool], None]
+
+_RESPONSE = int(PduType.RESPONSE)
+_HEADER = 24
+
+
+class _Response:
+    """A response of which `offset` bytes of the stub have gone out."""
+
+    __slots__ = ("call_id", "context_id", "offset", "security", "stub", "written")
+
+    def __init__(
+        self,
+        stub: Buffer,
+        call_id: int,
+        context_id: int,
+        security: Security | None,
+        written: Written | None,
+    ) -> None:
+        self.stub = stub
+        self.call_id = call_id
+        # Windows answers with the lower half of the identifier, and has the whole of it in faults.
+        self.context_id = context_id & 0xFF
+        self.security = security if security is not None and security.protects else None
+        self.written = written
+        self.offset = 0
+
+
+class Outbox:
+    """PDUs in the order in which they go out. `max_fragment` is what the client receives."""
+
+    def __init__(self) -> None:
+        self.max_fragment = 2048
+        self.header_signing = False
+        self.bytes = 0
+        """Of stubs and PDUs that are still here."""
+        self.pdus = 0
+        """That went out."""
+        self._queue: deque[bytes | _Response] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def put(self, pdu: bytes) -> None:
+        """A whole PDU."""
+        self._queue.append(pdu)
+        self.bytes += len(pdu)
+
+    def respond(
+        self,
+        stub: Buffer,
+        call_id: int,
+        context_id: int,
+        security: Security | None,
+        written: Written | None,
+    ) -> None:
+        """A response. `written` is called with True when all of it was taken, with False by `drop`."""
+        self._queue.append(_Response(stub, call_id, context_id, security, written))
+        self.bytes += len(stub)
+
+    def take(self, budget: int) -> list[Buffer]:
+        """The next PDUs: whole ones, about `budget` bytes."""
+        taken: list[Buffer] = []
+        queue = self._queue
+        while queue and budget > 0:
+            item = queue[0]
+            if isinstance(item, bytes):
+                data: Buffer = item
+                queue.popleft()
+                self.bytes -= len(item)
+                self.pdus += 1
+            else:
+                data = self._cut(item, budget)
+                if item.offset == len(item.stub):
+                    queue.popleft()
+                    if item.written is not None:
+                        item.written(True)
+            taken.append(data)
+            budget -= len(data)
+        return taken
+
+    def drop(self) -> None:
+        """Nothing more goes out."""
+        queue, self._queue = self._queue, deque()
+        self.bytes = 0
+        for item in queue:
+            if isinstance(item, _Response) and item.written is not None:
+                item.written(False)
+
+    def _cut(self, response: _Response, budget: int) -> bytes | bytearray:
+        security, before = response.security, response.offset
+        data, response.offset, count = fragments(
+            _RESPONSE,
+            response.stub,
+            before,
+            budget,
+            0,
+            response.call_id,
+            response.context_id,
+            0,
+            self.max_fragment,
+            None if security is None else security.trailer,
+            0 if security is None else security.overhead,
+        )
+        self.bytes -= response.offset - before
+        self.pdus += count
+        if security is not None and isinstance(data, bytearray):
+            security.protect(data, _HEADER, sign_header=self.header_signing)
+        return data

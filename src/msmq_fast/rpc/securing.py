@@ -1,0 +1,179 @@
+"""The security contexts of one connection: built in legs, found by their number, and what they do to PDUs
+(MS-RPCE 3.3.1.5.2, 3.3.1.5.4)."""
+
+from __future__ import annotations
+
+from msmq_fast._native.rpcframing import Pdu
+from msmq_fast.rpc.auth.context import (
+    AcceptorFactory,
+    AuthError,
+    AuthFailure,
+    AuthLevel,
+    AuthType,
+    Caller,
+    SecurityContext,
+)
+from msmq_fast.rpc.faults import ACCESS_DENIED, SECURITY_ERROR, UNKNOWN_AUTH_SERVICE
+from msmq_fast.rpc.pdu import NakReason, SecTrailer
+from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.security.token import ANONYMOUS_TOKEN
+
+__all__ = ["Security", "SecurityTable", "alter_refused", "bind_refused"]
+
+
+class Security:
+    """One security context under its auth_context_id."""
+
+    __slots__ = ("caller", "context", "failed", "id", "level", "overhead", "protects", "trailer", "type")
+
+    def __init__(self, trailer: Pdu, context: SecurityContext) -> None:
+        self.id = trailer.auth_context_id
+        self.type = trailer.auth_type
+        self.level = trailer.auth_level
+        self.context = context
+        self.protects = self.level >= AuthLevel.PKT
+        self.failed = False
+        self.overhead = 0
+        self.caller: Caller | None = None
+        self.trailer = SecTrailer(self.type, self.level, self.id).encode()
+
+    @property
+    def privacy(self) -> bool:
+        """Whether stubs are encrypted."""
+        return self.level == AuthLevel.PRIVACY
+
+    def finish(self) -> None:
+        """The last leg has been done."""
+        self.caller = self.context.caller
+        if self.protects:
+            self.overhead = self.context.overhead()
+
+    def fail(self) -> None:
+        """Building it failed, which a client of auth3 learns from its first request."""
+        self.failed = True
+
+    def unprotect(self, pdu: Pdu, *, sign_header: bool) -> bytes:
+        """The stub of a request without padding. Raises AuthError for one that was changed."""
+        if not self.protects:
+            return pdu.stub
+        stub = self.context.unprotect(
+            pdu.header,
+            pdu.padded_stub,
+            pdu.trailer,
+            pdu.token,
+            privacy=self.privacy,
+            sign_header=sign_header,
+        )
+        return stub[: len(stub) - pdu.auth_pad] if pdu.auth_pad else stub
+
+    def protect(self, pdus: bytearray, header_size: int, *, sign_header: bool) -> None:
+        """Protect whole responses in place."""
+        self.context.protect_pdus(pdus, header_size, privacy=self.privacy, sign_header=sign_header)
+
+
+class SecurityTable:
+    """Those of a connection. One at a time may be `unfinished`: no requests are allowed meanwhile."""
+
+    def __init__(self, acceptors: AcceptorFactory, address: str, limit: int) -> None:
+        self._acceptors = acceptors
+        self._limit = limit
+        self._table: dict[int, Security] = {}
+        self._address = address
+        self.unfinished: Security | None = None
+        self.anonymous = Caller("", ANONYMOUS_TOKEN, AuthType.NONE, AuthLevel.NONE, address)
+        """Who calls without authentication."""
+
+    def begin(self, pdu: Pdu) -> Security:
+        """The context that the sec_trailer of a bind or alter_context opens; `step` it next.
+
+        Raises AuthError: TYPE for an authentication type that is not spoken, TOKEN for a level that is none.
+        """
+        if not AuthLevel.CONNECT <= pdu.auth_level <= AuthLevel.PRIVACY:
+            raise _LevelError(f"authentication level {pdu.auth_level}")
+        context = self._acceptors.accept(pdu.auth_type, pdu.auth_level, self._address)
+        if pdu.auth_level == AuthLevel.CALL:
+            raise AuthError(AuthFailure.TOKEN, "authentication level CALL, which Windows refuses")
+        security = Security(pdu, context)
+        self._table[security.id] = self.unfinished = security
+        return security
+
+    def next_leg(self, pdu: Pdu) -> Security:
+        """The context that an alter_context with a sec_trailer goes on with, or opens. Raises Refused, and
+        AuthError as `begin` does."""
+        security = self.unfinished
+        if security is None:
+            if pdu.auth_context_id in self._table:
+                raise Refused("security context twice", ACCESS_DENIED, executed=False)
+            if len(self._table) >= self._limit:
+                raise Refused("too many security contexts", executed=False)
+            return self.begin(pdu)
+        if pdu.auth_context_id != security.id:
+            raise Refused("security context under way", executed=False)
+        if pdu.auth_level != security.level:
+            raise Refused("authentication level changed", ACCESS_DENIED, executed=False)
+        if pdu.auth_type != security.type:
+            raise Refused("authentication type changed", SECURITY_ERROR, executed=False)
+        return security
+
+    def stepped(self, security: Security) -> None:
+        """A leg has been done."""
+        if security.context.complete:
+            security.finish()
+            self.unfinished = None
+
+    def abandon(self, security: Security) -> None:
+        """A leg failed."""
+        security.fail()
+        self.unfinished = None
+
+    def of_request(self, pdu: Pdu) -> Security | None:
+        """The context of the first PDU of a request; None: without authentication.
+
+        A request without a sec_trailer belongs to the only context of the connection, if its level is CONNECT
+        (3.3.1.5.4). Raises Refused.
+        """
+        if not pdu.auth_length:
+            if len(self._table) != 1:
+                return None
+            (only,) = self._table.values()
+            if only.level != AuthLevel.CONNECT:
+                return None
+            security: Security | None = only
+        else:
+            security = self._table.get(pdu.auth_context_id)
+        if (
+            security is None
+            or security.failed
+            or (pdu.auth_length and (security.type, security.level) != (pdu.auth_type, pdu.auth_level))
+        ):
+            raise Refused("authentication", ACCESS_DENIED, context_id=pdu.context_id)
+        return security
+
+
+class _LevelError(AuthError):
+    """There is no such authentication level."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(AuthFailure.TOKEN, text)
+
+
+def bind_refused(error: AuthError) -> BindRefused:
+    """How a bind fails whose security context does."""
+    if isinstance(error, _LevelError):
+        nak = NakReason.NOT_SPECIFIED
+    elif error.failure is AuthFailure.TYPE:
+        nak = NakReason.AUTH_TYPE_NOT_RECOGNIZED
+    else:
+        nak = NakReason.INVALID_CHECKSUM
+    return BindRefused(f"authentication {error.failure}", nak, str(error))
+
+
+def alter_refused(error: AuthError) -> Refused:
+    """How an alter_context fails whose security context does."""
+    if isinstance(error, _LevelError) or error.failure is AuthFailure.LOGON:
+        status = ACCESS_DENIED
+    elif error.failure is AuthFailure.TYPE:
+        status = UNKNOWN_AUTH_SERVICE
+    else:
+        status = SECURITY_ERROR
+    return Refused(f"authentication {error.failure}", status, executed=False, detail=str(error))
