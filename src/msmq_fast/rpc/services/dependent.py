@@ -1,0 +1,42 @@
+"""Dependent clients: programs that have no queue manager of their own and use this one by qmcomm and qmcomm2
+(MS-MQMP). What both interfaces share: who may, and the queues and transactions that clients have open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msmq_fast.packet.errors import IllegalOperation
+from msmq_fast.rpc.services.dependentqueues import DependentQueues
+from msmq_fast.rpc.services.dependenttransactions import DependentTransactions
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["DependentPolicy", "SupportingServer"]
+
+
+@dataclass(frozen=True, slots=True)
+class DependentPolicy:
+    """What dependent clients may do."""
+
+    enabled: bool = True
+    """LocalQueueManager.SupportingServer: False refuses everything that is for them (MS-MQMP 3.1.4)."""
+    anonymous_outgoing: bool = False
+    """Whether callers without a name may send to other computers, and have acknowledgments sent there."""
+
+
+class SupportingServer:
+    """The server of dependent clients; one for qmcomm and qmcomm2."""
+
+    def __init__(self, manager: QueueManager, policy: DependentPolicy) -> None:
+        self.manager = manager
+        self.policy = policy
+        self.queues = DependentQueues(manager, anonymous_outgoing=policy.anonymous_outgoing)
+        self.transactions = DependentTransactions(manager)
+
+    def serving(self) -> None:
+        """ILLEGAL_OPERATION: this computer is no supporting server."""
+        if not self.policy.enabled:
+            raise IllegalOperation("dependent clients are not served")

@@ -1,0 +1,169 @@
+"""Queues that dependent clients have open (MS-MQMP 3.1.1.2, 3.1.1.3, 3.1.4.17 … 3.1.4.22, 3.1.7.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InsufficientResources,
+    InvalidHandle,
+    RemoteMachineNotAvailable,
+)
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.multiple import MultipleQueue, open_destinations
+
+if TYPE_CHECKING:
+    from msmq_fast.packet.names import FormatName
+    from msmq_fast.qm.cursor import Cursor
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.rpc.association import Association
+    from msmq_fast.rpc.call import Call, Caller
+    from msmq_fast.store.completion import Completion
+
+__all__ = ["RESERVED_CURSOR", "DependentQueue", "DependentQueues"]
+
+RESERVED_CURSOR: Final = 0x0000000B
+"""A cursor handle that is closed by doing nothing (3.1.4.19); no cursor has it."""
+MOST_OPEN: Final = 65_536
+MOST_CURSORS: Final = 1_000
+"""Of one open queue."""
+
+_KIND: Final = "RPC_QUEUE_HANDLE"
+_ORDER: Final = 1
+
+
+class DependentQueue:
+    """LocalQueueContextHandle (3.1.1.3). `context` is the number by which it is read from (pdwQMContext)."""
+
+    def __init__(
+        self, context: int, opened: OpenQueue | MultipleQueue, association: Association, caller: Caller
+    ) -> None:
+        self.context = context
+        self.opened = opened
+        self.association = association
+        self.caller = caller
+
+    @property
+    def format_name(self) -> str:
+        """OpenQueueDescriptor.FormatName."""
+        return str(self.opened.format_name)
+
+    def reader(self) -> OpenQueue:
+        """What is read from. ACCESS_DENIED: it is open for sending."""
+        if isinstance(self.opened, MultipleQueue) or self.opened.access is Access.SEND:
+            raise AccessDenied("the queue is open for sending only")
+        return self.opened
+
+    def purge(self) -> Completion[int]:
+        """Remove every message. Raises what OpenQueue.purge does."""
+        return self.reader().purge()
+
+    # ---- cursors
+
+    def new_cursor(self) -> int:
+        """Open Cursor; its handle. INSUFFICIENT_RESOURCES: there are too many."""
+        opened = self.reader()
+        if len(opened.cursors) >= MOST_CURSORS:
+            raise InsufficientResources(f"{MOST_CURSORS} cursors are open")
+        cursor = opened.open_cursor()
+        if cursor.number == RESERVED_CURSOR:
+            cursor.close()
+            cursor = opened.open_cursor()
+        return cursor.number
+
+    def cursor(self, number: int) -> Cursor:
+        """INVALID_HANDLE: this queue has no such cursor."""
+        cursor = self.reader().cursors.get(number)
+        if cursor is None:
+            raise InvalidHandle(f"there is no cursor {number}")
+        return cursor
+
+    def close_cursor(self, number: int) -> None:
+        """Close Cursor. INVALID_HANDLE: there is none."""
+        if number != RESERVED_CURSOR:
+            self.cursor(number).close()
+
+
+class DependentQueues:
+    """LocalQueueContextHandleTable. Handles and contexts are good for the association that opened a queue."""
+
+    def __init__(self, manager: QueueManager, *, anonymous_outgoing: bool) -> None:
+        self._manager = manager
+        self._anonymous_outgoing = anonymous_outgoing
+        self._by_context: dict[int, DependentQueue] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_context)
+
+    def open(
+        self, call: Call, name: FormatName, access: Access, share: Share
+    ) -> tuple[DependentQueue, bytes]:
+        """Open Queue for a client; the queue and its RPC_QUEUE_HANDLE.
+
+        Queues of other computers can be sent to, not read: that would take a connection to wherever the
+        client says. Raises REMOTE_MACHINE_NOT_AVAILABLE for the latter, what QueueManager.open does, and
+        INSUFFICIENT_RESOURCES, ACCESS_DENIED for outgoing queues.
+        """
+        if len(self._by_context) >= MOST_OPEN:
+            raise InsufficientResources(f"{MOST_OPEN} queues are open for dependent clients")
+        text = str(name)
+        if access is Access.SEND:
+            self._check_destinations(call.caller, text)
+        elif not access.admin and self._manager.elsewhere(text) is not None:
+            raise RemoteMachineNotAvailable(f"{text} is not read through this computer")
+        opened = open_destinations(self._manager, text, access, share, token=call.caller.token)
+        queue = DependentQueue(self._new_context(), opened, call.association, call.caller)
+        try:
+            handle = call.handles.create(_KIND, queue, self.closed, _ORDER)
+        except BaseException:
+            opened.close()
+            raise
+        self._by_context[queue.context] = queue
+        return queue, handle
+
+    def _check_destinations(self, caller: Caller, text: str) -> None:
+        """Names are what callers claim: each that leads elsewhere makes this computer call another one."""
+        for element in self._manager.publication.expand(text).split(","):
+            elsewhere = self._manager.elsewhere(element)
+            if elsewhere is None:
+                continue
+            if not caller.name and not self._anonymous_outgoing:
+                raise AccessDenied("anonymous callers do not send to other computers")
+            if not self._manager.answers(elsewhere):
+                raise InsufficientResources(f"{self._manager.most_answered} outgoing queues")
+
+    def check_admin_queue(self, caller: Caller, name: FormatName) -> None:
+        """ACCESS_DENIED: the caller may not have acknowledgments sent there."""
+        bound = not caller.name and not self._anonymous_outgoing
+        if bound and self._manager.elsewhere(str(name)) is not None:
+            raise AccessDenied("anonymous callers have no acknowledgments sent to other computers")
+
+    def of_handle(self, call: Call, handle: bytes | None) -> DependentQueue:
+        """Raises RpcFault for a handle that is none."""
+        queue: DependentQueue = call.handles.get(handle, _KIND)
+        return queue
+
+    def of_context(self, call: Call, context: int) -> DependentQueue:
+        """INVALID_HANDLE: the caller has no queue open by this number."""
+        queue = self._by_context.get(context)
+        if queue is None or queue.association is not call.association:
+            raise InvalidHandle("there is no such open queue")
+        return queue
+
+    def close(self, call: Call, handle: bytes) -> None:
+        """Close Queue: reads that wait end with OPERATION_CANCELLED. Raises RpcFault for no handle."""
+        self.closed(call.handles.close(handle, _KIND))
+
+    def closed(self, queue: DependentQueue) -> None:
+        """The client is gone, or has closed it."""
+        self._by_context.pop(queue.context, None)
+        queue.opened.close()
+
+    def _new_context(self) -> int:
+        """A number that cannot be guessed."""
+        number = 0
+        while not number or number in self._by_context:
+            number = int.from_bytes(self._manager.random_bytes(4), "little")
+        return number

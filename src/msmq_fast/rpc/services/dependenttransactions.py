@@ -1,0 +1,90 @@
+"""Internal transactions of dependent clients (MS-MQMP 3.1.4.14 … 3.1.4.16, 3.1.7.3).
+
+A client names its unit of work; the handle of the transaction commits or aborts it. A unit of work is known
+to the association alone that enlisted it: nobody else sends or receives in it by guessing its identifier.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from msmq_fast.packet.errors import TransactionSequence
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.rpc.association import Association
+    from msmq_fast.rpc.call import Call
+    from msmq_fast.store.completion import Completion
+
+__all__ = ["DependentTransactions", "InternalTransaction"]
+
+_KIND: Final = "RPC_INT_XACT_HANDLE"
+_ORDER: Final = 0
+"""A transaction is run down before the queues of its messages."""
+
+
+class InternalTransaction:
+    """TransactionHandle (3.1.1.10)."""
+
+    def __init__(self, transaction: Transaction, association: Association) -> None:
+        self.transaction = transaction
+        self.association = association
+
+
+class DependentTransactions:
+    """TransactionHandleTable (3.1.1.9)."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._transactions = manager.transactions
+        self._open: dict[UUID, InternalTransaction] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enlist(self, call: Call, identifier: UUID) -> bytes:
+        """Begin a transaction with the identifier that the client chose; its context handle.
+
+        Raises TRANSACTION_SEQUENCE: there is one with this identifier; RpcFault: too many handles.
+        """
+        transaction = self._transactions.begin(call.caller.name, identifier)
+        entry = InternalTransaction(transaction, call.association)
+        try:
+            handle = call.handles.create(_KIND, entry, self._run_down, _ORDER)
+        except BaseException:
+            transaction.abort()
+            raise
+        self._open[identifier] = entry
+        return handle
+
+    def named(self, call: Call, identifier: UUID) -> Transaction:
+        """The transaction in which a client sends or receives. TRANSACTION_SEQUENCE: it has enlisted none."""
+        if not self.knows(call, identifier):
+            raise TransactionSequence(f"there is no transaction {identifier}")
+        return self._open[identifier].transaction
+
+    def knows(self, call: Call, identifier: UUID) -> bool:
+        """Whether the client has enlisted it."""
+        entry = self._open.get(identifier)
+        return entry is not None and entry.association is call.association
+
+    def commit(self, call: Call, handle: bytes) -> Completion[None]:
+        """Commit, and close the handle; resolved when it is durable.
+
+        Raises RpcFault for a handle that is none, TRANSACTION_SEQUENCE: it has ended already.
+        """
+        return self._close(call, handle).commit()
+
+    def abort(self, call: Call, handle: bytes) -> Completion[None]:
+        """Abort, and close the handle; resolved when it is durable. Raises as `commit`."""
+        return self._close(call, handle).abort()
+
+    def _close(self, call: Call, handle: bytes) -> Transaction:
+        entry: InternalTransaction = call.handles.close(handle, _KIND)
+        self._open.pop(entry.transaction.identifier, None)
+        return entry.transaction
+
+    def _run_down(self, entry: InternalTransaction) -> None:
+        self._open.pop(entry.transaction.identifier, None)
+        entry.transaction.leave()

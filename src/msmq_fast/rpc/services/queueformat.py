@@ -1,0 +1,80 @@
+"""Format names as RPC interfaces carry them: QUEUE_FORMAT (MS-MQMQ 2.2.7)."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast.packet.errors import IllegalFormatName
+from msmq_fast.packet.names import FormatName, NameKind, Suffix, parse_format_name
+from msmq_fast.rpc.idl.mqmq import DL_ID, MULTICAST_ID, OBJECTID, QUEUE_FORMAT
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.ndr.record import Record
+
+__all__ = ["name_of", "queue_format"]
+
+_SYSTEM: Final = 0x80  # QUEUE_FORMAT_FLAG_SYSTEM
+_SUFFIX: Final = 0x0F
+_SUFFIXES: Final = {
+    NameKind.PUBLIC: (Suffix.NONE, Suffix.JOURNAL),
+    NameKind.PRIVATE: (Suffix.NONE, Suffix.JOURNAL),
+    NameKind.DIRECT: (Suffix.NONE, Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT),
+    NameKind.MACHINE: (Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT),
+    NameKind.CONNECTOR: (Suffix.NONE, Suffix.XACTONLY),
+    NameKind.DL: (Suffix.NONE,),
+    NameKind.MULTICAST: (Suffix.NONE,),
+    NameKind.SUBQUEUE: (Suffix.NONE, Suffix.SUBQUEUE),
+}
+
+
+def name_of(given: Record) -> FormatName:
+    """The format name of a QUEUE_FORMAT. ILLEGAL_FORMATNAME: it breaks the rules of MS-MQMQ 2.1 or 2.2.7."""
+    try:
+        kind, suffix = NameKind(given.m_qft), Suffix(given.m_SuffixAndFlags & _SUFFIX)
+    except ValueError:
+        raise IllegalFormatName(
+            f"a queue format of type {given.m_qft} and suffix 0x{given.m_SuffixAndFlags:02X}"
+        ) from None
+    if suffix not in _SUFFIXES[kind]:
+        raise IllegalFormatName(f"a queue format of type {kind.name} has no suffix {suffix.name}")
+    if given.name is None:
+        raise IllegalFormatName(f"a queue format of type {kind.name} without a name")
+    # Through the text, so that one set of rules decides.
+    return parse_format_name(_text(kind, suffix, given.name))
+
+
+def _text(kind: NameKind, suffix: Suffix, value: Any) -> str:
+    match kind:
+        case NameKind.DIRECT | NameKind.SUBQUEUE:
+            # The suffix belongs to the text; where that lacks it, the field says the same.
+            told = ";" in value or suffix in (Suffix.NONE, Suffix.SUBQUEUE)
+            return f"DIRECT={value}" if told else f"DIRECT={value};{suffix.name}"
+        case NameKind.PRIVATE:
+            name = FormatName(kind, value.Lineage, value.Uniquifier, suffix=suffix)
+        case NameKind.DL:
+            name = FormatName(kind, value.m_DlGuid, text=value.m_pwzDomain or "")
+        case NameKind.MULTICAST:
+            # The address is an in_addr: its bytes in network order.
+            address = IPv4Address(value.m_address.to_bytes(4, "little"))
+            name = FormatName(kind, text=f"{address}:{value.m_port}")
+        case _:
+            name = FormatName(kind, value, suffix=suffix)
+    return str(name)
+
+
+def queue_format(name: FormatName) -> Record:
+    """The QUEUE_FORMAT of a format name."""
+    value: Any = name.guid
+    match name.kind:
+        case NameKind.DIRECT | NameKind.SUBQUEUE:
+            value = name.text
+        case NameKind.PRIVATE:
+            value = OBJECTID(name.guid, name.number)
+        case NameKind.DL:
+            value = DL_ID(name.guid, name.text or None)
+        case NameKind.MULTICAST:
+            address, _, port = name.text.partition(":")
+            value = MULTICAST_ID(int.from_bytes(IPv4Address(address).packed, "little"), int(port))
+    system = _SYSTEM if name.read_only else 0
+    return QUEUE_FORMAT(int(name.kind), system | name.suffix, 0, value)
