@@ -1,0 +1,441 @@
+"""The client's side of one connection, without IO (C706 chapter 9, MS-RPCE 3.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from msmq_fast._native.rpcframing import Pdu, PduScanner, fragments
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, SecurityContext
+from msmq_fast.rpc.client.errors import CallLost, LogonRefused
+from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
+from msmq_fast.rpc.ndr.operations import Op
+from msmq_fast.rpc.ndr.record import Record
+from msmq_fast.rpc.pdu import (
+    Bind,
+    ContextElement,
+    Flag,
+    NakReason,
+    PduError,
+    PduType,
+    Result,
+    SecTrailer,
+    build_alter,
+    build_auth3,
+    build_bind,
+    build_cancel,
+    build_orphaned,
+    parse_bind_ack,
+    parse_bind_nak,
+    parse_fault,
+)
+from msmq_fast.rpc.syntaxes import FEATURES_PREFIX, NDR, NDR64, BindTimeFeatures, SyntaxId
+from msmq_fast.store.completion import Completion
+
+__all__ = ["ClientCall", "ClientConnection", "Credentials", "Threads"]
+
+FRAGMENT: Final = 5840
+"""Bytes of the largest fragment in either direction, as Windows has it."""
+MOST_STUB: Final = 0x0048_0000
+"""The largest answer: a packet of 4 MiB and 128 KiB, and what stands around it."""
+
+_LARGEST = 0xFFFF
+_BIND_CALL = 1
+_HEADER_SIZE = 24
+_LEAST_FRAGMENT = 128
+_AUTH_CONTEXT = 0
+_FEATURES: Final = BindTimeFeatures.SECURITY_CONTEXT_MULTIPLEXING | BindTimeFeatures.KEEP_CONNECTION_ON_ORPHAN
+_SYNTAXES: Final = (
+    NDR,
+    NDR64,
+    SyntaxId(UUID(bytes_le=FEATURES_PREFIX + int(_FEATURES).to_bytes(8, "little")), 1),
+)
+"""The transfer syntaxes of the presentation contexts 0, 1 and 2: a server accepts one of the first two and
+answers the third with the bind-time features that it has (MS-RPCE 3.3.1.5.3)."""
+
+
+class Credentials(Protocol):
+    """How a client says who it is."""
+
+    auth_type: AuthType
+    level: AuthLevel
+
+    def initiate(self, host: str) -> SecurityContext:
+        """The client's side of a new security context with the server of `host`. Raises AuthError."""
+
+
+class Threads(Protocol):
+    """Runs what may wait for files or the network."""
+
+    def run(self, work: Callable[[], bytes], done: Callable[[bytes | AuthError], None]) -> None:
+        """Do `work`, then call `done`, on the thread of the engine, with what it gave or raised."""
+
+
+class ClientCall:
+    """One call; its completion has the results, or fails with RpcFault, CallLost or LogonRefused."""
+
+    __slots__ = ("args", "call_id", "completion", "op", "pieces", "sent", "size")
+
+    def __init__(self, op: Op, args: Record) -> None:
+        self.op = op
+        self.args = args
+        self.completion: Completion[Any] = Completion()
+        self.call_id = 0
+        self.sent = False  # the transport has it
+        self.pieces: list[bytes] = []  # of the answer
+        self.size = 0
+
+
+class _State(Enum):
+    CONNECTING = 0
+    BINDING = 1
+    OPEN = 2
+    CLOSED = 3
+
+
+class ClientConnection:
+    """One connection for one interface. The adapter calls `connected`, writes what it receives into `buffer`
+    and calls `received`, writes `take_output` after `wake`, and closes the transport when `closing` is set.
+
+    `on_open` is called when calls can be sent, `on_end` once with an exception when none can be any more.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        interface: SyntaxId,
+        credentials: Credentials | None,
+        threads: Threads,
+        *,
+        association: int = 0,
+        fragment: int = FRAGMENT,
+    ) -> None:
+        """`host` is the server as its security names it; `association` the group to join, 0: a new one."""
+        self.association = association
+        self.multiplexed = False
+        self.ndr64 = False
+        self.closing = False
+        self.wake: Callable[[], None] = _nobody
+        self.on_open: Callable[[], None] = _nobody
+        self.on_end: Callable[[Exception], None] = _nobody_of
+        self.calls: dict[int, ClientCall] = {}
+        self._host = host
+        self._interface = interface
+        self._credentials = credentials
+        self._threads = threads
+        self._security: SecurityContext | None = None
+        self._sign_header = False
+        self._fragment = fragment
+        self._max_transmit = fragment
+        self._context_id = 0
+        self._state = _State.CONNECTING
+        self._last_call = _BIND_CALL
+        self._scanner = PduScanner(_LARGEST)
+        self._output: list[tuple[bytes | bytearray, ClientCall | None]] = []
+
+    # ---- for the adapter
+
+    def connected(self) -> None:
+        """The transport stands: bind."""
+        if self._state is not _State.CONNECTING:
+            return
+        self._state = _State.BINDING
+        if self._credentials is None:
+            self._bind(b"")
+            return
+        try:
+            self._security = self._credentials.initiate(self._host)
+        except AuthError as error:
+            self._fail(LogonRefused(str(error)))
+            return
+        self._step(b"", self._bind)
+
+    def buffer(self, hint: int) -> memoryview:
+        """Where to receive into."""
+        return self._scanner.buffer(hint)
+
+    def received(self, count: int) -> None:
+        """`count` bytes were received into `buffer`."""
+        self._scanner.commit(count)
+        while not self.closing:
+            pdu = self._scanner.take()
+            if pdu is None:
+                return
+            try:
+                self._take(pdu)
+            except PduError as fault:
+                self._fail(CallLost(f"protocol error: {fault}", sent=True))
+            except AuthError as error:
+                self._fail(LogonRefused(str(error)))
+
+    def take_output(self) -> list[bytes | bytearray]:
+        """What is to be written, in order."""
+        output, self._output = self._output, []
+        for _, call in output:
+            if call is not None:
+                call.sent = True
+        return [data for data, _ in output]
+
+    def lost(self, reason: str) -> None:
+        """The transport is gone, or never came."""
+        self._fail(CallLost(reason, sent=True))
+        self.wake = _nobody
+
+    # ---- for the binding
+
+    @property
+    def open(self) -> bool:
+        """Whether calls can be sent."""
+        return self._state is _State.OPEN
+
+    def send(self, call: ClientCall) -> None:
+        """Send a request. Raises what encoding its arguments raises."""
+        stub = call.op.encode_request(call.args, ndr64=self.ndr64)
+        self._last_call += 1
+        call.call_id = self._last_call
+        self.calls[call.call_id] = call
+        security, trailer, overhead = self._security, None, 0
+        credentials = self._credentials
+        if security is not None and credentials is not None and credentials.level >= AuthLevel.CALL:
+            trailer = SecTrailer(credentials.auth_type, credentials.level, _AUTH_CONTEXT).encode()
+            overhead = security.overhead()
+        pdus, _, _ = fragments(
+            PduType.REQUEST,
+            stub,
+            0,
+            len(stub) + 1_048_576,
+            0,
+            call.call_id,
+            self._context_id,
+            call.op.opnum,
+            self._max_transmit,
+            trailer,
+            overhead,
+        )
+        if security is not None and trailer is not None and isinstance(pdus, bytearray):
+            try:
+                security.protect_pdus(
+                    pdus, _HEADER_SIZE, privacy=self._privacy, sign_header=self._sign_header
+                )
+            except AuthError as error:
+                self._fail(LogonRefused(str(error)))
+                return
+        self._put(pdus, call)
+
+    def abandon(self, call: ClientCall, reason: str) -> None:
+        """Nobody waits for an answer any more: cancel it without patience (cancel time-out 0)."""
+        if self.calls.pop(call.call_id, None) is None:
+            return
+        if not self.closing:
+            self._put(build_cancel(call.call_id), None)
+            self._put(build_orphaned(call.call_id), None)
+        call.completion.fail(CallLost(reason, sent=call.sent))
+
+    def close(self) -> None:
+        """Close the transport after what is to be written."""
+        self._fail(CallLost("closed", sent=True))
+
+    # ---- binding
+
+    @property
+    def _privacy(self) -> bool:
+        return self._credentials is not None and self._credentials.level == AuthLevel.PRIVACY
+
+    def _auth(self, token: bytes) -> SecTrailer | None:
+        credentials = self._credentials
+        if credentials is None or not token:
+            return None
+        return SecTrailer(credentials.auth_type, credentials.level, _AUTH_CONTEXT, token)
+
+    @property
+    def _proposal(self) -> Bind:
+        contexts = [
+            ContextElement(number, self._interface, (syntax,)) for number, syntax in enumerate(_SYNTAXES)
+        ]
+        return Bind(self._fragment, self._fragment, self.association, tuple(contexts))
+
+    def _step(self, token: bytes, then: Callable[[bytes], None]) -> None:
+        security = self._security
+        assert security is not None  # noqa: S101 - where tokens are exchanged
+
+        def done(result: bytes | AuthError) -> None:
+            if self.closing:
+                return
+            if isinstance(result, AuthError):
+                self._fail(LogonRefused(str(result)))
+            else:
+                then(result)
+
+        if security.blocking:
+            self._threads.run(lambda: security.step(token), done)
+            return
+        try:
+            result: bytes | AuthError = security.step(token)
+        except AuthError as error:
+            result = error
+        done(result)
+
+    def _bind(self, token: bytes) -> None:
+        flags = Flag.FIRST | Flag.LAST | Flag.CONC_MPX
+        auth = self._auth(token)
+        if auth is not None:
+            flags |= Flag.SUPPORT_HEADER_SIGN
+        self._put(build_bind(_BIND_CALL, self._proposal, flags=flags, auth=auth), None)
+
+    def _acknowledged(self, pdu: Pdu) -> None:
+        if pdu.type == PduType.BIND_ACK:
+            ack = parse_bind_ack(pdu)
+            if len(ack.results) != len(_SYNTAXES):
+                raise PduError(f"{len(ack.results)} results for {len(_SYNTAXES)} presentation contexts")
+            accepted = [n for n in range(2) if ack.results[n].result == Result.ACCEPTANCE]
+            if not accepted:
+                raise PduError(f"the interface is not accepted (reason {ack.results[0].reason})")
+            if ack.max_recv < _LEAST_FRAGMENT:
+                raise PduError(f"fragments of {ack.max_recv} bytes")
+            self.association = ack.group
+            self.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
+            self._context_id = accepted[-1]
+            self.ndr64 = _SYNTAXES[self._context_id] is NDR64
+            self._sign_header = bool(pdu.flags & Flag.SUPPORT_HEADER_SIGN) and self._security is not None
+            self._max_transmit = min(self._fragment, ack.max_recv)
+        security = self._security
+        if security is None or (security.complete and not pdu.token):
+            self._opened()
+        elif not pdu.token:
+            self._fail(LogonRefused("the server does not answer the authentication"))
+        else:
+            self._step(pdu.token, self._next_leg)
+
+    def _next_leg(self, token: bytes) -> None:
+        auth = self._auth(token)
+        if auth is None:
+            self._opened()
+        elif auth.auth_type == AuthType.NTLM:
+            self._put(build_auth3(_BIND_CALL, auth), None)
+            self._opened()
+        else:
+            self._put(build_alter(_BIND_CALL, self._proposal, auth=auth), None)
+
+    def _opened(self) -> None:
+        if self._security is not None and not self._security.complete:
+            self._fail(LogonRefused("the authentication ended too early"))
+            return
+        self._state = _State.OPEN
+        self.on_open()
+
+    # ---- answers
+
+    def _take(self, pdu: Pdu) -> None:
+        if pdu.fault:
+            raise PduError(f"a malformed PDU ({pdu.fault})")
+        if self._state is _State.BINDING:
+            self._bound(pdu)
+            return
+        match pdu.type:
+            case PduType.RESPONSE:
+                self._response(pdu)
+            case PduType.FAULT:
+                self._fault(pdu)
+            case PduType.SHUTDOWN | PduType.ALTER_RESPONSE:
+                pass
+            case _:
+                raise PduError(f"a PDU of type {pdu.type}")
+
+    def _bound(self, pdu: Pdu) -> None:
+        match pdu.type:
+            case PduType.BIND_ACK | PduType.ALTER_RESPONSE:
+                self._acknowledged(pdu)
+            case PduType.BIND_NAK:
+                reason = parse_bind_nak(pdu).reason
+                text = f"the server refuses to bind (reason {reason})"
+                refused = reason in (NakReason.AUTH_TYPE_NOT_RECOGNIZED, NakReason.INVALID_CHECKSUM)
+                self._fail(LogonRefused(text) if refused else CallLost(text, sent=False))
+            case PduType.FAULT:
+                self._fail(LogonRefused(f"fault 0x{parse_fault(pdu).status:08X}"))
+            case _:
+                raise PduError(f"a PDU of type {pdu.type} in answer to bind")
+
+    def _response(self, pdu: Pdu) -> None:
+        call = self.calls.get(pdu.call_id)
+        stub = self._clear(pdu)
+        if call is None:
+            return  # it was abandoned
+        if bool(pdu.flags & Flag.FIRST) is bool(call.pieces):
+            raise PduError("fragments in the wrong order")
+        call.pieces.append(stub)
+        call.size += len(stub)
+        if call.size > MOST_STUB:
+            raise PduError(f"an answer of more than {MOST_STUB} bytes")
+        if not pdu.flags & Flag.LAST:
+            return
+        del self.calls[pdu.call_id]
+        whole = call.pieces[0] if len(call.pieces) == 1 else b"".join(call.pieces)
+        call.pieces.clear()
+        try:
+            results = call.op.decode_response(whole, call.args, ndr64=self.ndr64, big_endian=pdu.big_endian)
+        except RpcFault as fault:
+            call.completion.fail(fault)
+        else:
+            call.completion.resolve(results)
+
+    def _fault(self, pdu: Pdu) -> None:
+        call = self.calls.pop(pdu.call_id, None)
+        if call is None:
+            return
+        status = parse_fault(pdu).status
+        if status == ACCESS_DENIED and self._credentials is not None and call.call_id == _BIND_CALL + 1:
+            # A server cannot answer auth3: that it does not believe it shows here.
+            call.completion.fail(LogonRefused("access denied"))
+        else:
+            call.completion.fail(RpcFault(status))
+
+    def _clear(self, pdu: Pdu) -> bytes:
+        """The stub of a fragment, proved and in clear."""
+        credentials, security = self._credentials, self._security
+        if credentials is None or security is None or credentials.level < AuthLevel.CALL:
+            return pdu.stub
+        if not pdu.auth_length:
+            raise AuthError(AuthFailure.SIGNATURE, "an answer without the protection that was agreed on")
+        stub = security.unprotect(
+            pdu.header,
+            pdu.padded_stub,
+            pdu.trailer,
+            pdu.token,
+            privacy=self._privacy,
+            sign_header=self._sign_header,
+        )
+        return stub[: len(stub) - pdu.auth_pad]
+
+    # ---- inside
+
+    def _put(self, data: bytes | bytearray, call: ClientCall | None) -> None:
+        if self.closing:
+            return
+        if not self._output:
+            self.wake()
+        self._output.append((data, call))
+
+    def _fail(self, error: Exception) -> None:
+        if self._state is _State.CLOSED:
+            return
+        self._state = _State.CLOSED
+        self.closing = True
+        calls, self.calls = self.calls, {}
+        for call in calls.values():
+            if isinstance(error, CallLost):
+                call.completion.fail(CallLost(str(error), sent=call.sent))
+            else:
+                call.completion.fail(error)
+        self.on_end(error)
+        self.on_open, self.on_end = _nobody, _nobody_of
+        self.wake()
+
+
+def _nobody() -> None:
+    """Who is told where nobody is."""
+
+
+def _nobody_of(_: Exception) -> None:
+    """Who is told where nobody is."""

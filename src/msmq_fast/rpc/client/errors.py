@@ -1,0 +1,61 @@
+"""How calls end that were not answered, and what programs are told of it."""
+
+from __future__ import annotations
+
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    MSMQError,
+    RemoteMachineNotAvailable,
+    StaleHandle,
+    error,
+)
+from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.rpc import faults
+from msmq_fast.rpc.faults import RpcFault
+
+__all__ = ["CallLost", "EndpointNotRegistered", "LogonRefused", "refusal"]
+
+_FAILURE = 0x8000_0000
+_EXPLAINED = {
+    faults.OP_RANGE: "its version does not have this operation",
+    faults.UNKNOWN_IF: "it does not serve this interface",
+    faults.RPC_X_BAD_STUB_DATA: "it does not understand the request",
+    faults.SERVER_TOO_BUSY: "it is too busy",
+    faults.PROTOCOL_ERROR: "it takes the request for a protocol error",
+}
+
+
+class CallLost(Exception):
+    """The connection ended, or the time was over, before the answer. `sent` tells whether the other side may
+    have carried out the call."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class LogonRefused(Exception):
+    """The other side, or our security provider, refuses the credentials."""
+
+
+class EndpointNotRegistered(Exception):
+    """EPT_S_NOT_REGISTERED: the other computer does not serve an interface."""
+
+
+def refusal(failure: Exception, host: str) -> MSMQError:
+    """What a program is told of a failed call. `host` is the other computer."""
+    if isinstance(failure, MSMQError):
+        return failure
+    if isinstance(failure, LogonRefused):
+        return AccessDenied(f"{host} does not let this queue manager in: {failure}")
+    if not isinstance(failure, RpcFault):
+        return RemoteMachineNotAvailable(f"{host}: {failure}")
+    status = failure.status
+    if status == faults.ACCESS_DENIED:
+        return AccessDenied(f"{host} denies access")
+    if status == faults.CONTEXT_MISMATCH:
+        return StaleHandle(f"{host} does not know the queue as open any more")
+    if status in HRESULTS and status & _FAILURE:
+        return error(status, f"said by {host}")
+    explained = _EXPLAINED.get(status, f"fault 0x{status:08X}")
+    return MSMQError(f"{host}: {explained}")

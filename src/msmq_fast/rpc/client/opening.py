@@ -1,0 +1,210 @@
+"""Opens queues of other computers: RemoteRead first, qm2qm where it is not registered (MS-MQRR 3.2.4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from msmq_fast.packet.errors import MachineNotFound, MSMQError
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.remote import RemoteQueue
+from msmq_fast.rpc.client.binding import Binding, Surroundings
+from msmq_fast.rpc.client.connection import Credentials
+from msmq_fast.rpc.client.endpoint import Mapper
+from msmq_fast.rpc.client.errors import EndpointNotRegistered, refusal
+from msmq_fast.rpc.client.qm2qm import Qm2QmSession
+from msmq_fast.rpc.client.reader import QueueReader, Shared
+from msmq_fast.rpc.client.remoteread import OPEN_TIMEOUT, Opening, RemoteReadSession, failed
+from msmq_fast.rpc.client.sessions import QueueSession, RequestIds
+from msmq_fast.rpc.client.settling import Settling
+from msmq_fast.rpc.faults import RpcFault
+from msmq_fast.rpc.idl.qm2qm import QM2QM
+from msmq_fast.rpc.idl.qmcomm import QMCOMM
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ
+from msmq_fast.rpc.ndr.operations import InterfaceTable
+from msmq_fast.rpc.services.ports import PortType
+from msmq_fast.security.token import Token
+from msmq_fast.store.completion import Completion
+
+__all__ = ["ReaderSettings", "RemoteQueues"]
+
+T = TypeVar("T")
+
+_EPT_S_NOT_REGISTERED: Final = 0x000006D9
+_PORT_METHODS: Final = {
+    REMOTE_READ.name: ("get_server_port", {}),
+    QMCOMM.name: ("get_rtqm_server_port", {"fIP": int(PortType.IP_HANDSHAKE)}),
+    QM2QM.name: ("get_port", {"dwPortType": int(PortType.IP_READ)}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """How other computers are read."""
+
+    client: UUID  # GUID of this queue manager
+    credentials: Credentials | None = None  # None: without a name
+    mapper_port: int = 135
+    port: int = 0  # of RemoteRead; 0: the endpoint mapper is asked
+    port_methods: bool = False  # the interfaces are asked for their ports too, as by Server 2003 and older
+    routing_server: bool = False
+    workgroup: bool = True
+
+
+class RemoteQueues:
+    """Fulfils qm.remote.RemoteReader."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        settings: ReaderSettings,
+        locate: Callable[[FormatName], str],
+        allow: Callable[[Token | None, FormatName], None],
+        cursor_number: Callable[[], int],
+    ) -> None:
+        """`locate` gives the host name or address of the computer that has a queue, "" where it is not known;
+        `allow` raises ACCESS_DENIED for those who may not read there; `cursor_number` a number for a cursor.
+        """
+        self.settings = settings
+        self.shared = Shared(RequestIds(), cursor_number)
+        self._around = surroundings
+        self._locate = locate
+        self._allow = allow
+
+    def open(
+        self, name: FormatName, access: Access, share: Share, token: Token | None
+    ) -> Completion[RemoteQueue]:
+        """Open for receiving or peeking."""
+        settings = self.settings
+        try:
+            self._allow(token, name)
+            host = self._locate(name)
+        except MSMQError as refused:
+            return failed(refused)
+        if not host:
+            return failed(MachineNotFound(f"nobody knows the computer of {name}"))
+        opening = Opening(name, access, share, settings.client, settings.routing_server, settings.workgroup)
+        opened: Completion[RemoteQueue] = Completion()
+
+        def answered(done: Completion[QueueSession]) -> None:
+            failure = done.exception()
+            if failure is not None:
+                opened.fail(refusal(failure, host))
+                return
+            reader = QueueReader(
+                done.result(),
+                host,
+                access,
+                self.shared,
+                lambda lookup_id: self._settle(host, opening, lookup_id),
+            )
+            opened.resolve(reader)
+
+        self._session(host, opening).add_done_callback(answered)
+        return opened
+
+    def _settle(self, host: str, opening: Opening, lookup_id: int) -> Completion[bool]:
+        if not lookup_id:
+            return Completion.of(True)
+        looking = replace(opening, access=Access.PEEK, share=Share.DENY_NONE)
+        settling = Settling(
+            lookup_id, lambda: self._session(host, looking), self._around.timers, self.shared.ids
+        )
+        return settling.removed
+
+    # ---- which interface
+
+    def _session(self, host: str, opening: Opening) -> Completion[QueueSession]:
+        if self.settings.port:
+            return self._remote_read(host, self.settings.port, opening)
+        mapper = Mapper(self._around, host, self.settings.mapper_port, OPEN_TIMEOUT)
+        session: Completion[QueueSession] = _caught(
+            mapper.find(REMOTE_READ).then(lambda port: self._remote_read(host, port, opening)),
+            _not_registered,
+            lambda: self._qm2qm(host, mapper, opening),
+        )
+        session.add_done_callback(lambda _: mapper.close())
+        return session
+
+    def _remote_read(self, host: str, port: int, opening: Opening) -> Completion[QueueSession]:
+        binding = self._bind(REMOTE_READ, host, port)
+        session: Completion[Any] = binding.then(
+            lambda bound: _kept(RemoteReadSession.open(bound, opening), bound)
+        )
+        return session
+
+    def _qm2qm(self, host: str, mapper: Mapper, opening: Opening) -> Completion[QueueSession]:
+        """MS-MQQP needs handles of qmcomm, so both must be registered."""
+
+        def bound(qmcomm: Binding, qm2qm: Binding) -> Completion[Any]:
+            return _kept(Qm2QmSession.open(qmcomm, qm2qm, opening), qmcomm, qm2qm)
+
+        def second(qmcomm: Binding) -> Completion[Any]:
+            found = mapper.find(QM2QM).then(lambda port: self._bind(QM2QM, host, port))
+            return _kept(found, qmcomm).then(lambda qm2qm: bound(qmcomm, qm2qm))
+
+        return mapper.find(QMCOMM).then(lambda port: self._bind(QMCOMM, host, port)).then(second)
+
+    def _bind(self, table: InterfaceTable, host: str, port: int) -> Completion[Binding]:
+        """A binding at the port that the mapper told, or at the one that the interface tells there."""
+        credentials = self.settings.credentials
+        binding = Binding(self._around, table, host, port, credentials)
+        if not self.settings.port_methods:
+            return Completion.of(binding)
+        name, parameters = _PORT_METHODS[table.name]
+
+        def rebind(results: Any) -> Completion[Binding]:
+            told = results.result
+            if told in (0, port):
+                return Completion.of(binding)
+            binding.close()
+            return Completion.of(Binding(self._around, table, host, told, credentials))
+
+        asked: Completion[Any] = binding.call(name, timeout=OPEN_TIMEOUT, **parameters)
+        return _kept(asked, binding).then(rebind)
+
+
+def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
+    """The same completion; where it fails, the bindings are closed."""
+
+    def close(done: Completion[T]) -> None:
+        if done.exception() is not None:
+            for binding in bindings:
+                binding.close()
+
+    opened.add_done_callback(close)
+    return opened
+
+
+def _caught(
+    first: Completion[T], which: Callable[[Exception], bool], instead: Callable[[], Completion[T]]
+) -> Completion[T]:
+    """`first`, or `instead` where it fails with an exception that `which` is true of."""
+    result: Completion[T] = Completion()
+
+    def pass_on(done: Completion[T]) -> None:
+        failure = done.exception()
+        if failure is None:
+            result.resolve(done.result())
+        else:
+            result.fail(failure)
+
+    def ended(done: Completion[T]) -> None:
+        failure = done.exception()
+        if failure is not None and which(failure):
+            instead().add_done_callback(pass_on)
+        else:
+            pass_on(done)
+
+    first.add_done_callback(ended)
+    return result
+
+
+def _not_registered(failure: Exception) -> bool:
+    """EPT_S_NOT_REGISTERED, and nothing else, is what the fallback is for."""
+    if isinstance(failure, EndpointNotRegistered):
+        return True
+    return isinstance(failure, RpcFault) and failure.status == _EPT_S_NOT_REGISTERED

@@ -1,0 +1,88 @@
+"""Messages from the packets that remote reads bring (MS-MQQP 2.2.2.1, MS-MQRR 2.2.5)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from msmq_fast._native.framing import BadPacket, parse
+from msmq_fast.packet.errors import PacketFault
+from msmq_fast.qm.remote import RemoteMessage
+
+__all__ = ["Undecodable", "message_of"]
+
+_INFINITE: Final = 0xFFFF_FFFF
+_PRIORITIES: Final = 7
+_BASE = struct.Struct("<II")  # PacketSize, TimeToReachQueue
+_BASE_AT, _BASE_END = 8, 16
+_SENT_TIME = 52
+_EXTENSION = struct.Struct("<IIB3x")  # ExtensionHeader: its size, that of the headers behind it, Flags
+_SUBQUEUE = struct.Struct("<IIII")  # SubqueueHeader: size, flags, AbortCounter, MoveCounter
+_HAS_SUBQUEUE = 0x02
+_MOST_EXTENSIONS = 1024  # bytes in which an ExtensionHeader is looked for
+
+
+class Undecodable(ValueError):
+    """A packet is no message. It stays with the other computer (QP-209)."""
+
+
+def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute: bool) -> RemoteMessage:
+    """The message of a packet, in the form in which messages are kept here. Raises Undecodable.
+
+    `sequential_id`: the lower 7 bytes of the LookupIdentifier, 0 where it is not told; its highest byte
+    follows from the priority. `absolute`: TimeToReachQueue is the time at which the message expires (MS-MQRR
+    2.2.5.1).
+    """
+    if len(packet) < _SENT_TIME + 4:
+        raise Undecodable("the packet is too short")
+    size, _ = _BASE.unpack_from(packet, _BASE_AT)
+    if not _SENT_TIME + 4 <= size <= len(packet):
+        raise Undecodable(f"BaseHeader.PacketSize is {size}, the packet has {len(packet)} bytes")
+    try:
+        message = _message(packet, size, absolute=absolute)
+        parsed = parse(message)
+    except BadPacket as fault:
+        # Whether PacketSize counts the headers behind the message, MS-MQRR does not say.
+        start = _extensions(packet) if size == len(packet) else None
+        if start is None:
+            raise Undecodable(str(PacketFault(fault.code))) from None
+        size = start
+        try:
+            message = _message(packet, size, absolute=absolute)
+            parsed = parse(message)
+        except BadPacket as second:
+            raise Undecodable(str(PacketFault(second.code))) from None
+    aborts, moves = _counters(packet, size)
+    lookup_id = (_PRIORITIES - parsed.priority) << 56 | sequential_id if sequential_id else 0
+    return RemoteMessage(message, lookup_id, arrived_time, aborts, moves)
+
+
+def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
+    """The first `size` bytes, a UserMessage, with a TimeToReachQueue that is a duration."""
+    _, limit = _BASE.unpack_from(packet, _BASE_AT)
+    if absolute and limit != _INFINITE:
+        sent = int.from_bytes(packet[_SENT_TIME : _SENT_TIME + 4], "little")
+        limit = max(0, limit - sent)
+    view = memoryview(packet)
+    return b"".join((view[:_BASE_AT], _BASE.pack(size, limit), view[_BASE_END:size]))
+
+
+def _extensions(packet: bytes) -> int | None:
+    """Where the ExtensionHeader begins: it says how much follows it, up to the end of the packet."""
+    last = len(packet) - _EXTENSION.size
+    for start in range(last, max(last - _MOST_EXTENSIONS, 0), -1):
+        size, behind, _ = _EXTENSION.unpack_from(packet, start)
+        if size == _EXTENSION.size and behind == last - start:
+            return start
+    return None
+
+
+def _counters(packet: bytes, start: int) -> tuple[int, int]:
+    """AbortCounter and MoveCounter of the SubqueueHeader behind the message; 0 where there is none."""
+    if start + _EXTENSION.size + _SUBQUEUE.size > len(packet):
+        return 0, 0
+    size, _, flags = _EXTENSION.unpack_from(packet, start)
+    if size != _EXTENSION.size or not flags & _HAS_SUBQUEUE:
+        return 0, 0
+    _, _, aborts, moves = _SUBQUEUE.unpack_from(packet, start + _EXTENSION.size)
+    return aborts, moves

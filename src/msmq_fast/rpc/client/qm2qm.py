@@ -1,0 +1,197 @@
+"""An open queue over qm2qm, with the handles that qmcomm gives (MS-MQQP 3.2, MS-MQMP 3.1.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msmq_fast.packet.errors import MessageNotFound, OperationCancelled
+from msmq_fast.rpc.client.binding import Binding
+from msmq_fast.rpc.client.remoteread import CLOSE_PATIENCE, OPEN_TIMEOUT, Opening, checked, failed
+from msmq_fast.rpc.client.sessions import Ack, Started, Wanted
+from msmq_fast.rpc.faults import OP_RANGE, RpcFault
+from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
+from msmq_fast.rpc.idl.qmcomm import TRANSFER_BUFFER_V1
+from msmq_fast.rpc.services.qm2qm import REMOTE_CANCELED_BY_CLIENT
+from msmq_fast.rpc.services.queueformat import queue_format
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Qm2QmSession"]
+
+_START_RECEIVE_2: Final = (5, 1, 951)
+"""The first version with RemoteQMStartReceive2 and by-lookup (A-16)."""
+_OLDEST: Final = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handles:
+    """What R_QMOpenRemoteQueue gives."""
+
+    context: bytes  # PCTX_OPENREMOTE_HANDLE_TYPE
+    descriptor: int  # pdwContext
+    queue: int  # dwpQueue
+    handle: int  # phQueue
+
+
+class Qm2QmSession:
+    """Fulfils sessions.QueueSession. `qmcomm` stays open for cursors, and because the open queue belongs to
+    it until `qm2qm` has taken it over."""
+
+    absolute = False
+
+    def __init__(
+        self,
+        qmcomm: Binding,
+        qm2qm: Binding,
+        handles: _Handles,
+        session: bytes,
+        version: tuple[int, int, int],
+    ) -> None:
+        self.on_lost: Callable[[str], None] | None = None
+        self.identifies = version >= _START_RECEIVE_2
+        self._qmcomm = qmcomm
+        self._qm2qm = qm2qm
+        self._handles = handles
+        self._session = session
+        qm2qm.on_lost = self._lost
+
+    @classmethod
+    def open(cls, qmcomm: Binding, qm2qm: Binding, opening: Opening) -> Completion[Qm2QmSession]:
+        """R_QMOpenRemoteQueue of qmcomm, RemoteQMOpenQueue (3.2.4.1), and RemoteQmGetVersion, once for all
+        reads. MS-MQQP asks for the version at each read; it does not change while a connection stands."""
+        server = int(opening.routing_server)
+        opened: Completion[Any] = qmcomm.call(
+            "open_remote_queue",
+            timeout=OPEN_TIMEOUT,
+            pQueueFormat=queue_format(opening.name),
+            dwCallingProcessID=0,
+            dwDesiredAccess=int(opening.access),
+            dwShareMode=int(opening.share),
+            pLicGuid=opening.client,
+            dwMQS=0,
+        ).then(checked)
+
+        def take_over(results: Any) -> Completion[Qm2QmSession]:
+            handles = _Handles(results.pphContext, results.pdwContext, results.dwpQueue, results.phQueue)
+            taken = qm2qm.call(
+                "open_queue",
+                timeout=OPEN_TIMEOUT,
+                pLicGuid=opening.client,
+                dwMQS=server,
+                hQueue=handles.handle,
+                pQueue=handles.queue,
+                dwpContext=handles.descriptor,
+            ).then(checked)
+            return taken.then(
+                lambda session: _version(qm2qm).then(
+                    lambda version: Completion.of(cls(qmcomm, qm2qm, handles, session.phContext, version))
+                )
+            )
+
+        return opened.then(take_over)
+
+    def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
+        """RemoteQMStartReceive, …Receive2 or …ReceiveByLookupId (3.2.4.2, .3, .5, .6)."""
+        desc = REMOTEREADDESC(
+            hRemoteQueue=self._handles.handle,
+            hCursor=wanted.cursor,
+            ulAction=int(wanted.action),
+            ulTimeout=wanted.timeout_ms,
+            dwQueue=self._handles.queue,
+            dwRequestID=request_id,
+        )
+        if not self.identifies:
+            if wanted.lookup_id:
+                return failed(MessageNotFound("this computer finds no message by its lookup identifier"))
+            started = self._qm2qm.call("start_receive", lpRemoteReadDesc=desc)
+            return started.then(_not_cancelled).then(
+                lambda results: Completion.of(_started(results.lpRemoteReadDesc, 0, results.pphContext))
+            )
+        desc2 = REMOTEREADDESC2(desc, 0)
+        if wanted.lookup_id:
+            started = self._qm2qm.call(
+                "start_receive_by_lookup_id", LookupId=wanted.lookup_id, lpRemoteReadDesc2=desc2
+            )
+        else:
+            started = self._qm2qm.call("start_receive2", lpRemoteReadDesc2=desc2)
+        return started.then(_not_cancelled).then(
+            lambda results: Completion.of(
+                _started(
+                    results.lpRemoteReadDesc2.pRemoteReadDesc,
+                    results.lpRemoteReadDesc2.SequentialId,
+                    results.pphContext,
+                )
+            )
+        )
+
+    def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
+        """RemoteQMEndReceive, with the handle that the read gave."""
+        return _done(self._qm2qm.call("end_receive", pphContext=started.handle, dwAck=int(ack)))
+
+    def cancel(self, request_id: int) -> None:
+        """RemoteQMCancelReceive (3.2.4.7)."""
+        handles = self._handles
+        self._qm2qm.call(
+            "cancel_receive", hQueue=handles.handle, pQueue=handles.queue, dwRequestID=request_id
+        )
+
+    def create_cursor(self) -> Completion[int]:
+        """R_QMCreateRemoteCursor. The transfer buffer is ignored, and cannot be left out."""
+        created = self._qmcomm.call(
+            "create_remote_cursor", ptb1=TRANSFER_BUFFER_V1.zero(), hQueue=self._handles.handle
+        ).then(checked)
+        return created.then(lambda results: Completion.of(int(results.phCursor)))
+
+    def close_cursor(self, cursor: int) -> None:
+        """RemoteQMCloseCursor (3.2.4.8)."""
+        self._qm2qm.call("close_cursor", hQueue=self._handles.handle, hCursor=cursor)
+
+    def purge(self) -> Completion[None]:
+        """RemoteQMPurgeQueue (3.2.4.4). Its failure is an HRESULT or a fault, as the server likes."""
+        return _done(self._qm2qm.call("purge_queue", hQueue=self._handles.handle))
+
+    def close(self) -> None:
+        """RemoteQMCloseQueue (3.2.4.9), and both bindings."""
+        self._qm2qm.call("close_queue", pphContext=self._session)
+        self._qm2qm.close(CLOSE_PATIENCE)
+        if not self._qmcomm.lost:
+            self._qmcomm.call("close_remote_queue_context", pphContext=self._handles.context)
+            self._qmcomm.close(CLOSE_PATIENCE)
+
+    def _lost(self, reason: str) -> None:
+        self._qmcomm.close()
+        if self.on_lost is not None:
+            self.on_lost(reason)
+
+
+def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
+    """RemoteQmGetVersion; NT and 2000 do not have it (QP-206)."""
+    version: Completion[tuple[int, int, int]] = Completion()
+
+    def told(done: Completion[Any]) -> None:
+        failure = done.exception()
+        if failure is None:
+            results = done.result()
+            version.resolve((results.pMajor, results.pMinor, results.pBuildNumber))
+        elif isinstance(failure, RpcFault) and failure.status == OP_RANGE:
+            version.resolve(_OLDEST)
+        else:
+            version.fail(failure)
+
+    qm2qm.call("get_version").add_done_callback(told)
+    return version
+
+
+def _not_cancelled(results: Any) -> Completion[Any]:
+    if results.result == REMOTE_CANCELED_BY_CLIENT:
+        return failed(OperationCancelled("the read was cancelled"))
+    return checked(results)
+
+
+def _started(desc: Any, sequential_id: int, handle: bytes | None) -> Started:
+    return Started(desc.lpBuffer or b"", int(desc.dwArriveTime), int(sequential_id), handle)
+
+
+def _done(call: Completion[Any]) -> Completion[None]:
+    return call.then(checked).then(lambda _: Completion.of(None))

@@ -1,0 +1,420 @@
+"""A queue of another computer, open for reading: what front ends are given (a qm.remote.RemoteQueue)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InvalidHandle,
+    IOTimeout,
+    MessageNotFound,
+    MSMQError,
+    OperationCancelled,
+    RemoteMachineNotAvailable,
+    StaleHandle,
+    error,
+)
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handle import Lookup
+from msmq_fast.qm.reading import Gate
+from msmq_fast.qm.remote import RemoteCursor, RemoteMessage, RemoteSink
+from msmq_fast.rpc.client.errors import CallLost, refusal
+from msmq_fast.rpc.client.packets import Undecodable, message_of
+from msmq_fast.rpc.client.sessions import Ack, Action, QueueSession, RequestIds, Started, Wanted
+from msmq_fast.rpc.client.subscription import Subscription
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Cursor", "QueueReader", "Read", "Shared"]
+
+_INFINITE = 0xFFFF_FFFF
+_BEYOND_THE_LAST = 0xFFFF_FFFF_FFFF_FFFF
+_NOT_SUPPORTED = "MQ_ERROR_OPERATION_NOT_SUPPORTED_BY_REMOTE_COMPUTER"
+
+_LOOKUPS = {
+    (Lookup.CURRENT, True): Action.LOOKUP_PEEK_CURRENT,
+    (Lookup.CURRENT, False): Action.LOOKUP_RECEIVE_CURRENT,
+    (Lookup.NEXT, True): Action.LOOKUP_PEEK_NEXT,
+    (Lookup.NEXT, False): Action.LOOKUP_RECEIVE_NEXT,
+    (Lookup.PREVIOUS, True): Action.LOOKUP_PEEK_PREV,
+    (Lookup.PREVIOUS, False): Action.LOOKUP_RECEIVE_PREV,
+    (Lookup.LAST, True): Action.LOOKUP_PEEK_PREV,
+    (Lookup.LAST, False): Action.LOOKUP_RECEIVE_PREV,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all queues that are read from here have in common."""
+
+    ids: RequestIds
+    cursor_number: Callable[[], int]  # for programs; the other computer has its own
+
+
+class _Phase(Enum):
+    WAITING = 0  # for the other computer to find a message
+    HELD = 1  # the message is locked there
+    ENDING = 2  # the other computer was told what becomes of it
+    OVER = 3
+
+
+class Read:
+    """PendingRemoteReadEntry: one read (a qm.remote.RemoteRead).
+
+    Its message is given out when the other computer has said that it is removed; with `hold` while it is
+    locked, and `end` says what becomes of it.
+    """
+
+    __slots__ = (
+        "_gate",
+        "_hold",
+        "_message",
+        "_phase",
+        "_queue",
+        "_started",
+        "_wanted",
+        "completion",
+        "request_id",
+    )
+
+    def __init__(
+        self, queue: QueueReader, wanted: Wanted, gate: Gate | None = None, *, hold: bool = False
+    ) -> None:
+        self.completion: Completion[RemoteMessage] = Completion()
+        self.request_id = queue.shared.ids.take()
+        self._queue = queue
+        self._wanted = wanted
+        self._gate = gate
+        self._hold = hold
+        self._phase = _Phase.WAITING
+        self._started: Started | None = None
+        self._message: RemoteMessage | None = None
+
+    def begin(self) -> None:
+        """The first phase."""
+        done = self._queue.session.start(self._wanted, self.request_id)
+        done.add_done_callback(self._answered)
+
+    def begin_with(self, cursor: Completion[int]) -> None:
+        """The first phase, of a cursor that may still be on its way."""
+
+        def there(done: Completion[int]) -> None:
+            failure = done.exception()
+            if self.completion.done:
+                self._over()
+            elif failure is not None:
+                self._fail(failure)
+            else:
+                wanted = self._wanted
+                self._wanted = Wanted(wanted.action, wanted.timeout_ms, done.result())
+                self.begin()
+
+        cursor.add_done_callback(there)
+
+    def cancel(self, error: MSMQError | None = None) -> bool:
+        """End it; False if it has ended, or its message is being removed."""
+        if self.completion.done or self._phase is not _Phase.WAITING:
+            return False
+        self.completion.fail(error or OperationCancelled())
+        self._queue.session.cancel(self.request_id)
+        return True
+
+    def end(self, ack: Ack) -> Completion[None]:
+        """Of a held message: what becomes of it. Fails with MSMQError; it was not removed then."""
+        ended: Completion[None] = Completion()
+        started = self._started
+        if self._phase is not _Phase.HELD or started is None:
+            ended.fail(StaleHandle("the read is over"))
+            return ended
+        self._phase = _Phase.ENDING
+        self._queue.ending += 1
+        done = self._queue.session.end(started, self.request_id, ack)
+        done.add_done_callback(lambda answer: self._told(answer, ack, ended))
+        return ended
+
+    def _answered(self, done: Completion[Started]) -> None:
+        failure = done.exception()
+        if failure is not None:
+            self._fail(failure)
+            return
+        started = done.result()
+        try:
+            self._message = message_of(
+                started.packet,
+                started.sequential_id,
+                started.arrived_time,
+                absolute=self._queue.session.absolute,
+            )
+        except Undecodable as fault:
+            self.completion.fail(MSMQError(f"{self._queue.host} gave what is no message: {fault}"))
+        if not self._wanted.receives:
+            self._over()
+            self._give()
+            return
+        self._started = started
+        self._phase = _Phase.HELD
+        if self.completion.done:
+            self.end(Ack.NACK)
+        elif self._hold:
+            self._give()
+        else:
+            # As long as its removal is not certain, the message is nobody's.
+            self.end(Ack.ACK).add_done_callback(self._removed)
+
+    def _removed(self, ended: Completion[None]) -> None:
+        failure = ended.exception()
+        if failure is None:
+            self._give()
+        else:
+            self.completion.fail(failure)
+
+    def _told(self, done: Completion[None], ack: Ack, ended: Completion[None]) -> None:
+        failure = done.exception()
+        if ack is Ack.ACK and isinstance(failure, CallLost) and failure.sent:
+            settled = self._queue.settle(self._message.lookup_id if self._message is not None else 0)
+            settled.add_done_callback(lambda removed: self._settled(removed, ended))
+            return
+        self._over()
+        self._queue.ended()
+        if failure is None:
+            ended.resolve(None)
+        else:
+            ended.fail(refusal(failure, self._queue.host))
+
+    def _settled(self, removed: Completion[bool], ended: Completion[None]) -> None:
+        self._over()
+        self._queue.ended()
+        if removed.result():
+            ended.resolve(None)
+        else:
+            ended.fail(RemoteMachineNotAvailable(f"{self._queue.host} did not remove the message"))
+
+    def _give(self) -> None:
+        message = self._message
+        if message is None:
+            return  # the program was told
+        if self._gate is None:
+            self.completion.resolve(message)
+            return
+        self._gate.begin()
+        self.completion.resolve(message)
+        self._gate.leave(len(message.packet))
+
+    def _fail(self, failure: Exception) -> None:
+        self._over()
+        self.completion.fail(refusal(failure, self._queue.host))
+
+    def _over(self) -> None:
+        self._phase = _Phase.OVER
+        self._started = None
+        self._queue.forget(self)
+
+
+class Cursor:
+    """A cursor of programs (a qm.remote.RemoteCursor), over one that the other computer makes meanwhile."""
+
+    def __init__(self, queue: QueueReader, number: int) -> None:
+        self.number = number
+        self._queue = queue
+        self._there = queue.session.create_cursor()
+        self._reads: set[Read] = set()
+        self._closed = False
+
+    def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
+        """The message it stands on, or the next one."""
+        return self._read(Action.PEEK_CURRENT, timeout_ms, gate)
+
+    def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
+        """The message behind the one that was peeked."""
+        return self._read(Action.PEEK_NEXT, timeout_ms, gate)
+
+    def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
+        """Take the message it stands on, or the next one."""
+        return self._read(Action.RECEIVE, timeout_ms, gate)
+
+    def close(self) -> None:
+        """Reads that wait end with OPERATION_CANCELLED; the other computer forgets it."""
+        if self._closed:
+            return
+        self._closed = True
+        for read in list(self._reads):
+            read.cancel(OperationCancelled("the cursor was closed"))
+        self._queue.cursors.pop(self.number, None)
+        self._there.add_done_callback(self._forget)
+
+    def _forget(self, there: Completion[int]) -> None:
+        if there.exception() is None and not self._queue.closed:
+            self._queue.session.close_cursor(there.result())
+
+    def _read(self, action: Action, timeout_ms: int | None, gate: Gate | None) -> Read:
+        if self._closed:
+            raise InvalidHandle("the cursor is closed")
+        self._queue.check(receives=action is Action.RECEIVE)
+        read = Read(self._queue, Wanted(action, _timeout(timeout_ms)), gate)
+        self._reads.add(read)
+        read.completion.add_done_callback(lambda _: self._reads.discard(read))
+        self._queue.reads.add(read)
+        read.begin_with(self._there)
+        return read
+
+
+class QueueReader:
+    """RemoteOpenQueueEntry: fulfils qm.remote.RemoteQueue over one session with the other computer."""
+
+    def __init__(
+        self,
+        session: QueueSession,
+        host: str,
+        access: Access,
+        shared: Shared,
+        settle: Callable[[int], Completion[bool]],
+    ) -> None:
+        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed, when the
+        connection ended before the answer; it does not fail."""
+        self.session = session
+        self.host = host
+        self.shared = shared
+        self.settle = settle
+        self.reads: set[Read] = set()
+        self.cursors: dict[int, RemoteCursor] = {}
+        self.ending = 0  # reads whose end the other computer has not confirmed
+        self.closed = False
+        self.lost = ""
+        self._access = access
+        self._subscriptions: set[Subscription] = set()
+        session.on_lost = self._lost
+
+    def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> Read:
+        """Receive or peek the first message."""
+        action = Action.PEEK_CURRENT if peek else Action.RECEIVE
+        return self._begin(Wanted(action, _timeout(timeout_ms)), gate)
+
+    def hold(self) -> Read:
+        """Receive the first message, whenever it comes, and keep it locked."""
+        return self._begin(Wanted(Action.RECEIVE, _INFINITE), hold=True)
+
+    def lookup(
+        self, lookup_id: int, operation: Lookup, *, peek: bool = False, gate: Gate | None = None
+    ) -> Completion[RemoteMessage]:
+        """Receive or peek by LookupIdentifier."""
+        self.check(receives=not peek)
+        if operation is Lookup.NEXT and lookup_id == 0:
+            operation = Lookup.FIRST  # RemoteRead has no name for what is before the first message
+        if operation is Lookup.FIRST:
+            first = self.receive(0, peek=peek, gate=gate)
+            return _found(first.completion)
+        if not self.session.identifies:
+            raise error(_NOT_SUPPORTED, f"{self.host} knows no lookup identifiers")
+        if operation is Lookup.LAST:
+            lookup_id = _BEYOND_THE_LAST
+        if lookup_id == 0:
+            raise MessageNotFound("no message has the lookup identifier 0")
+        wanted = Wanted(_LOOKUPS[operation, peek], lookup_id=lookup_id)
+        return self._begin(wanted, gate).completion
+
+    def open_cursor(self) -> Cursor:
+        """A cursor before the first message."""
+        self.check(receives=False)
+        cursor = Cursor(self, self.shared.cursor_number())
+        self.cursors[cursor.number] = cursor
+        return cursor
+
+    def subscribe(self, sink: RemoteSink, credit: int, *, acknowledge: bool) -> Subscription:
+        """Have up to `credit` messages handed to `sink`."""
+        self.check(receives=True)
+        if acknowledge and not self.session.identifies:
+            raise error(_NOT_SUPPORTED, f"{self.host} tells no lookup identifiers, by which to acknowledge")
+        subscription = Subscription(self, sink, acknowledge=acknowledge)
+        self._subscriptions.add(subscription)
+        subscription.grant(credit)
+        return subscription
+
+    def unsubscribed(self, subscription: Subscription) -> None:
+        """A subscription is over."""
+        self._subscriptions.discard(subscription)
+
+    def purge(self) -> Completion[None]:
+        """Remove every available message."""
+        self.check(receives=True)
+        purged: Completion[None] = Completion()
+
+        def answered(done: Completion[None]) -> None:
+            failure = done.exception()
+            if failure is None:
+                purged.resolve(None)
+            else:
+                purged.fail(refusal(failure, self.host))
+
+        self.session.purge().add_done_callback(answered)
+        return purged
+
+    def close(self) -> None:
+        """Waiting reads end; what is locked goes back; the other computer closes the queue when it has said
+        of all removals under way that they are done."""
+        if self.closed:
+            return
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        for read in list(self.reads):
+            read.cancel()
+        self.closed = True
+        for cursor in list(self.cursors.values()):
+            cursor.close()
+        if not self.ending:
+            self.session.close()
+
+    # ---- for reads
+
+    def check(self, *, receives: bool) -> None:
+        """STALE_HANDLE, INVALID_HANDLE, ACCESS_DENIED."""
+        if self.closed:
+            raise InvalidHandle("the queue is closed")
+        if self.lost:
+            raise StaleHandle(f"{self.host}: {self.lost}; open the queue again")
+        if receives and not self._access.receives:
+            raise AccessDenied(f"the queue is open for {self._access.name} only")
+
+    def forget(self, read: Read) -> None:
+        """A read is over, on whatever path (QP-210)."""
+        if read in self.reads:
+            self.reads.discard(read)
+            self.shared.ids.give_back(read.request_id)
+
+    def ended(self) -> None:
+        """The other computer has confirmed the end of a read, or never will."""
+        self.ending -= 1
+        if self.closed and not self.ending:
+            self.session.close()
+
+    def _begin(self, wanted: Wanted, gate: Gate | None = None, *, hold: bool = False) -> Read:
+        self.check(receives=wanted.receives)
+        read = Read(self, wanted, gate, hold=hold)
+        self.reads.add(read)
+        read.begin()
+        return read
+
+    def _lost(self, reason: str) -> None:
+        self.lost = reason
+
+
+def _timeout(timeout_ms: int | None) -> int:
+    return _INFINITE if timeout_ms is None else max(0, min(timeout_ms, _INFINITE))
+
+
+def _found(first: Completion[RemoteMessage]) -> Completion[RemoteMessage]:
+    """A look-up of the first message: that there is none is no time-out."""
+    found: Completion[RemoteMessage] = Completion()
+
+    def looked(done: Completion[RemoteMessage]) -> None:
+        failure = done.exception()
+        if failure is None:
+            found.resolve(done.result())
+        elif isinstance(failure, IOTimeout):
+            found.fail(MessageNotFound("the queue is empty"))
+        else:
+            found.fail(failure)
+
+    first.add_done_callback(looked)
+    return found

@@ -1,0 +1,103 @@
+"""An open queue at another computer, as its reads see it: what RemoteRead and qm2qm have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from msmq_fast.rpc.services.reads import Ack, Action
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Ack", "Action", "QueueSession", "RequestIds", "Started", "Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one read asks for. `timeout_ms` 0xFFFFFFFF: for ever; `cursor` 0: none."""
+
+    action: Action
+    timeout_ms: int = 0
+    cursor: int = 0
+    lookup_id: int = 0
+
+    @property
+    def receives(self) -> bool:
+        """Whether the message is removed, so that the read has a second phase."""
+        return self.action in _RECEIVING
+
+
+_RECEIVING = frozenset(
+    (
+        Action.RECEIVE,
+        Action.LOOKUP_RECEIVE_CURRENT,
+        Action.LOOKUP_RECEIVE_NEXT,
+        Action.LOOKUP_RECEIVE_PREV,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A message that a read has found. One that is to be removed is locked until `QueueSession.end`."""
+
+    packet: bytes
+    arrived_time: int
+    sequential_id: int  # 0: not told
+    handle: bytes | None = None  # PCTX_REMOTEREAD_HANDLE_TYPE of qm2qm
+
+
+class QueueSession(Protocol):
+    """An open queue. Completions fail with MSMQError (the other side refuses), RpcFault or CallLost."""
+
+    absolute: bool
+    """TimeToReachQueue of its packets is a point in time."""
+    identifies: bool
+    """It tells LookupIdentifiers, and finds messages by them."""
+    on_lost: Callable[[str], None] | None
+    """The connection has ended; the reason is for people."""
+
+    def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
+        """The first phase, or all of a peek."""
+
+    def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
+        """The second phase: remove the message, or put it back."""
+
+    def cancel(self, request_id: int) -> None:
+        """End a read that waits; its `start` fails with OPERATION_CANCELLED."""
+
+    def create_cursor(self) -> Completion[int]:
+        """A cursor before the first message."""
+
+    def close_cursor(self, cursor: int) -> None:
+        """A cursor is needed no more."""
+
+    def purge(self) -> Completion[None]:
+        """Remove all available messages."""
+
+    def close(self) -> None:
+        """Close the queue, then the connection; what is still locked goes back. Nobody waits for it."""
+
+
+class RequestIds:
+    """dwRequestID of all reads under way (QP-204): none is given again before its read is over (QP-216)."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._taken: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def take(self) -> int:
+        """A number from 1 to 0xFFFFFFFF that no read has."""
+        while True:
+            number = next(self._numbers) & 0xFFFF_FFFF
+            if number and number not in self._taken:
+                self._taken.add(number)
+                return number
+
+    def give_back(self, number: int) -> None:
+        """The read is over."""
+        self._taken.discard(number)

@@ -1,0 +1,85 @@
+"""What became of a message when the connection ended between the acknowledgment of a read and its answer.
+
+The other computer has either removed the message, or puts it back when it notices that its reader is gone. So
+it is asked: a message that is still there was not removed. One that is not there was, unless another reader
+took it after it was put back, which nobody can tell; then both have it, for a message too many is better than
+one too few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msmq_fast.packet.errors import MessageAlreadyReceived, MessageNotFound
+from msmq_fast.rpc.client.sessions import Action, QueueSession, RequestIds, Started, Wanted
+from msmq_fast.rpc.client.timers import Timers
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Settling"]
+
+PATIENCE: Final = 60.0
+"""Seconds in which the other computer must be reached again; then the message counts as removed."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
+
+
+class Settling:
+    """Asks until there is an answer. `removed` is resolved with whether the message was removed."""
+
+    def __init__(
+        self,
+        lookup_id: int,
+        reopen: Callable[[], Completion[QueueSession]],
+        timers: Timers,
+        ids: RequestIds,
+    ) -> None:
+        self.removed: Completion[bool] = Completion()
+        self._lookup_id = lookup_id
+        self._reopen = reopen
+        self._timers = timers
+        self._ids = ids
+        self._pause = _FIRST_PAUSE
+        self._deadline = timers.after(PATIENCE, lambda: self._decide(removed=True))
+        self._ask()
+
+    def _ask(self) -> None:
+        if not self.removed.done:
+            self._reopen().add_done_callback(self._reopened)
+
+    def _reopened(self, opened: Completion[QueueSession]) -> None:
+        if opened.exception() is not None:
+            self._ask_later()
+            return
+        session = opened.result()
+        if not session.identifies:
+            session.close()
+            self._decide(removed=True)
+            return
+        request_id = self._ids.take()
+        looked = session.start(Wanted(Action.LOOKUP_PEEK_CURRENT, lookup_id=self._lookup_id), request_id)
+
+        def answered(done: Completion[Started]) -> None:
+            self._ids.give_back(request_id)
+            session.close()
+            self._looked(done)
+
+        looked.add_done_callback(answered)
+
+    def _looked(self, done: Completion[Started]) -> None:
+        failure = done.exception()
+        if failure is None:
+            self._decide(removed=False)
+        elif isinstance(failure, MessageNotFound | MessageAlreadyReceived):
+            self._decide(removed=True)
+        else:
+            # Such as TRANSACTION_USAGE: still locked, for the connection that is gone or for its removal.
+            self._ask_later()
+
+    def _ask_later(self) -> None:
+        if not self.removed.done:
+            self._timers.after(self._pause, self._ask)
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _decide(self, *, removed: bool) -> None:
+        self._deadline.cancel()
+        self.removed.resolve(removed)

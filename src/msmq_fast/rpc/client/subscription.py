@@ -1,0 +1,128 @@
+"""Messages of another computer's queue as they come (a qm.remote.RemoteSubscription)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmq_fast.packet.errors import IOTimeout, MSMQError, StaleHandle
+from msmq_fast.qm.remote import RemoteMessage, RemoteSink
+from msmq_fast.rpc.client.sessions import Ack
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.client.reader import QueueReader, Read
+
+__all__ = ["Subscription"]
+
+
+class Subscription:
+    """One read at a time waits at the other computer, so that messages come in the order of the queue.
+
+    Without `acknowledge` a message is delivered when the other computer has confirmed its removal; the next
+    read does not wait for that.
+    """
+
+    def __init__(self, queue: QueueReader, sink: RemoteSink, *, acknowledge: bool) -> None:
+        self.on_end: Callable[[MSMQError], None] | None = None
+        self._queue = queue
+        self._sink = sink
+        self._acknowledge = acknowledge
+        self._credit = 0
+        self._waiting: Read | None = None
+        self._held: dict[int, Read] = {}  # by lookup id
+        self._leaving: deque[tuple[RemoteMessage, Completion[None]]] = deque()  # removed, not delivered
+        self._closed = False
+
+    def grant(self, credit: int) -> None:
+        """`credit` more messages may come."""
+        self._credit += credit
+        self._read_on()
+
+    def ack(self, lookup_ids: list[int]) -> Completion[int]:
+        """Remove delivered messages; resolved with their number. Fails with the first refusal."""
+        reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
+        all_ended: Completion[int] = Completion()
+        left = len(reads)
+        if not left:
+            return Completion.of(0)
+
+        def ended(done: Completion[None]) -> None:
+            nonlocal left
+            left -= 1
+            failure = done.exception()
+            if failure is not None:
+                all_ended.fail(failure)
+            elif not left:
+                all_ended.resolve(len(reads))
+
+        for read in reads:
+            read.end(Ack.ACK).add_done_callback(ended)
+        return all_ended
+
+    def release(self, lookup_ids: list[int]) -> int:
+        """Put delivered messages back; their number."""
+        reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
+        for read in reads:
+            read.end(Ack.NACK)
+        return len(reads)
+
+    def close(self) -> None:
+        """Nothing more is delivered; what is not acknowledged goes back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self.release(list(self._held))
+        self._queue.unsubscribed(self)
+
+    def _read_on(self) -> None:
+        # A message that is there at once must not nest one read in the other.
+        while not self._closed and self._waiting is None and self._credit > 0:
+            try:
+                read = self._queue.hold()
+            except MSMQError as refused:
+                self._end(refused)
+                return
+            self._waiting = read
+            read.completion.add_done_callback(lambda done, read=read: self._came(read, done))  # type: ignore[misc]
+
+    def _came(self, read: Read, done: Completion[RemoteMessage]) -> None:
+        self._waiting = None
+        failure = done.exception()
+        if failure is None:
+            self._credit -= 1
+            self._take(read, done.result())
+        elif not isinstance(failure, IOTimeout):
+            self._end(failure if isinstance(failure, MSMQError) else MSMQError(str(failure)))
+            return
+        self._read_on()
+
+    def _take(self, read: Read, message: RemoteMessage) -> None:
+        if self._closed:
+            read.end(Ack.NACK)
+        elif self._acknowledge:
+            self._held[message.lookup_id] = read
+            self._sink([message])
+        else:
+            removed = read.end(Ack.ACK)
+            self._leaving.append((message, removed))
+            removed.add_done_callback(lambda _: self._deliver())
+
+    def _deliver(self) -> None:
+        while self._leaving and self._leaving[0][1].done:
+            message, removed = self._leaving.popleft()
+            failure = removed.exception()
+            if failure is None and not self._closed:
+                self._sink([message])
+            elif failure is not None:
+                self._end(failure if isinstance(failure, MSMQError) else StaleHandle(str(failure)))
+
+    def _end(self, failure: MSMQError) -> None:
+        if self._closed:
+            return
+        self.close()
+        if self.on_end is not None:
+            self.on_end(failure)
