@@ -59,34 +59,54 @@ static inline uint64_t rc4_run(uint32_t *s, uint32_t *p, uint64_t *index)
 
 #endif
 
-/* out := in ^ key stream, from the state of a key that has produced nothing yet; the state is used up. */
+/* One byte of key stream; `x` and `y` are the two indices of RC4, 0 for a key that has produced nothing yet. */
+static inline uint8_t rc4_byte(uint32_t *s, uint32_t *x, uint64_t *y)
+{
+    uint32_t tx, ty;
+    *x = (*x + 1) & 255;
+    tx = s[*x];
+    *y = (*y + tx) & 255;
+    ty = s[*y];
+    s[*x] = ty;
+    s[*y] = tx;
+    return (uint8_t)s[(tx + ty) & 255];
+}
+
+/* out := in ^ key stream, for eight bytes. */
+static inline void rc4_eight(uint32_t *s, uint32_t *x, uint64_t *y, const uint8_t *in, uint8_t *out)
+{
+    uint64_t w, v;
+    int i;
+    if (*x <= 247) {
+        w = rc4_run(s, s + *x, y);
+        *x += 8;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        w = __builtin_bswap64(w);
+#endif
+        memcpy(&v, in, 8);
+        v ^= w;
+        memcpy(out, &v, 8);
+    } else {
+        for (i = 0; i < 8; i++)
+            out[i] = in[i] ^ rc4_byte(s, x, y);
+    }
+}
+
+/* out := in ^ key stream; goes on where the last call stopped. */
+static void rc4_continue(uint32_t *s, uint32_t *x, uint64_t *y, const uint8_t *in, uint8_t *out, size_t size)
+{
+    for (; size >= 8; size -= 8, in += 8, out += 8)
+        rc4_eight(s, x, y, in, out);
+    for (; size; size--)
+        *out++ = *in++ ^ rc4_byte(s, x, y);
+}
+
+/* The same from the state of a key that has produced nothing yet; the state is used up. */
 static void rc4_apply(uint32_t *s, const uint8_t *in, uint8_t *out, size_t size)
 {
-    uint64_t y = 0, w, v;
-    uint32_t tx, ty, x = 0;
-    size_t i = 0;
-    while (i < size) {
-        if (x <= 247 && size - i >= 8) {
-            w = rc4_run(s, s + x, &y);
-            x += 8;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            w = __builtin_bswap64(w);
-#endif
-            memcpy(&v, in + i, 8);
-            v ^= w;
-            memcpy(out + i, &v, 8);
-            i += 8;
-        } else {
-            x = (x + 1) & 255;
-            tx = s[x];
-            y = (y + tx) & 255;
-            ty = s[y];
-            s[x] = ty;
-            s[y] = tx;
-            out[i] = in[i] ^ (uint8_t)s[(tx + ty) & 255];
-            i++;
-        }
-    }
+    uint32_t x = 0;
+    uint64_t y = 0;
+    rc4_continue(s, &x, &y, in, out, size);
 }
 
 static void rc4_schedule(uint32_t *s, const uint8_t *key, size_t size)

@@ -90,6 +90,17 @@ class Principals:
         account = Sid.build(_UNIX_AUTHORITY, _PROGRAM, *struct.unpack("<4I", digest))
         return _token(account, name, extra)
 
+    def of_principal(self, principal: str, realm: str) -> Token:
+        """A Kerberos principal that proved who it is: the account `user@REALM`, or `user` of our own `realm`.
+
+        Any other is a program that is known by its principal; it has no groups.
+        """
+        name, at, of = principal.rpartition("@")
+        local = (
+            at and of == realm and self.users.find(principal) is None and self.users.find(name) is not None
+        )
+        return self.of_name(name if local else principal)
+
     def of_account(self, name: str) -> Token:
         """The token that somebody would have: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
 

@@ -52,7 +52,8 @@ class AuthFailure(StrEnum):
     """Why authentication failed: for counters, and to choose the answer. Peers learn less."""
 
     TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
-    TOKEN = "token"  # noqa: S105 - malformed, or not what is due now
+    LEVEL = "level"  # not a level for a security context: bind_nak reason 0
+    TOKEN = "token"  # noqa: S105 - malformed, or not what is due now: bind_nak reason 9
     LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed: nobody is told which
     WEAK = "weak"  # the peer offers less than is asked for
     SIGNATURE = "signature"  # a PDU was changed, repeated, or is out of sequence
@@ -93,9 +94,9 @@ class SecurityContext(Protocol):
         """Who the client is. Only on the server's side, and only when complete."""
 
     def step(self, token: bytes) -> bytes:
-        """Take the peer's token, give the next one for it; empty: none. An initiator begins with an empty one.
+        """Take the peer's token and give the next one for it; empty: none.
 
-        Raises AuthError.
+        An initiator begins with an empty one. Raises AuthError.
         """
 
     def overhead(self) -> int:
@@ -142,4 +143,4 @@ class AcceptorFactory(Protocol):
     """Makes the server's side of security contexts."""
 
     def accept(self, auth_type: int, level: int, address: str) -> SecurityContext:
-        """A context for what a bind asks for. Raises AuthError(TYPE) for what is not spoken or allowed."""
+        """A context for what a bind asks for. Raises AuthError for what is not spoken or not allowed."""

@@ -1,0 +1,94 @@
+"""Which authentication types are spoken here, and the server's side of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType
+from msmq_fast.rpc.auth.mechanism import AuthCounters, Context, Mechanism
+from msmq_fast.rpc.auth.ntlm import NtlmAcceptor, NtlmServer
+from msmq_fast.rpc.auth.spnego import SpnegoAcceptor
+from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NTLM
+from msmq_fast.security.principals import Principals
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.auth.kerberos import KerberosServer
+
+__all__ = ["AcceptorPolicy", "Acceptors"]
+
+_NETBIOS_NAME: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptorPolicy:
+    """Who may log on how. `anonymous` is about NTLM without a name; without a keytab there is no Kerberos."""
+
+    ntlm: bool = True
+    anonymous: bool = False
+    keytab: Path | None = None
+
+
+class Acceptors:
+    """An AcceptorFactory. `host` is the name of this computer, `now` gives seconds since 1970."""
+
+    def __init__(
+        self,
+        policy: AcceptorPolicy,
+        principals: Principals,
+        host: str,
+        now: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        """Raises AuthError for a keytab that is of no use, and ImportError where python-gssapi is missing."""
+        self.counters = AuthCounters()
+        computer = host.partition(".")[0].upper()[:_NETBIOS_NAME]
+        self._ntlm = NtlmServer(principals, computer, host, policy.anonymous, now, random_bytes)
+        self._kerberos: KerberosServer | None = None
+        if policy.keytab is not None:
+            from msmq_fast.rpc.auth.kerberos import KerberosServer  # an extra
+
+            self._kerberos = KerberosServer(policy.keytab, principals)
+        self._policy = policy
+
+    def accept(self, auth_type: int, level: int, address: str) -> Context:
+        """See AcceptorFactory."""
+        try:
+            known_level = _level(level)
+            known_type, mechanism = self._mechanism(auth_type, known_level)
+        except AuthError as error:
+            self.counters.failed[error.failure] += 1
+            raise
+        return Context(mechanism, known_type, known_level, self.counters, address)
+
+    def _mechanism(self, auth_type: int, level: AuthLevel) -> tuple[AuthType, Mechanism]:
+        mechanisms = self._mechanisms(level)
+        if auth_type == AuthType.NTLM and NTLM in mechanisms:
+            return AuthType.NTLM, mechanisms[NTLM]()
+        if auth_type == AuthType.KERBEROS and KERBEROS in mechanisms:
+            return AuthType.KERBEROS, mechanisms[KERBEROS]()
+        if auth_type == AuthType.SPNEGO and mechanisms:
+            if level == AuthLevel.CALL:  # what Windows says to that
+                raise AuthError(AuthFailure.TOKEN, "SPNEGO knows no level 3")
+            return AuthType.SPNEGO, SpnegoAcceptor(mechanisms)
+        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not spoken here")
+
+    def _mechanisms(self, level: AuthLevel) -> dict[bytes, Callable[[], Mechanism]]:
+        found: dict[bytes, Callable[[], Mechanism]] = {}
+        if self._policy.ntlm:
+            found[NTLM] = lambda: NtlmAcceptor(self._ntlm, level)
+        if self._kerberos is not None:
+            from msmq_fast.rpc.auth.kerberos import KerberosAcceptor
+
+            server = self._kerberos
+            found[KERBEROS] = lambda: KerberosAcceptor(server, level)
+        return found
+
+
+def _level(level: int) -> AuthLevel:
+    """The level that a sec_trailer names. Raises AuthError for one that needs no security context."""
+    if not AuthLevel.CONNECT <= level <= AuthLevel.PRIVACY:
+        raise AuthError(AuthFailure.LEVEL, f"authentication level {level} is none")
+    return AuthLevel(level)

@@ -1,0 +1,77 @@
+"""The client's side of authentication: a security context for a type, a level and whoever logs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType
+from msmq_fast.rpc.auth.mechanism import AuthCounters, Context, Mechanism
+from msmq_fast.rpc.auth.ntlm import NtlmInitiator, NtlmUser
+from msmq_fast.rpc.auth.spnego import SpnegoInitiator
+from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NTLM
+
+__all__ = ["Credentials", "initiate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who logs on. Without a user: anonymous by NTLM, and by Kerberos whoever the process is.
+
+    `nt_hash` stands for the password with NTLM. Kerberos takes the password, the keytab, or the credentials
+    cache (as in KRB5CCNAME), in this order; `user` is a principal then, and `domain` its realm.
+    """
+
+    user: str = ""
+    domain: str = ""
+    password: str = field(default="", repr=False)
+    nt_hash: bytes = field(default=b"", repr=False)
+    keytab: Path | None = None
+    ccache: str = ""
+    kerberos: bool = False  # whether SPNEGO offers it
+
+    @property
+    def principal(self) -> str:
+        """The Kerberos principal; empty: the default one."""
+        return f"{self.user}@{self.domain}" if self.user and self.domain else self.user
+
+
+def initiate(
+    auth_type: AuthType,
+    level: AuthLevel,
+    target: str,
+    credentials: Credentials,
+    counters: AuthCounters,
+    now: Callable[[], float],
+    random_bytes: Callable[[int], bytes],
+) -> Context:
+    """A context; its first step takes an empty token. `target` is the server's SPN, `service/host`.
+
+    `now` is in seconds since 1970. Raises AuthError for a type that is not spoken, and ImportError where
+    python-gssapi is missing.
+    """
+
+    def ntlm() -> Mechanism:
+        user = NtlmUser(credentials.user, credentials.domain, credentials.password, credentials.nt_hash)
+        return NtlmInitiator(user, level, target, now, random_bytes)
+
+    def kerberos() -> Mechanism:
+        from msmq_fast.rpc.auth.kerberos import KerberosInitiator, KerberosUser  # an extra
+
+        user = KerberosUser(
+            credentials.principal, credentials.password, credentials.keytab, credentials.ccache
+        )
+        return KerberosInitiator(user, level, target)
+
+    mechanism: Mechanism
+    if auth_type == AuthType.NTLM:
+        mechanism = ntlm()
+    elif auth_type == AuthType.KERBEROS:
+        mechanism = kerberos()
+    elif auth_type == AuthType.SPNEGO:
+        offers = {KERBEROS: kerberos()} if credentials.kerberos else {}
+        mechanism = SpnegoInitiator({**offers, NTLM: ntlm()})
+    else:
+        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not spoken here")
+    return Context(mechanism, auth_type, level, counters)

@@ -1,0 +1,308 @@
+"""Kerberos (RFC 4121, MS-KILE 3.4.5) by GSS-API, in its DCE style of three legs. Needs python-gssapi.
+
+Acceptors use the keytab and nothing else: no network, no name service, no replay cache. The third leg proves
+that the initiator is there, which a replayed AP-REQ does not; so a context without it is refused. Initiators
+ask the KDC, and block meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from gssapi import MechType, NameType
+from gssapi import raw as gss
+from gssapi.raw import GSSError, IOVBufferType
+
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, Buffer
+from msmq_fast.rpc.auth.mechanism import Identity
+from msmq_fast.security.principals import Principals
+
+__all__ = ["KerberosAcceptor", "KerberosInitiator", "KerberosServer", "KerberosUser"]
+
+_TRAILER_SIZE: Final = 8
+_AES_BLOCK: Final = 16
+
+_DCE = gss.RequirementFlag.dce_style
+_CONFIDENTIALITY = gss.RequirementFlag.confidentiality
+_INTEGRITY = gss.RequirementFlag.integrity
+_ASKED: Final = (
+    _DCE
+    | _CONFIDENTIALITY
+    | _INTEGRITY
+    | gss.RequirementFlag.mutual_authentication
+    | gss.RequirementFlag.replay_detection
+    | gss.RequirementFlag.out_of_sequence_detection
+)
+
+
+@contextmanager
+def _failing_as(failure: AuthFailure) -> Iterator[None]:
+    try:
+        yield
+    except GSSError as error:
+        raise AuthError(failure, f"Kerberos: {' '.join(str(error).split())}") from None
+
+
+def _pdus(
+    buffer: memoryview, header_size: int
+) -> Iterator[tuple[memoryview, memoryview, memoryview, memoryview]]:
+    """Header, stub, sec_trailer and token of PDUs that stand one after the other. Raises ValueError."""
+    at = 0
+    while at < len(buffer):
+        head = buffer[at : at + header_size]
+        order: Literal["little", "big"] = "little" if len(head) >= 16 and head[4] & 0x10 else "big"
+        length = int.from_bytes(head[8:10], order)
+        token = length - int.from_bytes(head[10:12], order)
+        if at + length > len(buffer) or token - _TRAILER_SIZE < header_size:
+            raise ValueError("the lengths of a PDU do not fit")
+        pdu = buffer[at : at + length]
+        trailer = token - _TRAILER_SIZE
+        yield head, pdu[header_size:trailer], pdu[trailer:token], pdu[token:]
+        at += length
+
+
+def _check_strength(flags: int, level: AuthLevel) -> None:
+    needed = gss.RequirementFlag(0)
+    if level >= AuthLevel.CALL:
+        needed = _CONFIDENTIALITY if level == AuthLevel.PRIVACY else _INTEGRITY
+    if flags & needed != needed or not flags & _DCE:
+        raise AuthError(AuthFailure.WEAK, "Kerberos: what both sides offer is too weak for the level")
+
+
+class _KerberosMechanism:
+    """What both sides do once the legs are done."""
+
+    _context: Any = None  # gss.SecurityContext; what python-gssapi declares for it differs by function
+    _done = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done."""
+        return self._done
+
+    def signature_size(self, *, privacy: bool) -> int:
+        """Depends on the cipher: 28 or 76 for AES with SHA-1."""
+        with _failing_as(AuthFailure.SIGNATURE):
+            if privacy:
+                stub = (IOVBufferType.data, False, bytes(_AES_BLOCK))
+                sealed = gss.IOV(IOVBufferType.header, stub, std_layout=False)
+                gss.wrap_iov_length(self._context, sealed)
+                return len(sealed[0].value or b"")
+            signed = gss.IOV((IOVBufferType.data, False, b"\0"), IOVBufferType.mic_token, std_layout=False)
+            gss.get_mic_iov_length(self._context, signed)
+            return len(signed[1].value or b"")
+
+    def make_mic(self, data: bytes) -> bytes:
+        """See Mechanism."""
+        with _failing_as(AuthFailure.SIGNATURE):
+            return gss.get_mic(self._context, data)
+
+    def check_mic(self, data: bytes, mic: bytes) -> None:
+        """See Mechanism."""
+        with _failing_as(AuthFailure.SIGNATURE):
+            gss.verify_mic(self._context, data, mic)
+
+    def protect(
+        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """See SecurityContext."""
+        if not privacy:
+            return bytes(stub), self.make_mic(_signed(header, stub, trailer, sign_header))
+        parts = _sealed((IOVBufferType.header, True, None), header, stub, trailer, sign_header)
+        with _failing_as(AuthFailure.SIGNATURE):
+            encrypted = gss.wrap_iov(self._context, parts, confidential=True)
+        if not encrypted:
+            raise AuthError(AuthFailure.WEAK, "Kerberos: nothing was encrypted")
+        return _data(parts), parts[0].value or b""
+
+    def unprotect(
+        self,
+        header: Buffer,
+        stub: Buffer,
+        trailer: Buffer,
+        token: Buffer,
+        *,
+        privacy: bool,
+        sign_header: bool,
+    ) -> bytes:
+        """See SecurityContext."""
+        if not privacy:
+            self.check_mic(_signed(header, stub, trailer, sign_header), bytes(token))
+            return bytes(stub)
+        parts = _sealed((IOVBufferType.header, False, bytes(token)), header, stub, trailer, sign_header)
+        with _failing_as(AuthFailure.SIGNATURE):
+            result = gss.unwrap_iov(self._context, parts)
+        if not result.encrypted:
+            raise AuthError(AuthFailure.SIGNATURE, "Kerberos: a PDU is not encrypted")
+        return _data(parts)
+
+    def protect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
+            sealed, made = self.protect(head, stub, trailer, privacy=privacy, sign_header=sign_header)
+            if len(made) != len(token):
+                raise ValueError("the room for the token of a PDU does not fit")
+            if privacy:
+                stub[:] = sealed
+            token[:] = made
+
+    def unprotect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        try:
+            for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
+                clear = self.unprotect(head, stub, trailer, token, privacy=privacy, sign_header=sign_header)
+                if privacy:
+                    stub[:] = clear
+        except ValueError as error:
+            raise AuthError(AuthFailure.SIGNATURE, f"Kerberos: {error}") from None
+
+
+def _signed(header: Buffer, stub: Buffer, trailer: Buffer, sign_header: bool) -> bytes:
+    return b"".join((header, stub, trailer)) if sign_header else bytes(stub)
+
+
+def _sealed(
+    token: tuple[IOVBufferType, bool, bytes | None],
+    header: Buffer,
+    stub: Buffer,
+    trailer: Buffer,
+    sign_header: bool,
+) -> gss.IOV:
+    data = (IOVBufferType.data, False, bytes(stub))
+    if not sign_header:
+        return gss.IOV(token, data, std_layout=False)
+    before = (IOVBufferType.sign_only, False, bytes(header))
+    behind = (IOVBufferType.sign_only, False, bytes(trailer))
+    return gss.IOV(token, before, data, behind, std_layout=False)
+
+
+def _data(parts: gss.IOV) -> bytes:
+    return next(part.value or b"" for part in parts if part.type == IOVBufferType.data)
+
+
+class KerberosServer:
+    """What all acceptors share: the keys of a keytab, and who principals are."""
+
+    def __init__(self, keytab: Path, principals: Principals) -> None:
+        """Raises AuthError for a keytab that cannot be read or has no keys."""
+        store: dict[bytes | str, bytes | str] = {b"keytab": f"FILE:{keytab}".encode(), b"rcache": b"none:"}
+        with _failing_as(AuthFailure.LOGON):
+            acquired = gss.acquire_cred_from(store, mechs=[MechType.kerberos], usage="accept")
+        self.credentials = acquired.creds
+        self.principals = principals
+
+
+class KerberosAcceptor(_KerberosMechanism):
+    """The server's side."""
+
+    blocking = False
+
+    def __init__(self, server: KerberosServer, level: AuthLevel) -> None:
+        self._server = server
+        self._level = level
+        self._identity: Identity | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """See Mechanism."""
+        if self._identity is None:
+            raise RuntimeError("nobody has logged on yet")
+        return self._identity
+
+    def step(self, token: bytes) -> bytes:
+        """AP-REQ, then the initiator's AP-REP."""
+        with _failing_as(AuthFailure.LOGON):
+            result = gss.accept_sec_context(
+                token, acceptor_creds=self._server.credentials, context=self._context
+            )
+            self._context = result.context
+            if result.mech != MechType.kerberos:
+                raise AuthError(AuthFailure.TYPE, "Kerberos: the token is of another mechanism")
+            if not result.more_steps:
+                _check_strength(result.flags, self._level)
+                initiator = _name(result.initiator_name)
+                realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
+                token_of = self._server.principals.of_principal(initiator, realm.rpartition("@")[2])
+                self._identity = Identity(initiator, token_of)
+                self._done = True
+        return result.token or b""
+
+
+def _name(name: gss.Name | None) -> str:
+    return gss.display_name(name).name.decode("utf-8", "replace").rstrip("\0") if name is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosUser:
+    """Who logs on: with a password, a keytab or a credentials cache. Without any: who the process is."""
+
+    principal: str = ""
+    password: str = field(default="", repr=False)
+    keytab: Path | None = None
+    ccache: str = ""
+
+    def acquire(self) -> gss.Creds | None:
+        """The credentials; None: the defaults of the library. Blocks. Raises GSSError."""
+        name = gss.import_name(self.principal.encode(), NameType.user) if self.principal else None
+        mechanisms = [MechType.kerberos]
+        if name is not None and self.password:
+            secret = self.password.encode("utf-8", "surrogatepass")
+            return gss.acquire_cred_with_password(name, secret, mechs=mechanisms, usage="initiate").creds
+        store: dict[bytes | str, bytes | str] = {}
+        if self.keytab is not None:
+            # Tickets stay in memory, and serve later connections, too.
+            store[b"client_keytab"] = f"FILE:{self.keytab}".encode()
+            store[b"ccache"] = f"MEMORY:msmq-fast:{self.keytab}:{self.principal}".encode()
+        if self.ccache:
+            store[b"ccache"] = self.ccache.encode()
+        if not store and name is None:
+            return None
+        return gss.acquire_cred_from(store or None, name, mechs=mechanisms, usage="initiate").creds
+
+
+class KerberosInitiator(_KerberosMechanism):
+    """The client's side. `target` is an SPN, `service/host`."""
+
+    def __init__(self, user: KerberosUser, level: AuthLevel, target: str) -> None:
+        self._user = user
+        self._level = level
+        self._target = target
+        self._credentials: gss.Creds | None = None
+
+    @property
+    def blocking(self) -> bool:
+        """The first step asks the KDC."""
+        return self._context is None
+
+    @property
+    def identity(self) -> Identity:
+        """Acceptors know it only."""
+        raise RuntimeError("an initiator does not know who calls")
+
+    def step(self, token: bytes) -> bytes:
+        """Nothing, then the acceptor's AP-REP."""
+        with _failing_as(AuthFailure.LOGON):
+            if self._context is None:
+                self._credentials = self._user.acquire()
+            service, _, host = self._target.partition("/")
+            result = gss.init_sec_context(
+                gss.import_name(f"{service}@{host}".encode(), NameType.hostbased_service),
+                creds=self._credentials,
+                context=self._context,
+                mech=MechType.kerberos,
+                flags=_ASKED,
+                input_token=token or None,
+            )
+            self._context = result.context
+            if not result.more_steps:
+                _check_strength(result.flags, self._level)
+                self._done = True
+        return result.token or b""

@@ -1,0 +1,191 @@
+"""What NTLM, Kerberos and SPNEGO have in common, and the security context that one of them stands behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NoReturn, Protocol
+
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, Buffer, Caller
+from msmq_fast.security.token import Token
+
+__all__ = ["AuthCounters", "Context", "Identity", "Mechanism"]
+
+_MAX_LEGS: Final = 10  # tokens from the peer: SPNEGO around Kerberos takes 4 at most
+_MAX_TOKEN: Final = 65535  # what auth_length can say
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who logged on; `name` is empty for an anonymous caller."""
+
+    name: str
+    token: Token
+
+
+class Mechanism(Protocol):
+    """One side of a GSS mechanism: legs, then messages. All raise AuthError for what the peer did."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the next step may wait for files or the network."""
+
+    @property
+    def identity(self) -> Identity:
+        """Who the initiator is; only an acceptor knows, when complete."""
+
+    def step(self, token: bytes) -> bytes:
+        """Take the peer's token, give the next one for it; empty: none."""
+
+    def signature_size(self, *, privacy: bool) -> int:
+        """Bytes of the token of a message that is signed, or sealed."""
+
+    def make_mic(self, data: bytes) -> bytes:
+        """The signature of data alone, for the mechListMIC of SPNEGO."""
+
+    def check_mic(self, data: bytes, mic: bytes) -> None:
+        """Check the peer's."""
+
+    def protect(
+        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """See SecurityContext."""
+
+    def unprotect(
+        self,
+        header: Buffer,
+        stub: Buffer,
+        trailer: Buffer,
+        token: Buffer,
+        *,
+        privacy: bool,
+        sign_header: bool,
+    ) -> bytes:
+        """See SecurityContext."""
+
+    def protect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+
+    def unprotect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+
+
+@dataclass(slots=True)
+class AuthCounters:
+    """How many contexts were completed, by type, and how many failed, by reason."""
+
+    completed: Counter[AuthType] = field(default_factory=Counter)
+    failed: Counter[AuthFailure] = field(default_factory=Counter)
+
+
+class Context:
+    """A SecurityContext. It counts what happens, and is of no use after the first failure."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        auth_type: AuthType,
+        level: AuthLevel,
+        counters: AuthCounters,
+        address: str = "",
+    ) -> None:
+        self._mechanism = mechanism
+        self._type = auth_type
+        self._level = level
+        self._counters = counters
+        self._address = address
+        self._legs = 0
+        self._failed = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done and nothing failed since."""
+        return self._mechanism.complete and not self._failed
+
+    @property
+    def blocking(self) -> bool:
+        """See SecurityContext."""
+        return self._mechanism.blocking
+
+    @property
+    def caller(self) -> Caller:
+        """Who the client is. Only on the server's side, and only when complete."""
+        identity = self._mechanism.identity
+        return Caller(identity.name, identity.token, self._type, self._level, self._address)
+
+    def step(self, token: bytes) -> bytes:
+        """See SecurityContext."""
+        self._legs += 1
+        if self._failed or self._mechanism.complete or self._legs > _MAX_LEGS or len(token) > _MAX_TOKEN:
+            self._fail(AuthError(AuthFailure.TOKEN, "a token that is not due, or too large"))
+        try:
+            answer = self._mechanism.step(token)
+        except AuthError as error:
+            self._fail(error)
+        if self._mechanism.complete:
+            self._counters.completed[self._type] += 1
+        return answer
+
+    def overhead(self) -> int:
+        """See SecurityContext."""
+        return self._mechanism.signature_size(privacy=self._level == AuthLevel.PRIVACY)
+
+    def protect(
+        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """See SecurityContext."""
+        return self._mechanism.protect(header, stub, trailer, privacy=privacy, sign_header=sign_header)
+
+    def protect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        self._mechanism.protect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)
+
+    def unprotect(
+        self,
+        header: Buffer,
+        stub: Buffer,
+        trailer: Buffer,
+        token: Buffer,
+        *,
+        privacy: bool,
+        sign_header: bool,
+    ) -> bytes:
+        """See SecurityContext."""
+        self._live()
+        try:
+            return self._mechanism.unprotect(
+                header, stub, trailer, token, privacy=privacy, sign_header=sign_header
+            )
+        except AuthError as error:
+            self._fail(error)
+
+    def unprotect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        self._live()
+        try:
+            self._mechanism.unprotect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)
+        except AuthError as error:
+            self._fail(error)
+
+    def _live(self) -> None:
+        if not self.complete:
+            self._fail(
+                AuthError(AuthFailure.SIGNATURE, "a protected PDU without a complete security context")
+            )
+
+    def _fail(self, error: AuthError) -> NoReturn:
+        self._failed = True
+        self._counters.failed[error.failure] += 1
+        raise error

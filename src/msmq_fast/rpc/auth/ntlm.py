@@ -1,0 +1,343 @@
+"""NTLM (MS-NLMP): the acceptor and the initiator. NTLMv2 only, with extended session security.
+
+The proof is checked over the bytes that were received, never over a blob that is built again from its parts.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from msmq_fast._native.ntlm import hmac_md5
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, Buffer
+from msmq_fast.rpc.auth.mechanism import Identity
+from msmq_fast.rpc.auth.ntlmmessages import (
+    Authenticate,
+    AvFlags,
+    AvId,
+    Challenge,
+    Flags,
+    NtlmV2Response,
+    pack_av_pairs,
+    pack_negotiate,
+    parse_av_pairs,
+    parse_negotiate,
+)
+from msmq_fast.rpc.auth.ntlmsession import SIGNATURE_SIZE, NtlmSession, ntowf_v2, rc4_key
+from msmq_fast.security.nthash import nt_hash
+from msmq_fast.security.principals import Principals
+from msmq_fast.security.token import ANONYMOUS_TOKEN
+from msmq_fast.security.users import User
+
+__all__ = ["NtlmAcceptor", "NtlmInitiator", "NtlmServer", "NtlmUser"]
+
+_KEY_SIZE: Final = 16
+_CHALLENGE_SIZE: Final = 8
+_NO_KEY: Final = bytes(_KEY_SIZE)
+_V1_RESPONSE: Final = 24
+# MaxLifetime (MS-NLMP 3.1.1.1) of a time stamp, in 100 ns: what Windows grants.
+_LIFETIME: Final = 36 * 3600 * 10_000_000
+_EPOCH: Final = 116_444_736_000_000_000  # 1970 as FILETIME
+
+_OFFERED: Final = (
+    Flags.UNICODE
+    | Flags.SIGN
+    | Flags.SEAL
+    | Flags.NTLM
+    | Flags.ALWAYS_SIGN
+    | Flags.EXTENDED_SESSIONSECURITY
+    | Flags.VERSION
+    | Flags.KEY_128
+    | Flags.KEY_EXCH
+    | Flags.KEY_56
+)
+
+
+def _filetime(now: float) -> int:
+    return _EPOCH + int(now * 10_000_000)
+
+
+def _check_strength(flags: Flags, level: AuthLevel) -> None:
+    """Whether what was agreed on can protect messages at a level. Raises AuthError."""
+    if level < AuthLevel.CALL:
+        return
+    needed = Flags.SEAL if level == AuthLevel.PRIVACY else Flags.SIGN | Flags.SEAL
+    if (
+        not flags & needed
+        or Flags.EXTENDED_SESSIONSECURITY not in flags
+        or not flags & (Flags.KEY_128 | Flags.KEY_56)
+    ):
+        raise AuthError(AuthFailure.WEAK, "NTLM: what both sides offer is too weak for the level")
+
+
+@dataclass(frozen=True, slots=True)
+class NtlmServer:
+    """What all acceptors share. `now` is in seconds since 1970; `computer` and `host` are our own names."""
+
+    principals: Principals
+    computer: str
+    host: str
+    anonymous: bool
+    now: Callable[[], float]
+    random_bytes: Callable[[int], bytes]
+
+    def find(self, name: str) -> User | None:
+        """The account that a client names; also by `user@anything`. None if it has no NT hash."""
+        users = self.principals.users
+        user = users.find(name) or users.find(name.partition("@")[0])
+        return user if user is not None and user.nt_hash else None
+
+    def target_info(self) -> bytes:
+        """The AV pairs of a challenge. We are no member of a domain: its names are our own (3.2.5.1.1)."""
+        computer, host = self.computer.encode("utf-16-le"), self.host.encode("utf-16-le")
+        pairs: dict[int, bytes] = {
+            AvId.NB_DOMAIN_NAME: computer,
+            AvId.NB_COMPUTER_NAME: computer,
+            AvId.DNS_DOMAIN_NAME: host,
+            AvId.DNS_COMPUTER_NAME: host,
+            AvId.TIMESTAMP: _filetime(self.now()).to_bytes(8, "little"),
+        }
+        return pack_av_pairs(pairs)
+
+
+class _NtlmMechanism:
+    """What both sides do once the session key is known."""
+
+    _session: NtlmSession | None = None
+    blocking = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done."""
+        return self._session is not None
+
+    def signature_size(self, *, privacy: bool) -> int:
+        """Always 16."""
+        return SIGNATURE_SIZE
+
+    @property
+    def _keys(self) -> NtlmSession:
+        if self._session is None:
+            raise AuthError(AuthFailure.SIGNATURE, "NTLM: the security context is not complete")
+        return self._session
+
+    def make_mic(self, data: bytes) -> bytes:
+        """See Mechanism."""
+        return self._keys.make_mic(data)
+
+    def check_mic(self, data: bytes, mic: bytes) -> None:
+        """See Mechanism."""
+        self._keys.check_mic(data, mic)
+
+    # With extended session security a signature covers every part of a PDU, whether header signing was
+    # agreed on or not (MS-NLMP 3.4.6.1).
+
+    def protect(
+        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
+    ) -> tuple[bytes, bytes]:
+        """See SecurityContext."""
+        return self._keys.protect(header, stub, trailer, privacy=privacy)
+
+    def unprotect(
+        self,
+        header: Buffer,
+        stub: Buffer,
+        trailer: Buffer,
+        token: Buffer,
+        *,
+        privacy: bool,
+        sign_header: bool,
+    ) -> bytes:
+        """See SecurityContext."""
+        return self._keys.unprotect(header, stub, trailer, token, privacy=privacy)
+
+    def protect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        self._keys.protect_pdus(buffer, header_size, privacy=privacy)
+
+    def unprotect_pdus(
+        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
+    ) -> None:
+        """See SecurityContext."""
+        self._keys.unprotect_pdus(buffer, header_size, privacy=privacy)
+
+
+class NtlmAcceptor(_NtlmMechanism):
+    """The server's side. Whoever cannot log on learns nothing of the reason, not even by the time it took."""
+
+    def __init__(self, server: NtlmServer, level: AuthLevel) -> None:
+        self._server = server
+        self._level = level
+        self._negotiate = self._challenge = b""
+        self._server_challenge = b""
+        self._flags = Flags(0)
+        self._identity: Identity | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """See Mechanism."""
+        if self._identity is None:
+            raise RuntimeError("nobody has logged on yet")
+        return self._identity
+
+    def step(self, token: bytes) -> bytes:
+        """NEGOTIATE, then AUTHENTICATE (3.2.5.1)."""
+        if self._challenge:
+            self._authenticate(token)
+            return b""
+        flags = parse_negotiate(token)
+        if Flags.UNICODE not in flags:
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the client does not speak Unicode")
+        self._flags = (flags & _OFFERED) | Flags.NTLM | Flags.ALWAYS_SIGN
+        _check_strength(self._flags, self._level)
+        self._negotiate = token
+        self._server_challenge = self._server.random_bytes(_CHALLENGE_SIZE)
+        self._challenge = Challenge(
+            self._flags | Flags.REQUEST_TARGET | Flags.TARGET_TYPE_SERVER | Flags.TARGET_INFO,
+            self._server_challenge,
+            self._server.computer,
+            self._server.target_info(),
+        ).pack()
+        return self._challenge
+
+    def _authenticate(self, token: bytes) -> None:
+        message = Authenticate.parse(token)
+        self._flags &= message.flags
+        _check_strength(self._flags, self._level)
+        if not message.user and not message.nt_response and message.lm_response in (b"", b"\0"):
+            if not self._server.anonymous:
+                raise AuthError(AuthFailure.LOGON, "NTLM: anonymous callers are not let in")
+            self._session = NtlmSession(self._flags, self._session_key(message, _NO_KEY), server=True)
+            self._identity = Identity("", ANONYMOUS_TOKEN)
+            return
+        if len(message.nt_response) <= _V1_RESPONSE:
+            raise AuthError(AuthFailure.LOGON, "NTLM: the client logs on with LM or NTLMv1")
+        response = NtlmV2Response.parse(message.nt_response)
+        user, base_key = self._log_on(message, response)
+        session_key = self._session_key(message, base_key)
+        if AvFlags.MIC in response.flags:
+            mic, covered = Authenticate.split_mic(token)
+            expected = hmac_md5(session_key, self._negotiate, self._challenge, covered)
+            if not hmac.compare_digest(mic, expected):
+                raise AuthError(
+                    AuthFailure.LOGON, "NTLM: the MIC is wrong: messages were changed on their way"
+                )
+        self._session = NtlmSession(self._flags, session_key, server=True)
+        self._identity = Identity(user.name, self._server.principals.of_name(user.name))
+
+    def _log_on(self, message: Authenticate, response: NtlmV2Response) -> tuple[User, bytes]:
+        """The account and the SessionBaseKey. Raises AuthError, without saying why."""
+        user = self._server.find(message.user)
+        # The same work for an account that does not exist, with a hash that nobody knows.
+        decoy = self._server.random_bytes(_KEY_SIZE)
+        secret = decoy if user is None else user.nt_hash
+        proven: bytes | None = None
+        for domain in (message.domain, ""):  # some clients leave the domain out here (3.2.5.1.2)
+            key = ntowf_v2(secret, message.user, domain)
+            proof = hmac_md5(key, self._server_challenge, response.blob)
+            if hmac.compare_digest(proof, response.proof):
+                proven = hmac_md5(key, proof)
+        apart = abs(response.timestamp - _filetime(self._server.now()))
+        if proven is None or user is None or apart > _LIFETIME:
+            raise AuthError(AuthFailure.LOGON, f"NTLM: {message.user!r} cannot log on")
+        return user, proven
+
+    def _session_key(self, message: Authenticate, base_key: bytes) -> bytes:
+        """ExportedSessionKey; with NTLMv2 the key exchange key is the SessionBaseKey (3.4.5.1)."""
+        protects = self._flags & (Flags.SIGN | Flags.SEAL)
+        if Flags.KEY_EXCH not in self._flags or not (protects or message.session_key):
+            return base_key
+        if len(message.session_key) != _KEY_SIZE:
+            raise AuthError(AuthFailure.TOKEN, "NTLM: no session key is in the message, although one is due")
+        return rc4_key(base_key, message.session_key)
+
+
+@dataclass(frozen=True, slots=True)
+class NtlmUser:
+    """Who logs on: with a password or its NT hash. Without a name: anonymous."""
+
+    name: str = ""
+    domain: str = ""
+    password: str = field(default="", repr=False)
+    hashed: bytes = field(default=b"", repr=False)
+
+    @property
+    def secret(self) -> bytes:
+        """The NT hash."""
+        return self.hashed or nt_hash(self.password)
+
+
+class NtlmInitiator(_NtlmMechanism):
+    """The client's side. `target` is the SPN of the server, if it is known: it goes into the proof."""
+
+    def __init__(
+        self,
+        user: NtlmUser,
+        level: AuthLevel,
+        target: str,
+        now: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._user = user
+        self._level = level
+        self._target = target
+        self._now = now
+        self._random = random_bytes
+        self._negotiate = b""
+
+    @property
+    def identity(self) -> Identity:
+        """Acceptors know it only."""
+        raise RuntimeError("an initiator does not know who calls")
+
+    def step(self, token: bytes) -> bytes:
+        """Nothing, then CHALLENGE (3.1.5.1)."""
+        if self._negotiate:
+            return self._answer(token)
+        self._negotiate = pack_negotiate(_OFFERED | Flags.REQUEST_TARGET | Flags.TARGET_INFO)
+        return self._negotiate
+
+    def _answer(self, token: bytes) -> bytes:
+        challenge = Challenge.parse(token)
+        flags = challenge.flags & _OFFERED
+        _check_strength(flags, self._level)
+        if not self._user.name:
+            return self._finish(token, flags | Flags.ANONYMOUS, b"\0", b"", _NO_KEY, mic=False)
+        pairs = parse_av_pairs(challenge.target_info) if challenge.target_info else {}
+        if self._level >= AuthLevel.CALL and not {AvId.NB_COMPUTER_NAME, AvId.NB_DOMAIN_NAME} <= pairs.keys():
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the server does not say its names")
+        stamp = pairs.get(AvId.TIMESTAMP, b"")
+        mic = len(stamp) == 8
+        timestamp = int.from_bytes(stamp, "little") if mic else _filetime(self._now())
+        if mic:
+            known = int.from_bytes(pairs.get(AvId.FLAGS, b"")[:4], "little")
+            pairs[AvId.FLAGS] = (known | AvFlags.MIC).to_bytes(4, "little")
+            pairs[AvId.CHANNEL_BINDINGS] = bytes(16)
+            pairs[AvId.TARGET_NAME] = self._target.encode("utf-16-le")
+        client_challenge = self._random(_CHALLENGE_SIZE)
+        blob = NtlmV2Response.make_blob(timestamp, client_challenge, pairs)
+        key = ntowf_v2(self._user.secret, self._user.name, self._user.domain)
+        proof = hmac_md5(key, challenge.server_challenge, blob)
+        # Without a time stamp from the server, there is an LMv2 response, too (3.1.5.1.2).
+        lm = hmac_md5(key, challenge.server_challenge, client_challenge) + client_challenge
+        return self._finish(
+            token, flags, bytes(24) if mic else lm, proof + blob, hmac_md5(key, proof), mic=mic
+        )
+
+    def _finish(
+        self, challenge: bytes, flags: Flags, lm: bytes, nt: bytes, base_key: bytes, *, mic: bool
+    ) -> bytes:
+        session_key, sent = base_key, b""
+        if Flags.KEY_EXCH in flags:
+            session_key = self._random(_KEY_SIZE)
+            sent = rc4_key(base_key, session_key)
+        message = Authenticate(flags, lm, nt, self._user.domain, self._user.name, "", sent).pack(mic=mic)
+        if mic:
+            code = hmac_md5(session_key, self._negotiate, challenge, message)
+            message = Authenticate.with_mic(message, code)
+        self._session = NtlmSession(flags, session_key, server=False)
+        return message
