@@ -212,7 +212,8 @@ class Qm2QmService:
         if handle is None and not read.peek:
             return
         if size > MAX_PACKET:
-            read.put_back()
+            if not read.peek:
+                read.put_back()
             call.reply(self.failed(call, args, InsufficientResources.default_code))
             return
         opnum = call.opnum

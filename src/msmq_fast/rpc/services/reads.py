@@ -13,7 +13,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
+from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError
 from msmq_fast.qm.handle import Lookup
 from msmq_fast.qm.transacted import TransactedQueue
 
@@ -199,7 +199,7 @@ class RemoteRead:
             self.answer(self, done.result())
             return
         if self.own_transaction and self.transaction is not None:
-            abandon(self.transaction)
+            self.transaction.leave()
         self.refuse(self, error if isinstance(error, MSMQError) else MSMQError(str(error)))
 
     # ---- the second phase
@@ -245,12 +245,6 @@ class RemoteRead:
         if ack != Ack.ACK:
             transaction.unlocked(remote.opened.queue.core, lookup_id)
         return remote.opened.end(lookup_id, delete=False, transactional=True)
-
-
-def abandon(transaction: Transaction) -> None:
-    """Abort a transaction unless it has ended."""
-    with suppress(TransactionSequence):
-        transaction.abort()
 
 
 def full_lookup_id(core: QueueCore, lookup_id: int) -> int:

@@ -1,0 +1,385 @@
+"""The interface RemoteRead (MS-MQRR): queue managers read the queues of this one, also in transactions.
+
+Without a transaction coordinator only transactions that this queue manager knows already can be enlisted in.
+A receive in an unknown one is a transaction of its own, as 3.1.4.13 says; R_EndTransactionalReceive, the only
+call that such a client still makes, commits or aborts it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from msmq_fast._native.queue import holds
+from msmq_fast.packet.errors import (
+    IllegalFormatName,
+    InvalidHandle,
+    InvalidParameter,
+    MessageNotFound,
+    MSMQError,
+    TransactionSequence,
+    TransactionUsage,
+)
+from msmq_fast.packet.names import NameKind
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.moving import check_move
+from msmq_fast.qm.transacted import TransactedQueue, check_usage
+from msmq_fast.rpc.faults import RpcFault
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
+from msmq_fast.rpc.interface import InterfacePolicy
+from msmq_fast.rpc.services.deferring import when
+from msmq_fast.rpc.services.queueformat import name_of
+from msmq_fast.rpc.services.reads import (
+    LOOKUPS,
+    SEQUENTIAL,
+    STATUS_ACCESS_DENIED,
+    STATUS_INVALID_HANDLE,
+    STATUS_INVALID_PARAMETER,
+    STATUS_NOT_FOUND,
+    Action,
+    RemoteRead,
+    full_lookup_id,
+)
+from msmq_fast.rpc.services.remotereadpacket import message_packet, sections
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import Received
+    from msmq_fast.qm.cursor import Cursor
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
+    from msmq_fast.rpc.services.ports import RpcPorts
+    from msmq_fast.store.completion import Completion
+
+__all__ = ["CLEANUP", "RemoteReadService"]
+
+QUEUE: Final = "QUEUE_CONTEXT_HANDLE"
+CLEANUP: Final = 300.0
+"""Seconds that a reader may take to end a read (3.1.2.2)."""
+PRIVACY: Final = 6
+RECEIVE_REJECTED: Final = 0xC004
+"""MQMSG_CLASS_NACK_RECEIVE_REJECTED."""
+DTC_CONNECT: Final = 0xC00E004C
+"""MQ_ERROR_DTC_CONNECT: there is no transaction coordinator."""
+
+_SECTION: Final = SECTION_BUFFER.record
+_GET_SERVER_PORT: Final = REMOTE_READ.op("get_server_port").Results
+_OPEN_QUEUE: Final = REMOTE_READ.op("open_queue").Results
+_CLOSE_QUEUE: Final = REMOTE_READ.op("close_queue").Results
+_CREATE_CURSOR: Final = REMOTE_READ.op("create_cursor").Results
+_CLOSE_CURSOR: Final = REMOTE_READ.op("close_cursor").Results
+_PURGE_QUEUE: Final = REMOTE_READ.op("purge_queue").Results
+_START_RECEIVE: Final = REMOTE_READ.op("start_receive").Results
+_CANCEL_RECEIVE: Final = REMOTE_READ.op("cancel_receive").Results
+_END_RECEIVE: Final = REMOTE_READ.op("end_receive").Results
+_MOVE_MESSAGE: Final = REMOTE_READ.op("move_message").Results
+_OPEN_QUEUE_FOR_MOVE: Final = REMOTE_READ.op("open_queue_for_move").Results
+_START_TRANSACTIONAL_RECEIVE: Final = REMOTE_READ.op("start_transactional_receive").Results
+_END_TRANSACTIONAL_RECEIVE: Final = REMOTE_READ.op("end_transactional_receive").Results
+_ENLIST: Final = REMOTE_READ.op("enlist_remote_transaction").Results
+_SET_CLASS: Final = REMOTE_READ.op("set_user_acknowledgement_class").Results
+
+_PEEKS: Final = frozenset((Action.PEEK_CURRENT, Action.PEEK_NEXT))
+_ACTIONS: Final = _PEEKS | {Action.RECEIVE}
+_KINDS: Final = frozenset(
+    (NameKind.PUBLIC, NameKind.PRIVATE, NameKind.DIRECT, NameKind.MACHINE, NameKind.SUBQUEUE)
+)
+_NO_TRANSACTION: Final = bytes(16)
+
+
+class EntryRead(RemoteRead):
+    """A read that is ended by its request identifier, within the time that it has (PendingRequestEntry)."""
+
+    __slots__ = ("timed",)
+
+    timed: dict[EntryRead, float]
+
+    def end(self, ack: int) -> Completion[None]:
+        """As RemoteRead.end; its Pending Request Cleanup Timer is off."""
+        self.timed.pop(self, None)
+        return super().end(ack)
+
+
+class RemoteReadService:
+    """Serves RemoteRead. Run `expire` when `next_deadline` is due."""
+
+    table = REMOTE_READ
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        queues: OpenQueues,
+        ports: RpcPorts,
+        policy: InterfacePolicy | None = None,
+        cleanup: float = CLEANUP,
+    ) -> None:
+        """Unless `policy` says otherwise, calls have to be encrypted, as Windows wants them (<19>)."""
+        self._manager = manager
+        self._queues = queues
+        self._ports = ports
+        self._cleanup = cleanup
+        self._timed: dict[EntryRead, float] = {}  # when it has taken too long; the next one first
+        self._moves: dict[int, RemoteQueue] = {}
+        self.policy = policy or InterfacePolicy(PRIVACY, exempt=frozenset((0,)), refuse_by_fault=True)
+
+    def failed(self, call: Call, args: Any, hresult: int) -> Any:
+        """The results of an operation that failed; opening a queue fails with an exception."""
+        opnum = call.opnum
+        if opnum in (2, 11):
+            raise RpcFault(hresult)
+        return REMOTE_READ.ops[opnum].results(args, result=0 if opnum == 0 else hresult)
+
+    # ---- time
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        return next(iter(self._timed.values()), None)
+
+    def expire(self) -> None:
+        """Pending Request Cleanup Timer Event (3.1.5.1): what readers did not end in time is available again.
+
+        The time runs from the delivery of the message: a read that waits for one has nothing to be ended.
+        """
+        now = self._manager.monotonic()
+        for read, due in list(self._timed.items()):
+            if due > now:
+                return
+            read.put_back()
+
+    # ---- opening and closing
+
+    def get_server_port(self, call: Call, args: Any) -> Any:
+        """R_GetServerPort (3.1.4.1)."""
+        return _GET_SERVER_PORT(result=self._ports.remote_read)
+
+    def open_queue(self, call: Call, args: Any) -> Any:
+        """R_OpenQueue (3.1.4.2)."""
+        if args.dwAccess not in (Access.RECEIVE, Access.PEEK):
+            raise InvalidParameter(f"there is no access mode 0x{args.dwAccess:X}")
+        return _OPEN_QUEUE(pphContext=self._open(call, args, Access(args.dwAccess)).context)
+
+    def open_queue_for_move(self, call: Call, args: Any) -> Any:
+        """R_OpenQueueForMove (3.1.4.11)."""
+        if args.dwAccess != Access.MOVE:
+            raise InvalidParameter("the queue is to be opened for moving")
+        remote = self._open(call, args, Access.MOVE)
+        number = 0
+        while not number or number in self._moves:
+            number = int.from_bytes(self._manager.random_bytes(8), "little")
+        remote.move_context = number
+        self._moves[number] = remote
+        return _OPEN_QUEUE_FOR_MOVE(pMoveContext=number, pphContext=remote.context)
+
+    def _open(self, call: Call, args: Any, access: Access) -> RemoteQueue:
+        if args.dwShareMode not in (Share.DENY_NONE, Share.DENY_RECEIVE):
+            raise InvalidParameter(f"there is no share mode 0x{args.dwShareMode:X}")
+        try:
+            name = name_of(args.pQueueFormat)
+        except IllegalFormatName as error:
+            raise InvalidParameter(error.detail) from None
+        if name.kind not in _KINDS:
+            raise InvalidParameter(f"{name} cannot be read")
+        queues = self._queues
+        remote = queues.open(str(name), access, Share(args.dwShareMode), call.caller)
+        queues.take_over(remote.handle, call.association, args.pClientId)
+        try:
+            remote.context = call.handles.create(QUEUE, remote, self._close)
+        except RpcFault:
+            queues.close(remote)
+            raise
+        return remote
+
+    def _close(self, remote: RemoteQueue) -> None:
+        self._moves.pop(remote.move_context, None)
+        self._queues.close(remote)
+
+    def close_queue(self, call: Call, args: Any) -> Any:
+        """R_CloseQueue (3.1.4.3)."""
+        if args.pphContext is None:
+            raise InvalidHandle("the context handle is NULL")
+        self._close(call.handles.close(args.pphContext, QUEUE))
+        return _CLOSE_QUEUE()
+
+    def create_cursor(self, call: Call, args: Any) -> Any:
+        """R_CreateCursor (3.1.4.4)."""
+        return _CREATE_CURSOR(phCursor=self._queues.new_cursor(call.handles.get(args.phContext, QUEUE)))
+
+    def close_cursor(self, call: Call, args: Any) -> Any:
+        """R_CloseCursor (3.1.4.5)."""
+        self._queues.close_cursor(call.handles.get(args.phContext, QUEUE), args.hCursor)
+        return _CLOSE_CURSOR()
+
+    def purge_queue(self, call: Call, args: Any) -> Any:
+        """R_PurgeQueue (3.1.4.6), answered when nothing can bring the messages back."""
+        remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
+        if not remote.opened.access.receives:
+            raise MSMQError("the queue is not open for receiving", code=STATUS_ACCESS_DENIED)
+        return when(remote.opened.purge(), self.failed, call, args, _PURGE_QUEUE())
+
+    # ---- reading
+
+    def start_receive(self, call: Call, args: Any) -> None:
+        """R_StartReceive (3.1.4.7)."""
+        self._start(call, args, _NO_TRANSACTION)
+
+    def start_transactional_receive(self, call: Call, args: Any) -> None:
+        """R_StartTransactionalReceive (3.1.4.13); without a transaction it is R_StartReceive."""
+        self._start(call, args, args.pTransactionId)
+
+    def _start(self, call: Call, args: Any, transaction: bytes) -> None:
+        action, lookup_id = args.ulAction, args.LookupId
+        lookup = LOOKUPS.get(action)
+        if lookup is None:
+            good = action in _ACTIONS and not lookup_id and (action != Action.PEEK_NEXT or args.hCursor)
+        else:
+            good = lookup_id and not args.hCursor and not args.ulTimeout
+        if not good:
+            raise InvalidParameter(f"action 0x{action:08X} with lookup identifier {lookup_id}")
+        remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
+        request_id = args.dwRequestId
+        if request_id in remote.pending or request_id in remote.delivered:
+            raise InvalidParameter("the request identifier is in use")
+        cursor = None
+        if args.hCursor:
+            cursor = remote.cursor(args.hCursor)
+            if cursor is None:
+                raise MSMQError("there is no such cursor", code=STATUS_INVALID_HANDLE)
+        read = EntryRead(remote, call, args, action, request_id, args.ulTimeout, self._answer, self._refuse)
+        read.timed = self._timed
+        read.peek = action in _PEEKS if lookup is None else lookup[1]
+        if transaction != _NO_TRANSACTION:
+            self._join(read, UUID(bytes_le=bytes(transaction)))
+        try:
+            self._run(read, cursor, lookup_id)
+        except MSMQError:
+            if read.own_transaction and read.transaction is not None:
+                read.transaction.leave()
+            raise
+
+    @staticmethod
+    def _run(read: EntryRead, cursor: Cursor | None, lookup_id: int) -> None:
+        if lookup_id:
+            core = read.remote.opened.queue.core
+            read.look_up(full_lookup_id(core, lookup_id), LOOKUPS[Action(read.action)][0])
+        else:
+            read.start(cursor)
+
+    def _join(self, read: EntryRead, identifier: UUID) -> None:
+        """The read is one in a transaction, which begins now if there is none."""
+        check_usage(read.remote.opened.queue)
+        if read.peek:
+            raise TransactionUsage("nothing is peeked in a transaction")
+        transactions = self._manager.transactions
+        try:
+            read.transaction = transactions.find(identifier)
+        except TransactionSequence:
+            read.transaction = transactions.begin(read.call.caller.name)
+            read.own_transaction = True
+            transactions.rest(read.transaction)  # it ends with the read, however long that waits
+
+    def _answer(self, read: EntryRead, received: Received) -> None:
+        call, args = read.call, read.args
+        packet = message_packet(received, read.remote.queue, self._path_of)
+        buffers = [
+            _SECTION(section.kind, section.allocated, len(section.data), section.data)
+            for section in sections(
+                received.packet, packet, args.dwMaxBodySize, args.dwMaxCompoundMessageSize
+            )
+        ]
+        results = (_START_RECEIVE if call.opnum == 7 else _START_TRANSACTIONAL_RECEIVE)(
+            pdwArriveTime=received.arrived_time,
+            pSequenceId=received.lookup_id & SEQUENTIAL,
+            pdwNumberOfSections=len(buffers),
+            ppPacketSections=buffers,
+        )
+        if read.peek:
+            call.reply(results)
+            return
+        read.deliver(read.request_id, received.lookup_id)
+        self._timed[read] = self._manager.monotonic() + self._cleanup
+        call.reply(results, read.written)
+
+    def _refuse(self, read: RemoteRead, error: MSMQError) -> None:
+        read.call.reply(self.failed(read.call, read.args, error.code))
+
+    def _path_of(self, ordinal: int) -> str:
+        return next((queue.name for queue in self._manager.queues() if queue.ordinal == ordinal), "")
+
+    def cancel_receive(self, call: Call, args: Any) -> Any:
+        """R_CancelReceive (3.1.4.8)."""
+        remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
+        read = remote.pending.get(args.dwRequestId)
+        if read is None:
+            raise MSMQError("no read with this request identifier waits", code=STATUS_NOT_FOUND)
+        read.cancel()
+        return _CANCEL_RECEIVE()
+
+    def end_receive(self, call: Call, args: Any) -> Any:
+        """R_EndReceive (3.1.4.9): with RR_ACK answered when the removal is durable."""
+        return self._end(call, args, False, _END_RECEIVE())
+
+    def end_transactional_receive(self, call: Call, args: Any) -> Any:
+        """R_EndTransactionalReceive (3.1.4.15)."""
+        return self._end(call, args, True, _END_TRANSACTIONAL_RECEIVE())
+
+    def _end(self, call: Call, args: Any, transactional: bool, results: Any) -> Any:
+        remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
+        if not remote.delivered and not remote.pending:
+            raise InvalidHandle("no read of this queue is to be ended")
+        read = remote.delivered.get(args.dwRequestId)
+        if read is None and args.dwRequestId in remote.pending:
+            raise MessageNotFound("the read waits for its message")
+        if read is None or (read.transaction is not None and not transactional):
+            raise InvalidParameter("no read with this request identifier is to be ended so")
+        return when(read.end(args.dwAck), self.failed, call, args, results)
+
+    # ---- transactions
+
+    def enlist_remote_transaction(self, call: Call, args: Any) -> Any:
+        """R_QMEnlistRemoteTransaction (3.1.4.12): there is no transaction coordinator to which the token
+        could be given, so that only a transaction that is known here already can be enlisted in.
+        """
+        try:
+            self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))
+        except TransactionSequence:
+            raise MSMQError("there is no transaction coordinator", code=DTC_CONNECT) from None
+        return _ENLIST()
+
+    def set_user_acknowledgement_class(self, call: Call, args: Any) -> Any:
+        """R_SetUserAcknowledgementClass (3.1.4.14)."""
+        if args.usClass not in (0, RECEIVE_REJECTED):
+            raise InvalidParameter(f"0x{args.usClass:04X} cannot be set")
+        remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
+        core = remote.opened.queue.core
+        key = full_lookup_id(core, args.LookupId)
+        if not core.positions.state(key):
+            raise MessageNotFound(f"no message has the lookup identifier {args.LookupId}")
+        transaction: Transaction | None = next(
+            (item for item in self._manager.transactions if holds(core, key, item.owner)), None
+        )
+        if transaction is None:
+            raise TransactionUsage("the message was not received in a transaction")
+        if args.usClass:
+            TransactedQueue(remote.opened, transaction).reject(key)
+        return _SET_CLASS()
+
+    # ---- moving
+
+    def move_message(self, call: Call, args: Any) -> Any:
+        """R_MoveMessage (3.1.4.10), without a transaction answered when it is durable."""
+        remote: RemoteQueue = call.handles.get(args.phContextFrom, QUEUE)
+        source = remote.opened.queue
+        to = self._moves.get(args.ullContextTo)
+        if to is None or to.owner is not call.association:
+            raise InvalidHandle("no queue is open for moving under this number")
+        if to.opened.queue.family is not source.family:
+            raise MSMQError("the queues do not belong together", code=STATUS_INVALID_PARAMETER)
+        lookup_id = full_lookup_id(source.core, args.LookupId)
+        identifier = bytes(args.pTransactionId)
+        if identifier == _NO_TRANSACTION:
+            return when(remote.opened.move(lookup_id, to.opened), self.failed, call, args, _MOVE_MESSAGE())
+        check_move(source, lookup_id, to.opened, transactional=True)
+        transaction = self._manager.transactions.find(UUID(bytes_le=identifier))
+        TransactedQueue(remote.opened, transaction).move(lookup_id, to.opened)
+        return _MOVE_MESSAGE()
