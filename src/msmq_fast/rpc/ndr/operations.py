@@ -70,31 +70,30 @@ class Op:
         self.opnum = opnum
         self.name = name
         self.obsolete = obsolete
-        self._in = {p.name: p.kind for p in parameters if p.direction is not Direction.OUT}
-        self._out = {p.name: p.kind for p in parameters if p.direction is not Direction.IN}
+        self.inputs = {p.name: p.kind for p in parameters if p.direction is not Direction.OUT}
+        self.outputs = {p.name: p.kind for p in parameters if p.direction is not Direction.IN}
         if returns is not None:
-            self._out["result"] = returns
-        requests = {name: _default(kind) for name, kind in self._in.items()}
-        responses = {name: _default(kind) for name, kind in self._out.items()}
+            self.outputs["result"] = returns
+        requests = {name: _default(kind) for name, kind in self.inputs.items()}
+        responses = {name: _default(kind) for name, kind in self.outputs.items()}
         self.Args = record_class(f"{name}_args", requests)
-        self.Results = record_class(f"{name}_results", dict.fromkeys(self._in) | responses)
+        self.Results = record_class(f"{name}_results", dict.fromkeys(self.inputs) | responses)
         self._requests: dict[Syntax, Parameters] = {}
         self._responses: dict[Syntax, Parameters] = {}
 
     def compile(self, compiler: Compiler) -> None:
         """Be ready for the compiler's syntax. Raises TypeError for what has no representation."""
-        self._requests[compiler.syntax] = compiler.parameters(self.Args, self._in)
-        self._responses[compiler.syntax] = compiler.parameters(self.Results, self._out)
+        self._requests[compiler.syntax] = compiler.parameters(self.Args, self.inputs)
+        self._responses[compiler.syntax] = compiler.parameters(self.Results, self.outputs)
 
     def results(self, args: Record, **outs: Any) -> Record:
         """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero.
         Arrays of bytes are as long as an [in] parameter demands."""
-        values = {name: kind.zero() for name, kind in self._out.items()}
-        values.update({name: getattr(args, name) for name in self._in})
-        for name, kind in self._out.items():
-            if isinstance(kind, Bytes) and isinstance(kind.shape.size, str):
-                values[name] = bytes(values[kind.shape.size])
-        values.update(outs)
+        values = {name: getattr(args, name) for name in self.inputs} | outs
+        for name, kind in self.outputs.items():
+            if name not in values:
+                demanded = kind.shape.size if isinstance(kind, Bytes) else None
+                values[name] = bytes(values[demanded]) if isinstance(demanded, str) else kind.zero()
         return self.Results(**values)
 
     def decode_request(self, stub: Buffer, *, ndr64: bool, big_endian: bool = False) -> Record:
@@ -114,7 +113,7 @@ class Op:
         given. Raises RpcFault."""
         record = self.Results()
         if args is not None:
-            for name in self._in:
+            for name in self.inputs:
                 setattr(record, name, getattr(args, name))
         return self._responses[_syntax(ndr64, big_endian)].decode(stub, record)
 
