@@ -85,6 +85,15 @@ class Cursor:
             return self._at_once(key, self._request(gate, hold=hold, tag=tag))
         return self._next(timeout_ms, self._request(gate, hold=hold, tag=tag))
 
+    @property
+    def place(self) -> tuple[int, CursorState]:
+        """Where it stands, for `put_back`; while no read of it waits."""
+        return self.key, self.state
+
+    def put_back(self, place: tuple[int, CursorState]) -> None:
+        """The message that it received last was put back: the next read finds it again, from `place`."""
+        self.key, self.state = place
+
     def message_available(self, key: int) -> None:
         """A read of this cursor gets the message with this key (DM-249)."""
         if self.state is CursorState.WAIT_PEEK:

@@ -1,0 +1,122 @@
+"""Reads of dependent clients (MS-MQMP 3.1.5.3).
+
+A message is locked, put into the client's buffer, and only then received: one that has no room there stays
+where it was. It is gone before the client hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.packet.errors import IllegalCursorAction, InvalidParameter, MSMQError
+from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.rpc.services.dependentfilling import fill
+from msmq_fast.rpc.services.reads import Action
+
+if TYPE_CHECKING:
+    from msmq_fast._native.queue import Received
+    from msmq_fast.qm.cursor import Cursor, CursorState
+    from msmq_fast.qm.reading import ReadRequest
+    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.rpc.ndr.record import Record
+    from msmq_fast.rpc.services.dependentqueues import DependentQueue
+    from msmq_fast.store.completion import Completion
+
+__all__ = ["RECEIVE", "DependentRead"]
+
+RECEIVE = 1
+"""CACTB_RECEIVE"""
+_ACTIONS = (Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT)
+
+Ended = Callable[[int], None]
+"""Called once, with MQ_OK or the HRESULT."""
+
+
+class DependentRead:
+    """One read: of a queue, in a transaction if there is one, into a CACTransferBufferV2.
+
+    Raises INVALID_PARAMETER: the buffer is not that of a receive; INVALID_HANDLE: no such cursor.
+    """
+
+    def __init__(
+        self,
+        queue: DependentQueue,
+        transaction: Transaction | None,
+        buffer: Record,
+        now_s: Callable[[], int],
+        ended: Ended,
+    ) -> None:
+        old = buffer.old
+        if old.uTransferType != RECEIVE or old.transfer.Action not in _ACTIONS:
+            raise InvalidParameter("this is no buffer of a receive")
+        self._opened = queue.reader()
+        self._action = Action(old.transfer.Action)
+        self._timeout: int = old.transfer.RequestTimeout
+        self._cursor: Cursor | None = None
+        if old.transfer.Cursor:
+            self._cursor = queue.cursor(old.transfer.Cursor)
+        self._place: tuple[int, CursorState] | None = None  # of the cursor before
+        self._transaction = transaction
+        self._buffer = buffer
+        self._now_s = now_s
+        self._ended = ended
+        self._request: ReadRequest | None = None
+
+    def start(self) -> None:
+        """Read, now or when there is a message. Raises what the queue refuses the read with."""
+        request = self._begin()
+        self._request = request
+        request.completion.add_done_callback(self._got)
+
+    def abandon(self) -> None:
+        """The client does not wait any more."""
+        if self._request is not None:
+            self._request.cancel()
+
+    def _begin(self) -> ReadRequest:
+        cursor, timeout = self._cursor, self._timeout
+        if self._action is Action.PEEK_NEXT:
+            if cursor is None:
+                raise IllegalCursorAction("there is no next message without a cursor")
+            return cursor.peek_next(timeout)
+        if self._action is Action.PEEK_CURRENT:
+            return self._opened.receive(timeout, peek=True) if cursor is None else cursor.peek(timeout)
+        if cursor is not None:
+            self._place = cursor.place
+        if self._transaction is not None:
+            return TransactedQueue(self._opened, self._transaction).receive(timeout, cursor=cursor)
+        return self._opened.begin(timeout, cursor=cursor)
+
+    def _got(self, done: Completion[Received]) -> None:
+        try:
+            received = done.result()
+            problem = fill(self._buffer, received, self._now_s())
+            if self._action is Action.RECEIVE:
+                self._decide(received.lookup_id, problem)
+            else:
+                self._ended(problem)
+        except MSMQError as error:
+            self._ended(error.code)
+
+    def _decide(self, key: int, problem: int) -> None:
+        """The message is locked: keep it, or put it back."""
+        if problem:
+            if self._transaction is not None:
+                self._transaction.unlocked(self._opened.queue.core, key)
+            else:
+                self._opened.end(key, delete=False)
+            if self._cursor is not None and self._place is not None:
+                self._cursor.put_back(self._place)
+            self._ended(problem)
+        elif self._transaction is not None:
+            self._ended(0)  # received with the commit
+        else:
+            self._opened.end(key, delete=True).add_done_callback(self._removed)
+
+    def _removed(self, done: Completion[Any]) -> None:
+        error = done.exception()
+        if error is None:
+            self._ended(0)
+        else:
+            self._ended(error.code if isinstance(error, MSMQError) else MSMQError.default_code)

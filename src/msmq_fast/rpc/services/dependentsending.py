@@ -1,0 +1,247 @@
+"""Messages that dependent clients send: from a CACTransferBufferV1 to a queue (MS-MQMP 3.1.1.11, 3.1.5.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msmq_fast._native.framing import parse
+from msmq_fast.packet.base import INFINITE, text_of
+from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    IllegalPropertyValue,
+    InvalidParameter,
+    TransactionUsage,
+    UnsupportedFormatNameOperation,
+    UnsupportedOperation,
+    error,
+)
+from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.protect import security_of
+from msmq_fast.packet.user import SecurityHeader, provider_info
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handle import refusal
+from msmq_fast.qm.multiple import MultipleQueue
+from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.signing import prepare
+from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.rpc.services.queueformat import name_of
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.packet.names import FormatName
+    from msmq_fast.qm.handle import OpenQueue, SentMessage
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.multiple import Finish
+    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.rpc.services.dependentqueues import DependentQueue, DependentQueues
+    from msmq_fast.security.token import Token
+
+__all__ = ["Sender", "message_of"]
+
+SEND: Final = 0
+"""CACTB_SEND"""
+MOST_TITLE: Final = 250
+"""Characters of a label that are looked at."""
+PROV_RSA_FULL: Final = 1
+_ENHANCED_IN_DOCUMENT, _ENHANCED = 2, 3  # MQMSG_PRIV_LEVEL_BODY_ENHANCED: as documented, as in a packet
+_TAKEN: Final = (0, 4)  # EnqueueResult
+_REFUSALS: Final = {
+    MessageClass.NACK_ACCESS_DENIED: "MQ_ERROR_ACCESS_DENIED",
+    MessageClass.NACK_BAD_SIGNATURE: "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED",
+    MessageClass.NACK_BAD_ENCRYPTION: "MQ_ERROR_CORRUPTED_SECURITY_DATA",
+    MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER: "MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED",
+}
+
+
+def message_of(buffer: Any) -> Message:
+    """The message in a buffer of a send (CACTransferBufferV1), not stamped yet.
+
+    Raises INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE, ILLEGAL_FORMATNAME for what breaks the rules of 3.1.5.2.
+    """
+    if buffer.uTransferType != SEND:
+        raise InvalidParameter("this is no buffer of a send")
+    send = buffer.transfer
+    message = Message(
+        body=_array(buffer.ppBody, buffer.ulBodyBufferSizeInBytes),
+        label=_label(buffer),
+        priority=_or(buffer.pPriority, 3),
+        delivery=Delivery.RECOVERABLE if buffer.pUow is not None else _delivery(buffer.pDelivery),
+        body_type=_or(buffer.pulBodyType, 0),
+        app_specific=_or(buffer.pApplicationTag, 0),
+        extension=_array(buffer.ppMsgExtension, buffer.ulMsgExtensionBufferInBytes),
+        correlation_id=_correlation(buffer.ppCorrelationID),
+        message_class=_bits(buffer.pClass, CUSTOM_MASK, "pClass"),
+        acknowledge=Acknowledge(_bits(buffer.pAcknowledge, 0x0F, "pAcknowledge")),
+        journal=Journal(_bits(buffer.pAuditing, 0x03, "pAuditing")),
+        admin_queue=_name(send.pAdminQueueFormat),
+        response_queue=_name(send.pResponseQueueFormat),
+        time_to_reach_queue=buffer.ulAbsoluteTimeToQueue or INFINITE,
+        time_to_be_received=buffer.ulRelativeTimeToLive,
+        trace=bool(_bits(buffer.pTrace, 0x01, "pTrace")),
+        connector_type=buffer.ppConnectorType,
+        privacy_level=_privacy(buffer.pulPrivLevel),
+        security=_security(buffer),
+    )
+    if buffer.pulHashAlg is not None:
+        message.hash_algorithm = buffer.pulHashAlg
+    if buffer.pulEncryptAlg is not None:
+        message.encryption_algorithm = buffer.pulEncryptAlg
+    return message
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _delivery(value: int | None) -> Delivery:
+    if value not in (None, 0, 1):
+        raise IllegalPropertyValue(f"pDelivery is {value}")
+    return Delivery(value or 0)
+
+
+def _bits(value: int | None, mask: int, name: str) -> int:
+    if value is not None and value & ~mask:
+        raise IllegalPropertyValue(f"{name} is 0x{value:02X}")
+    return value or 0
+
+
+def _array(data: bytes | memoryview | None, size: int) -> bytes:
+    """An array of which `size` bytes count."""
+    return b"" if data is None else bytes(data[:size])
+
+
+def _correlation(data: bytes | None) -> bytes:
+    if data is None:
+        return bytes(20)
+    if len(data) != 20:
+        raise IllegalPropertyValue("a correlation identifier has 20 bytes")
+    return bytes(data)
+
+
+def _label(buffer: Any) -> str:
+    if buffer.ppTitle is None:
+        return ""
+    count = min(buffer.ulTitleBufferSizeInWCHARs, MOST_TITLE)
+    return text_of(bytes(buffer.ppTitle[: 2 * count]))[: MOST_TITLE - 1]
+
+
+def _name(given: Any) -> FormatName | None:
+    return None if given is None else name_of(given)
+
+
+def _privacy(value: int | None) -> int:
+    return _ENHANCED if value == _ENHANCED_IN_DOCUMENT else value or 0
+
+
+def _security(buffer: Any) -> SecurityHeader | None:
+    """The SecurityHeader, None where there is nothing for one."""
+    header = SecurityHeader(
+        encrypted=bool(buffer.bEncrypted),
+        sender_id=_array(buffer.ppSenderID, buffer.uSenderIDLen),
+        encryption_key=_array(buffer.ppSymmKeys, buffer.ulSymmKeysSize),
+        signature=_signature(buffer),
+        certificate=_array(buffer.ppSenderCert, buffer.ulSenderCertLen),
+    )
+    if buffer.uSenderIDLen and buffer.pulSenderIDType is None:
+        raise InvalidParameter("pulSenderIDType is missing")
+    header.sender_id_type = _bits(buffer.pulSenderIDType, 0x03, "pulSenderIDType")
+    if header.signature:
+        header.default_provider = bool(buffer.fDefaultProvider)
+        if header.default_provider:
+            if buffer.pulProvType != PROV_RSA_FULL:
+                raise InvalidParameter("the type of the default provider is PROV_RSA_FULL")
+        elif buffer.ppwcsProvName is None:
+            raise InvalidParameter("ppwcsProvName is missing")
+        else:
+            name = text_of(bytes(buffer.ppwcsProvName))
+            header.provider_info = provider_info(_or(buffer.pulProvType, 0), name)
+    used = header.sender_id_type or header.encryption_key or header.signature or header.certificate
+    return header if used or header.encrypted else None
+
+
+def _signature(buffer: Any) -> bytes:
+    """The signature that counts: of two, that of MSMQ 2.0, which stands behind the one of MSMQ 1.0."""
+    data = _array(buffer.ppSignature, buffer.ulSignatureSize)
+    if buffer.pulAuthProvNameLenProp is None:
+        return data
+    second = buffer.pulAuthProvNameLenProp - buffer.ulProvNameLen
+    if not 0 <= second <= len(data):
+        raise InvalidParameter("pulAuthProvNameLenProp is no length of a part of the signature")
+    return data[len(data) - second :]
+
+
+class Sender:
+    """Sends for dependent clients."""
+
+    def __init__(self, manager: QueueManager, queues: DependentQueues) -> None:
+        self._manager = manager
+        self._queues = queues
+
+    def send(self, queue: DependentQueue, buffer: Any, transaction: Transaction | None) -> Completion[int]:
+        """Enqueue the message of a buffer; the ordinal of its identifier, when it is kept or the transaction
+        has taken it up. For several queues that of the first copy.
+
+        Raises what `message_of`, the open queue and signing refuse it with, ACCESS_DENIED: the queue is not
+        open for sending, or the caller may not name that administration queue;
+        UNSUPPORTED_FORMATNAME_OPERATION: nothing is encrypted for direct names.
+        """
+        opened = queue.opened
+        if opened.access is not Access.SEND:
+            raise AccessDenied("the queue is not open for sending")
+        message = message_of(buffer)
+        if message.admin_queue is not None and message.acknowledge:
+            self._queues.check_admin_queue(queue.caller, message.admin_queue)
+
+        def finish(packet: bytes, target: Queue) -> bytes:
+            return self._finish(packet, target, queue.caller.token)
+
+        if isinstance(opened, MultipleQueue):
+            if transaction is None:
+                return opened.send(message, finish=finish).then(_first_copy)
+            return Completion.of(opened.send_in(transaction, message, finish=finish)[0])
+        if message.privacy_level and opened.format_name.direct is not None:
+            raise UnsupportedFormatNameOperation("nothing is encrypted for a direct format name")
+        return self._send_one(opened, message, transaction, finish)
+
+    @staticmethod
+    def _send_one(
+        opened: OpenQueue, message: Message, transaction: Transaction | None, finish: Finish
+    ) -> Completion[int]:
+        queue = opened.queue
+        if transaction is not None:
+            inside = TransactedQueue(opened, transaction)
+            transaction.check()
+            message.transaction = transaction.header(queue.core)
+        elif queue.transactional and queue.kind is not QueueKind.OUTGOING:
+            raise TransactionUsage("a transactional queue takes messages of a transaction only")
+        packet = finish(opened.stamp(message).to_packet(), queue)
+        ordinal = message.message_id
+
+        def kept(results: list[int]) -> Completion[int]:
+            if results[0] not in _TAKEN:
+                raise refusal(results[0])
+            return Completion.of(ordinal)
+
+        if transaction is not None:
+            return kept(inside.send_packets([packet]))
+        return opened.send_packets([packet]).then(lambda sent: kept(sent[0]))
+
+    def _finish(self, packet: bytes, queue: Queue, token: Token) -> bytes:
+        """The packet as it goes into a queue. One that the client has signed or encrypted for a queue of this
+        computer is verified and decrypted as one from another computer.
+        """
+        security = security_of(parse(packet))
+        protected = security is not None and (security.encrypted or security.signature)
+        if queue.kind is QueueKind.OUTGOING or not protected:
+            return prepare(self._manager, queue, packet, None, token)
+        if self._manager.arrival is None:
+            raise UnsupportedOperation("nothing is verified or decrypted here")
+        kept = self._manager.arrival(queue, packet)
+        if isinstance(kept, bytes):
+            return kept
+        raise error(_REFUSALS.get(kept, "MQ_ERROR"), f"{queue.name} refuses the message: {kept.name}")
+
+
+def _first_copy(copies: tuple[SentMessage, ...]) -> Completion[int]:
+    return Completion.of(copies[0].message_id)
