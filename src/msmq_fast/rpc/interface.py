@@ -102,8 +102,11 @@ class Service(Protocol):
     other exception is logged and becomes the fault nca_s_fault_unspec.
     """
 
-    table: InterfaceTable
     policy: InterfacePolicy
+
+    @property
+    def table(self) -> InterfaceTable:
+        """Its operations."""
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed: [out] parameters zero, `result` the HRESULT. May raise
