@@ -12,7 +12,7 @@ from msmq_fast.rpc.client.remoteread import CLOSE_PATIENCE, OPEN_TIMEOUT, Openin
 from msmq_fast.rpc.client.sessions import Ack, Started, Wanted
 from msmq_fast.rpc.faults import OP_RANGE, RpcFault
 from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
-from msmq_fast.rpc.idl.qmcomm import TRANSFER_BUFFER_V1
+from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR, TRANSFER_BUFFER_V1
 from msmq_fast.rpc.services.qm2qm import REMOTE_CANCELED_BY_CLIENT
 from msmq_fast.rpc.services.queueformat import queue_format
 from msmq_fast.store.completion import Completion
@@ -22,6 +22,7 @@ __all__ = ["Qm2QmSession"]
 _START_RECEIVE_2: Final = (5, 1, 951)
 """The first version with RemoteQMStartReceive2 and by-lookup (A-16)."""
 _OLDEST: Final = (0, 0, 0)
+_IGNORED: Final = TRANSFER_BUFFER_V1(uTransferType=2, transfer=CREATE_REMOTE_CURSOR())
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,9 @@ class Qm2QmSession:
 
     def create_cursor(self) -> Completion[int]:
         """R_QMCreateRemoteCursor. The transfer buffer is ignored, and cannot be left out."""
-        created = self._qmcomm.call(
-            "create_remote_cursor", ptb1=TRANSFER_BUFFER_V1.zero(), hQueue=self._handles.handle
-        ).then(checked)
+        created = self._qmcomm.call("create_remote_cursor", ptb1=_IGNORED, hQueue=self._handles.handle).then(
+            checked
+        )
         return created.then(lambda results: Completion.of(int(results.phCursor)))
 
     def close_cursor(self, cursor: int) -> None:
