@@ -1,5 +1,6 @@
 """Who takes part in the tests of authentication: accounts, acceptors, and PDUs to protect."""
 
+import functools
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from msmq_fast.security.principals import Principals
 from msmq_fast.security.users import Users
 
 NOW = 1_700_000_000.0
-PASSWORD = "Pässword 1 €"
+PASSWORD = "Pässword 1 €"  # noqa: S105
 HOST = "queues.example.net"
 
 
@@ -26,6 +27,7 @@ def counting(start: int = 0) -> Callable[[int], bytes]:
     return random_bytes
 
 
+@functools.cache
 def accounts() -> Users:
     """Alice, who is an operator; Müller; and Ghost, who has no password."""
     users = Users.new(counting())
