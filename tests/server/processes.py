@@ -53,7 +53,14 @@ class Server:
 
     program: tuple[str, ...] = forking.PROGRAM
     defaults: Mapping[str, str] = QUICK
-    free_ports: tuple[str, ...] = ("--port", "--ping-port", "--admin-port")
+    free_ports: tuple[str, ...] = (
+        "--port",
+        "--ping-port",
+        "--admin-port",
+        "--rpc-port",
+        "--qm2qm-port",
+        "--epm-port",
+    )
 
     def __init__(
         self, data: Path, *flags: str, host: str = "127.0.0.1", environment: dict[str, str] | None = None

@@ -24,6 +24,7 @@ SERVE_FLAGS = {
     "name": "server.name",
     "http_port": "server.http_port",
     "rpc_port": "server.rpc_port",
+    "qm2qm_port": "server.qm2qm_port",
     "epm_port": "server.epm_port",
     "admin_port": "server.admin_port",
     "admin_host": "server.admin_host",
@@ -162,12 +163,10 @@ def _add_serve(verbs: argparse._SubParsersAction[Parser], output: Parser) -> Non
     serve.add_argument("--peer-port", metavar="N", help="TCP port of other queue managers (the own one)")
     serve.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
     serve.add_argument("--log-format", metavar="FORMAT", help="text or json")
-    for name, what in (
-        ("http", "SRMP over HTTP"),
-        ("rpc", "remote read"),
-        ("epm", "the RPC endpoint mapper"),
-    ):
-        serve.add_argument(f"--{name}-port", metavar="N|off", help=f"{what}: only off in this version")
+    serve.add_argument("--rpc-port", metavar="N|off", help="TCP port of remote readers (2103)")
+    serve.add_argument("--qm2qm-port", metavar="N|off", help="TCP port of older remote readers (2105)")
+    serve.add_argument("--epm-port", metavar="N|off", help="TCP port of the RPC endpoint mapper (135)")
+    serve.add_argument("--http-port", metavar="N|off", help="SRMP over HTTP: only off in this version")
 
 
 def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:

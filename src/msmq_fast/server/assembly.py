@@ -6,11 +6,12 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 from uuid import UUID
 
 from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast.admin.view import Labelled
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
 from msmq_fast.qm.manager import QueueManager
@@ -32,6 +33,9 @@ from msmq_fast.server.memory import available_memory
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.release import release
+from msmq_fast.server.rpclistener import RpcListener
+from msmq_fast.server.rpcports import bind_rpc
+from msmq_fast.server.rpcservices import acceptors
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
@@ -132,6 +136,7 @@ class Assembly:
                 bound["app-tcp"] = sockets.tcp_sockets(server.app_host, server.app_port, "programs")
             if server.admin_port is not None:
                 bound["admin"] = sockets.tcp_sockets(server.admin_host, server.admin_port, "admin")
+            bound |= bind_rpc(self._config)
         except BaseException:
             for listener in [listener for group in bound.values() for listener in group]:
                 listener.close()
@@ -216,6 +221,16 @@ class Assembly:
         self._app = AppListener(
             limits.app_connections, limits.handshake_timeout, pacemaker.touch, self._refused.refuse
         )
+        self._rpc = RpcListener(
+            config,
+            manager,
+            self._clock,
+            self._loop,
+            pacemaker,
+            self._refused,
+            acceptors(config, manager, self._access.principals, self._clock.wall_s),
+            bound,
+        )
         view = ServerView(
             manager,
             self._store_of(),
@@ -232,7 +247,8 @@ class Assembly:
                 streams=lambda: self._mqqb.streams,
                 order_acks=lambda: self._mqqb.order_acks,
                 final_acks=lambda: self._mqqb.final_acks,
-                labelled=lambda: () if self._bulk is None else self._bulk.labelled(),
+                labelled=self._labelled,
+                rpc_connections=lambda: self._rpc.connections,
                 resends=lambda: self._mqqb.resends,
             ),
         )
@@ -278,6 +294,7 @@ class Assembly:
                     ),
                 )
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
+        await self._rpc.listen()
         if "admin" in bound:
             await self._listen_admin(bound["admin"], view)
 
@@ -335,6 +352,11 @@ class Assembly:
         age = int(store.feed_max_age)
         return self._manager.events.trim(age, store.feed_max_size, limit)
 
+    def _labelled(self) -> Iterator[Labelled]:
+        yield from self._rpc.labelled()
+        if self._bulk is not None:
+            yield from self._bulk.labelled()
+
     def _why_not_ready(self) -> str | None:
         return self._not_ready or self._manager.flow.why
 
@@ -350,12 +372,14 @@ class Assembly:
         self._not_ready = "draining"
         self._access.audit.flush(everything=True)
         self._app.stop_accepting()
+        self._rpc.stop_accepting()
         self._mqqb.stop()
         self._manager.stop()
         await self._security.stop()
         # What completed is answered in the next iterations of the loop, before the connections close.
         await self._settle()
         self._app.close()
+        await self._rpc.close()
         await self._settle()
         if self._admin is not None:
             await self._admin.close()

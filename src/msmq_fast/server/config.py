@@ -10,7 +10,8 @@ from typing import Any
 
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.server import kinds
-from msmq_fast.server.kinds import Kind
+from msmq_fast.server.kinds import key as _key
+from msmq_fast.server.rpcconfig import RpcConfig
 
 __all__ = [
     "SECTIONS",
@@ -24,6 +25,7 @@ __all__ = [
     "QueueDeclaration",
     "QueueManagerConfig",
     "RouteDeclaration",
+    "RpcConfig",
     "SecurityConfig",
     "ServerConfig",
     "StoreConfig",
@@ -35,10 +37,6 @@ __all__ = [
 
 _KIB, _MIB, _GIB, _TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 _HASHES = ("md2", "md4", "md5", "sha1", "sha256", "sha512")
-
-
-def _key(kind: Kind, default: Any, about: str) -> Any:
-    return field(default=default, metadata={"kind": kind, "about": about})
 
 
 def default_data_directory() -> Path:
@@ -92,8 +90,14 @@ class ServerConfig:
     )
     admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
     http_port: int | None = _key(kinds.port(), None, "SRMP over HTTP; not in this version")
-    rpc_port: int | None = _key(kinds.port(), None, "remote read over RPC; not in this version")
-    epm_port: int | None = _key(kinds.port(), None, "RPC endpoint mapper; not in this version")
+    rpc_host: tuple[str, ...] = _key(kinds.TEXTS, (), "addresses of the RPC listeners; empty: those of host")
+    rpc_port: int | None = _key(
+        kinds.port(), 2103, "TCP port of RemoteRead, qmcomm and qmcomm2; 11 more while it is taken"
+    )
+    qm2qm_port: int | None = _key(kinds.port(), 2105, "TCP port of qm2qm; 11 more while it is taken")
+    epm_port: int | None = _key(
+        kinds.port(), 135, "TCP port of the RPC endpoint mapper; without the right to it, there is none"
+    )
     drain_timeout: float = _key(kinds.duration(0, 3600), 10.0, "how long a stop may take before it is forced")
 
 
@@ -411,6 +415,7 @@ class Config:
     protection: ProtectionConfig = field(default_factory=ProtectionConfig)
     mqqb: MqqbConfig = field(default_factory=MqqbConfig)
     directory: DirectoryConfig = field(default_factory=DirectoryConfig)
+    rpc: RpcConfig = field(default_factory=RpcConfig)
     bulk: BulkConfig = field(default_factory=BulkConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -455,6 +460,7 @@ SECTIONS: dict[str, type] = {
     "protection": ProtectionConfig,
     "mqqb": MqqbConfig,
     "directory": DirectoryConfig,
+    "rpc": RpcConfig,
     "bulk": BulkConfig,
     "limits": LimitsConfig,
     "log": LogConfig,

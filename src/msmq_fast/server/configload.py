@@ -24,11 +24,7 @@ __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
 _LISTS: dict[str, type] = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
 _NEEDED = {"queues": ("name",), "users": ("name",), "routes": ("destination", "via")}
-_NOT_YET = {
-    "http_port": "SRMP over HTTP",
-    "rpc_port": "remote read over RPC",
-    "epm_port": "the RPC endpoint mapper",
-}
+_NOT_YET = {"http_port": "SRMP over HTTP"}
 
 
 class Mistake:
@@ -183,6 +179,10 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
             mistakes.append(
                 Mistake(config.source, None, f'server.{key}: {what} is not in this version; leave it "off"')
             )
+    if config.rpc.qm2qm and not config.rpc.qmcomm:
+        mistakes.append(
+            Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")
+        )
     for name in ("app", "admin"):
         certificate, key = f"{name}_tls_certificate", f"{name}_tls_key"
         if (getattr(server, certificate) is None) != (getattr(server, key) is None):

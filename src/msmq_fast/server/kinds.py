@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ __all__ = [
     "file_mode",
     "fraction",
     "integer",
+    "key",
     "parse_size",
     "port",
     "size",
@@ -52,6 +53,11 @@ class Kind:
     described: str
     check: Callable[[object], Any]
     from_text: Callable[[str], Any]
+
+
+def key(kind: Kind, default: Any, about: str) -> Any:
+    """A key of a section, which is a dataclass: what it may hold, its default, what it is about."""
+    return field(default=default, metadata={"kind": kind, "about": about})
 
 
 def _mismatch(described: str, value: object) -> ValueError:

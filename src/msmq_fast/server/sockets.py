@@ -15,7 +15,11 @@ BACKLOG = 512  # connections that wait to be accepted; a server made of a socket
 
 
 class ListenError(Exception):
-    """A listener cannot be opened; the text is one line for people."""
+    """A listener cannot be opened; the text is one line for people, `errno` the reason if the port is it."""
+
+    def __init__(self, text: str, errno: int = 0) -> None:
+        super().__init__(text)
+        self.errno = errno
 
 
 def tcp_sockets(hosts: tuple[str, ...], port: int, what: str) -> list[socket.socket]:
@@ -86,7 +90,7 @@ def _bind(
         listener.close()
         if family == socket.AF_INET6 and optional and error.errno == errno.EADDRNOTAVAIL:
             return None
-        raise ListenError(f"{what}: {_reason(error, address, port)}") from None
+        raise ListenError(f"{what}: {_reason(error, address, port)}", error.errno or 0) from None
     return listener
 
 

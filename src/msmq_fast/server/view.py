@@ -40,6 +40,7 @@ class Figures:
     labelled: Callable[[], Iterable[Labelled]]
     resends: Callable[[], tuple[int, int]]
     """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
+    rpc_connections: Callable[[], int]
 
 
 class ServerView:
@@ -112,6 +113,7 @@ class ServerView:
         found: dict[str, tuple[str, float]] = {
             "sessions": ("Open MS-MQQB connections", self._figures.sessions()),
             "app_connections": ("Open connections of programs", self._figures.app_connections()),
+            "rpc_connections": ("Open connections of remote readers", self._figures.rpc_connections()),
             "streams": ("Transactional streams from other queue managers", self._figures.streams()),
             "bytes": ("Bytes of all messages", ledger.bytes),
             "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),

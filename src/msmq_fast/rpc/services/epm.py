@@ -33,6 +33,8 @@ class RegisteredEndpoint(NamedTuple):
     port: int
     annotation: str
     """Up to 63 characters of ASCII, for people."""
+    address: bytes = bytes(4)
+    """IPv4; zeros: the host that was asked. Clients ignore it (MS-RPCE 3.1.3.5.3)."""
 
 
 class _Inquiry(IntEnum):
@@ -159,7 +161,8 @@ class EndpointMapper:
 
 
 def _element(endpoint: RegisteredEndpoint, syntax: SyntaxId) -> _Element:
-    return _Element(TcpTower(endpoint.interface, syntax, endpoint.port).encode(), endpoint.annotation)
+    tower = TcpTower(endpoint.interface, syntax, endpoint.port, endpoint.address)
+    return _Element(tower.encode(), endpoint.annotation)
 
 
 def _twr(octets: bytes) -> Any:

@@ -1,0 +1,242 @@
+"""RPC on sockets: an endpoint for each port, its interfaces, and how it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from ipaddress import IPv4Address, ip_address
+from typing import Final
+
+from msmq_fast.admin.view import Labelled
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.rpc.auth.acceptors import Acceptors
+from msmq_fast.rpc.interface import Service
+from msmq_fast.rpc.limits import RpcCounters
+from msmq_fast.rpc.protocol import RpcProtocol, on_threads
+from msmq_fast.rpc.requests import IncompleteBytes
+from msmq_fast.rpc.server import RpcServer
+from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
+from msmq_fast.rpc.services.mgmt import Management
+from msmq_fast.rpc.services.ports import RpcPorts
+from msmq_fast.rpc.syntaxes import SyntaxId
+from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.rpcports import EPM, QM2QM, RPC
+from msmq_fast.server.rpcservices import ANNOTATIONS, RpcServices, limits, principal_names
+from msmq_fast.server.sockets import BACKLOG
+
+__all__ = ["RpcListener"]
+
+_FAREWELL: Final = 2.0  # seconds that clients have at a stop to take what they are told
+_PROBES: Final = 5  # of a silent host, each a tenth of rpc.keep_alive after the one before
+
+
+class RpcListener:
+    """Everything of RPC that one server runs: an endpoint for each of the ports that `bound` has."""
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        clock: SystemClock,
+        loop: asyncio.AbstractEventLoop,
+        pacemaker: Pacemaker,
+        refused: RefusalCounters,
+        acceptors: Acceptors,
+        bound: Mapping[str, list[socket.socket]],
+    ) -> None:
+        self._loop = loop
+        self._monotonic = clock.monotonic
+        self._touch = pacemaker.touch
+        self._acceptors = acceptors
+        self.socket_options = tuple(_keep_alive(config.rpc.keep_alive, config.limits.slow_reader_timeout))
+        self._bound = {name: bound[name] for name in (RPC, QM2QM, EPM) if name in bound}
+        self._endpoints: dict[str, RpcServer] = {}
+        self._servers: list[asyncio.Server] = []
+        self._open: set[_Connection] = set()
+        self._all_gone = asyncio.Event()
+        self._services = RpcServices(config, manager, self._ports(config))
+        for timed in self._services.timed:
+            pacemaker.add(timed)
+        served: dict[str, list[Service]] = {
+            RPC: self._services.at_rpc_port,
+            QM2QM: self._services.at_qm2qm_port,
+        }
+        served[EPM] = [EndpointMapper([*self._registered(served)])]
+        names = principal_names(config, manager.settings.qualified_name)
+        incomplete = IncompleteBytes(limits(config).incomplete)
+        for name, listeners in self._bound.items():
+            endpoint = self._endpoints[name] = RpcServer(
+                str(_port(listeners)),
+                acceptors=acceptors,
+                random=manager.random_bytes,
+                limits=limits(config),
+                refuse=refused.refuse,
+                offload=on_threads(loop),
+                incomplete=incomplete,
+            )
+            for service in served[name]:
+                endpoint.register(service)
+            interfaces = [interface.syntax for interface in endpoint.interfaces]
+            endpoint.register(Management(interfaces, partial(_statistics, endpoint.counters), names))
+
+    def _ports(self, config: Config) -> RpcPorts:
+        """What the port methods answer."""
+        rpc = _port(self._bound[RPC]) if RPC in self._bound else 0
+        return RpcPorts(
+            qmcomm=rpc if config.rpc.qmcomm else 0,
+            qm2qm=_port(self._bound[QM2QM]) if QM2QM in self._bound else 0,
+            remote_read=rpc if config.rpc.remote_read else 0,
+        )
+
+    def _registered(self, served: Mapping[str, list[Service]]) -> Iterator[RegisteredEndpoint]:
+        for name, services in served.items():
+            if name not in self._bound:
+                continue
+            port, address = _port(self._bound[name]), _address(self._bound[name])
+            for service in services:
+                table = service.table
+                syntax = SyntaxId(table.uuid, *table.version)
+                yield RegisteredEndpoint(syntax, port, ANNOTATIONS[table.uuid], address)
+
+    # -------------------------------------------------------------------------------- figures
+
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return len(self._open)
+
+    def labelled(self) -> Iterator[Labelled]:
+        """For the metrics."""
+        calls: Counter[tuple[str, ...]] = Counter()
+        faults: Counter[tuple[str, ...]] = Counter()
+        abandoned = failures = associations = 0
+        for endpoint in self._endpoints.values():
+            calls.update({(interface.name,): interface.calls for interface in endpoint.interfaces})
+            faults.update({(f"0x{status:08X}",): n for status, n in endpoint.counters.faults.items()})
+            abandoned += endpoint.counters.abandoned
+            failures += endpoint.counters.failures
+            associations += len(endpoint.associations)
+        logons: dict[tuple[str, ...], float] = {
+            (kind.name.lower(),): count for kind, count in self._acceptors.counters.completed.items()
+        }
+        yield Labelled("rpc_calls", "Calls of remote readers", ("interface",), calls)
+        yield Labelled("rpc_faults", "Calls that ended with a fault", ("status",), faults)
+        yield Labelled("rpc_logons", "Callers who proved who they are", ("type",), logons)
+        for name, about, total in (
+            ("rpc_abandoned", "Calls whose caller had gone or cancelled them", abandoned),
+            ("rpc_failures", "Calls that failed in a way that nobody foresaw", failures),
+        ):
+            yield Labelled(name, about, (), {(): total})
+        for name, about, now in (
+            ("rpc_associations", "Clients that have connections", associations),
+            ("rpc_open_queues", "Queues that remote readers have open", self._services.open_queues),
+        ):
+            yield Labelled(name, about, (), {(): now}, grows=False)
+
+    # -------------------------------------------------------------------------------- connections
+
+    async def listen(self) -> None:
+        """Accept on the bound sockets."""
+        for name, listeners in self._bound.items():
+            endpoint = self._endpoints[name]
+            factory = partial(_Connection, self, endpoint, self._loop, self._monotonic, self._touch)
+            for listener in listeners:
+                self._servers.append(await self._loop.create_server(factory, sock=listener, backlog=BACKLOG))
+
+    def opened(self, connection: _Connection) -> None:
+        """A connection stands."""
+        self._open.add(connection)
+
+    def closed(self, connection: _Connection) -> None:
+        """A connection is gone."""
+        self._open.discard(connection)
+        if not self._open:
+            self._all_gone.set()
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+
+    async def close(self) -> None:
+        """End all connections behind what there is to be said; what clients have open is run down then."""
+        for connection in tuple(self._open):
+            connection.close()
+        self._all_gone.clear()
+        if self._open:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._all_gone.wait(), _FAREWELL)
+        for connection in tuple(self._open):
+            connection.abort()
+        await asyncio.sleep(0)
+
+
+class _Connection(RpcProtocol):
+    """An RpcProtocol that its owner knows; its host is asked now and then if it is still there (QP-184)."""
+
+    def __init__(
+        self,
+        owner: RpcListener,
+        server: RpcServer,
+        loop: asyncio.AbstractEventLoop,
+        monotonic: Callable[[], float],
+        touch: Callable[[], None],
+    ) -> None:
+        super().__init__(server, loop, monotonic, touch)
+        self._owner = owner
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection stands."""
+        connected = transport.get_extra_info("socket")
+        for level, option, value in self._owner.socket_options:
+            connected.setsockopt(level, option, value)
+        self._owner.opened(self)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        super().connection_lost(exc)
+        self._owner.closed(self)
+
+    def abort(self) -> None:
+        """End it at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _keep_alive(silence: float, slow_reader: float) -> Iterator[tuple[int, int, int]]:
+    """Socket options: a host that has said nothing for `silence` seconds is asked, and has half of that time
+    to answer. What it was sent may stay unacknowledged for as long, but not less than slow readers have.
+    """
+    most = round(max(silence * (1 + _PROBES / 10), slow_reader) * 1000)
+    yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+    yield socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, min(max(1, round(silence)), 32767)
+    yield socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, min(max(1, round(silence / 10)), 32767)
+    yield socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES
+    yield socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, most
+
+
+def _port(listeners: list[socket.socket]) -> int:
+    port: int = listeners[0].getsockname()[1]
+    return port
+
+
+def _address(listeners: list[socket.socket]) -> bytes:
+    """The IPv4 address for towers: four zero bytes for all of this host."""
+    for listener in listeners:
+        address = ip_address(listener.getsockname()[0])
+        if isinstance(address, IPv4Address):
+            return address.packed
+    return bytes(4)
+
+
+def _statistics(counters: RpcCounters) -> tuple[int, int, int, int]:
+    return counters.calls_in, counters.calls_out, counters.pdus_in, counters.pdus_out

@@ -1,0 +1,79 @@
+"""The listening sockets of RPC: fixed ports that make way, and one of the mapper that may be denied."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from typing import Final
+
+from msmq_fast.server.config import Config
+from msmq_fast.server.sockets import ListenError, tcp_sockets
+
+__all__ = ["EPM", "QM2QM", "RPC", "bind_rpc"]
+
+_log = logging.getLogger("msmq_fast.server")
+
+RPC: Final = "rpc"
+"""Serves RemoteRead, qmcomm and qmcomm2. The names are those of the ready line."""
+QM2QM: Final = "qm2qm"
+EPM: Final = "epm"
+
+_STEP: Final = 11  # MS-MQQP 3.1.4.8
+_MOST_STEPS: Final = 100
+_DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
+
+
+def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
+    """The sockets of each listener that shall be.
+
+    An endpoint mapper whose port cannot be had is missed, with a warning. Raises ListenError for the rest.
+    """
+    server, rpc = config.server, config.rpc
+    hosts = server.rpc_host or server.host
+    bound: dict[str, list[socket.socket]] = {}
+    if server.rpc_port is None or config.queue_manager.hardened:
+        return bound
+    moves = rpc.epm != "external"
+    try:
+        if rpc.remote_read or rpc.qmcomm:
+            bound[RPC] = _fixed(hosts, server.rpc_port, "remote read", moves=moves)
+        if rpc.qm2qm and server.qm2qm_port is not None:
+            bound[QM2QM] = _fixed(hosts, server.qm2qm_port, "remote read (qm2qm)", moves=moves)
+        if bound and rpc.epm == "own" and server.epm_port is not None:
+            mapper = _mapper(hosts, server.epm_port)
+            if mapper:
+                bound[EPM] = mapper
+    except ListenError:
+        for listener in [listener for group in bound.values() for listener in group]:
+            listener.close()
+        raise
+    return bound
+
+
+def _fixed(hosts: tuple[str, ...], port: int, what: str, *, moves: bool) -> list[socket.socket]:
+    """Sockets at the port, or at one that is a multiple of 11 above, if it is taken (QP-006)."""
+    first: ListenError | None = None
+    for candidate in range(port, min(port + _STEP * _MOST_STEPS, 1 << 16), _STEP):
+        try:
+            listeners = tcp_sockets(hosts, candidate, what)
+        except ListenError as error:
+            first = first or error
+            if error.errno != errno.EADDRINUSE or not moves or not port:
+                raise
+        else:
+            if first is not None:
+                _log.warning("%s; it is at port %d", first, candidate)
+            return listeners
+    assert first is not None  # noqa: S101 - every attempt raised
+    raise first
+
+
+def _mapper(hosts: tuple[str, ...], port: int) -> list[socket.socket]:
+    try:
+        return tcp_sockets(hosts, port, "RPC endpoint mapper")
+    except ListenError as error:
+        if error.errno not in _DENIED:
+            raise
+        _log.warning("%s; without it Windows finds no remote read here", error)
+        return []

@@ -1,0 +1,127 @@
+"""Which interfaces are served at which RPC endpoint, and to whom, as the configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
+from msmq_fast.rpc.auth.context import AuthError, AuthLevel, AuthType
+from msmq_fast.rpc.idl.qm2qm import QM2QM
+from msmq_fast.rpc.idl.qmcomm import QMCOMM
+from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ
+from msmq_fast.rpc.interface import Service
+from msmq_fast.rpc.limits import Limits
+from msmq_fast.rpc.services.dependent import DependentPolicy, SupportingServer
+from msmq_fast.rpc.services.openqueues import OpenQueues
+from msmq_fast.rpc.services.ports import RpcPorts
+from msmq_fast.rpc.services.qm2qm import Qm2QmService
+from msmq_fast.rpc.services.qmcomm import QmCommService
+from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
+from msmq_fast.rpc.services.remoteread import RemoteReadService
+from msmq_fast.security.principals import Principals
+from msmq_fast.server.config import Config
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.loop import Timed
+
+__all__ = ["ANNOTATIONS", "RpcServices", "acceptors", "limits", "principal_names"]
+
+_LEVELS: Final = {
+    "none": AuthLevel.NONE,
+    "connect": AuthLevel.CONNECT,
+    "packet": AuthLevel.PKT,
+    "integrity": AuthLevel.INTEGRITY,
+    "privacy": AuthLevel.PRIVACY,
+}
+ANNOTATIONS: Final[dict[UUID, str]] = {
+    QMCOMM.uuid: "Message Queuing - QMRT V1",
+    QMCOMM2.uuid: "Message Queuing - QMRT V2",
+    QM2QM.uuid: "Message Queuing - QM2QM V1",
+    REMOTE_READ.uuid: "Message Queuing - RemoteRead V1",
+}
+"""What an endpoint mapper says of each interface, to people; as on Windows."""
+
+
+class RpcServices:
+    """The interfaces of message queuing, and what they share. `timed` are those with deadlines."""
+
+    def __init__(self, config: Config, manager: QueueManager, ports: RpcPorts) -> None:
+        rpc = config.rpc
+        self._queues = queues = OpenQueues(manager)
+        self.timed: list[Timed] = []
+        self.at_rpc_port: list[Service] = []
+        self.at_qm2qm_port: list[Service] = []
+        self._anonymous = rpc.anonymous
+        if rpc.qmcomm:
+            server = SupportingServer(manager, DependentPolicy(rpc.dependent_clients, rpc.anonymous_outgoing))
+            for service in (
+                QmCommService(manager, queues, server, ports),
+                QmComm2Service(manager, server),
+            ):
+                self.at_rpc_port.append(self._under(rpc.qmcomm_level, service))
+        if rpc.remote_read:
+            reading = RemoteReadService(manager, queues, ports)
+            level = "none" if rpc.allow_unauthenticated else rpc.remote_read_level
+            self.at_rpc_port.append(self._under(level, reading))
+            self.timed.append(reading)
+        if rpc.qm2qm:
+            self.at_qm2qm_port.append(self._under(rpc.qm2qm_level, Qm2QmService(queues, ports)))
+
+    @property
+    def open_queues(self) -> int:
+        """Queues that remote readers have open."""
+        return len(self._queues)
+
+    def _under(self, level: str, service: Any) -> Service:
+        """The service, for callers of this level at least."""
+        policy = replace(service.policy, minimum_level=int(_LEVELS[level]), anonymous=self._anonymous)
+        service.policy = policy
+        return service  # type: ignore[no-any-return]
+
+
+def limits(config: Config) -> Limits:
+    """What strangers may use up at one endpoint."""
+    rpc = config.rpc
+    return Limits(
+        connections=rpc.connections,
+        connections_per_address=rpc.connections_per_address,
+        calls=rpc.calls,
+        handles=rpc.handles,
+        fragment=rpc.fragment,
+        handshake=rpc.bind_timeout,
+        slow_writer=config.limits.slow_writer_timeout,
+        slow_reader=config.limits.slow_reader_timeout,
+        idle=rpc.idle_timeout,
+    )
+
+
+def acceptors(
+    config: Config,
+    manager: QueueManager,
+    principals: Principals,
+    wall_s: Callable[[], float],
+) -> Acceptors:
+    """How callers prove who they are. Raises DeclarationError for a keytab that cannot be used."""
+    rpc = config.rpc
+    policy = AcceptorPolicy(ntlm=rpc.ntlm, anonymous=rpc.anonymous, keytab=rpc.keytab)
+    try:
+        return Acceptors(policy, principals, manager.settings.qualified_name, wall_s, manager.random_bytes)
+    except ImportError:
+        text = "rpc.keytab: Kerberos is an extra: pip install 'msmq-fast[kerberos]'"
+        raise DeclarationError(text) from None
+    except AuthError as error:
+        raise DeclarationError(f"rpc.keytab: {rpc.keytab}: {error}") from None
+
+
+def principal_names(config: Config, host: str) -> dict[int, str]:
+    """By authentication type, the name under which the server is known to who authenticates it."""
+    spoken = []
+    if config.rpc.ntlm:
+        spoken += [AuthType.NTLM, AuthType.SPNEGO]
+    if config.rpc.keytab is not None:
+        spoken += [AuthType.KERBEROS, AuthType.SPNEGO]
+    return dict.fromkeys((int(kind) for kind in spoken), f"host/{host}")
