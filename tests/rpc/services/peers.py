@@ -16,6 +16,7 @@ from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from msmq_fast.rpc.services.openqueues import OpenQueues
 from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.services.qm2qm import Qm2QmService
+from msmq_fast.rpc.services.remoteread import RemoteReadService
 from msmq_fast.security.sid import ADMINISTRATORS, EVERYONE, Sid, sid
 from msmq_fast.security.token import Token
 from tests.qm.world import World
@@ -150,6 +151,7 @@ class RemoteWorld:
         self.queues = OpenQueues(self.world.manager)
         self.ports = RpcPorts(2103, 2105, 2103)
         self.qm2qm = Qm2QmService(self.queues, self.ports)
+        self.remote_read = RemoteReadService(self.world.manager, self.queues, self.ports)
 
     def peer(self, who: Caller = ADMIN) -> Peer:
         """A queue manager that reads by qm2qm."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from msmq_fast.packet.errors import AccessDenied, SharingViolation
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
+from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
+from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.openqueues import RemoteQueue
 from tests.rpc.services.peers import ADMIN, CLIENT, Peer, Reader, RemoteWorld, caller, received
 
@@ -247,7 +249,7 @@ def test_a_read_of_a_cursor_ends_with_it(remote: RemoteWorld) -> None:
     assert not only(remote).pending
 
 
-@pytest.mark.rule("QP-003", "QP-005", "QP-160", "QP-161")
+@pytest.mark.rule("QP-003", "QP-160", "QP-161")
 def test_the_port_methods_tell_the_ports_of_ip_only(remote: RemoteWorld) -> None:
     peer = remote.peer()
     ports = [peer.call("get_port", dwPortType=kind).result for kind in range(4)]
@@ -261,6 +263,27 @@ def test_the_version_is_one_from_which_clients_call_start_receive2(remote: Remot
     assert results.pBuildNumber >= 6531
     stub = remote.qm2qm.table.op("get_version").encode_response(results, ndr64=remote.ndr64)
     assert bytes(stub) == bytes((6, 1)) + int(results.pBuildNumber).to_bytes(2, "little")
+
+
+@pytest.mark.rule("QP-001", "QP-015")
+def test_the_interface_and_its_numbers(remote: RemoteWorld) -> None:
+    interface = Interface(remote.qm2qm)
+    assert str(interface.syntax.uuid) == "1088a980-eae5-11d0-8d9b-00a02453c337"
+    assert (interface.syntax.major, interface.syntax.minor) == (1, 0)
+    assert [interface.operation(opnum).opnum for opnum in range(11)] == list(range(11))
+    with pytest.raises(RpcFault) as fault:
+        interface.operation(11)
+    assert fault.value.status == OP_RANGE
+
+
+@pytest.mark.rule("QP-007", "QP-010", "QP-011")
+def test_who_may_call(remote: RemoteWorld) -> None:
+    policy = remote.qm2qm.policy
+    assert all(policy.allows(opnum, level=1, anonymous=True) for opnum in range(11))
+    strict = replace(policy, minimum_level=5, anonymous=False)
+    allowed = [opnum for opnum in range(11) if strict.allows(opnum, level=1, anonymous=True)]
+    assert allowed == [7]
+    assert not strict.refuse_by_fault
 
 
 def test_who_may_not_open_a_queue_does_not_get_a_handle(remote: RemoteWorld) -> None:

@@ -221,13 +221,25 @@ class RemoteReadService:
 
     def start_receive(self, call: Call, args: Any) -> None:
         """R_StartReceive (3.1.4.7)."""
-        self._start(call, args, _NO_TRANSACTION)
+        read, cursor = self._read(call, args)
+        self._run(read, cursor)
 
     def start_transactional_receive(self, call: Call, args: Any) -> None:
         """R_StartTransactionalReceive (3.1.4.13); without a transaction it is R_StartReceive."""
-        self._start(call, args, args.pTransactionId)
+        read, cursor = self._read(call, args)
+        identifier = bytes(args.pTransactionId)
+        own = None if identifier == _NO_TRANSACTION else self._join(read, UUID(bytes_le=identifier))
+        try:
+            self._run(read, cursor)
+        except MSMQError:
+            if own is not None:
+                own.leave()
+            raise
+        if own is not None and read.request is not None:
+            self._manager.transactions.rest(own)  # as long as the read waits
 
-    def _start(self, call: Call, args: Any, transaction: bytes) -> None:
+    def _read(self, call: Call, args: Any) -> tuple[EntryRead, Cursor | None]:
+        """The read that a call starts, once everything that the client says is looked at, and its cursor."""
         action, lookup_id = args.ulAction, args.LookupId
         lookup = LOOKUPS.get(action)
         if lookup is None:
@@ -248,25 +260,19 @@ class RemoteReadService:
         read = EntryRead(remote, call, args, action, request_id, args.ulTimeout, self._answer, self._refuse)
         read.timed = self._timed
         read.peek = action in _PEEKS if lookup is None else lookup[1]
-        if transaction != _NO_TRANSACTION:
-            self._join(read, UUID(bytes_le=bytes(transaction)))
-        try:
-            self._run(read, cursor, lookup_id)
-        except MSMQError:
-            if read.own_transaction and read.transaction is not None:
-                read.transaction.leave()
-            raise
+        return read, cursor
 
     @staticmethod
-    def _run(read: EntryRead, cursor: Cursor | None, lookup_id: int) -> None:
+    def _run(read: EntryRead, cursor: Cursor | None) -> None:
+        lookup_id = read.args.LookupId
         if lookup_id:
             core = read.remote.opened.queue.core
             read.look_up(full_lookup_id(core, lookup_id), LOOKUPS[Action(read.action)][0])
         else:
             read.start(cursor)
 
-    def _join(self, read: EntryRead, identifier: UUID) -> None:
-        """The read is one in a transaction, which begins now if there is none."""
+    def _join(self, read: EntryRead, identifier: UUID) -> Transaction | None:
+        """Have the read be one in a transaction; the one that begins if there is none."""
         check_usage(read.remote.opened.queue)
         if read.peek:
             raise TransactionUsage("nothing is peeked in a transaction")
@@ -276,7 +282,8 @@ class RemoteReadService:
         except TransactionSequence:
             read.transaction = transactions.begin(read.call.caller.name)
             read.own_transaction = True
-            transactions.rest(read.transaction)  # it ends with the read, however long that waits
+            return read.transaction
+        return None
 
     def _answer(self, read: EntryRead, received: Received) -> None:
         call, args = read.call, read.args
