@@ -409,6 +409,12 @@ def test_every_truncation_is_refused() -> None:
         assert refused(context, token, factory) in (AuthFailure.TOKEN, AuthFailure.LOGON)
 
 
+def without_room_for_the_mic(token: bytes) -> bytes:
+    """As clients send it that know no MIC: 16 bytes less before the payload."""
+    fields = [(size, most, at - 16) for size, most, at in struct.iter_unpack("<HHI", token[12:60])]
+    return token[:12] + b"".join(struct.pack("<HHI", *field) for field in fields) + token[60:72] + token[88:]
+
+
 def test_av_pairs_that_do_not_end() -> None:
     """In a response whose proof is right: the secret is known to whoever sends it."""
     head = struct.pack("<BB6xQ8s4x", 1, 1, int((NOW + 11_644_473_600) * 10_000_000), b"c" * 8)
@@ -430,7 +436,9 @@ def test_av_pairs_that_do_not_end() -> None:
         challenge = Challenge.parse(context.step(pack_negotiate(Flags(0xE2088237))))
         key = ntowf_v2(nt_hash(PASSWORD), "alice", "")
         proof = hmac_md5(key, challenge.server_challenge, blob)
-        token = Authenticate(challenge.flags, b"", proof + blob, "", "alice", "", bytes(16)).pack(mic=False)
+        token = Authenticate(challenge.flags, b"", proof + blob, "", "alice", "", bytes(16)).pack()
+        if b"\6\0\4\0" in blob:
+            token = without_room_for_the_mic(token)
         if failure is None:
             context.step(token)
             assert context.complete

@@ -335,7 +335,7 @@ class NtlmInitiator(_NtlmMechanism):
         if Flags.KEY_EXCH in flags:
             session_key = self._random(_KEY_SIZE)
             sent = rc4_key(base_key, session_key)
-        message = Authenticate(flags, lm, nt, self._user.domain, self._user.name, "", sent).pack(mic=mic)
+        message = Authenticate(flags, lm, nt, self._user.domain, self._user.name, "", sent).pack()
         if mic:
             code = hmac_md5(session_key, self._negotiate, challenge, message)
             message = Authenticate.with_mic(message, code)

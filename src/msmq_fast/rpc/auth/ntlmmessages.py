@@ -196,9 +196,9 @@ class Authenticate:
     workstation: str
     session_key: bytes  # EncryptedRandomSessionKey
 
-    def pack(self, *, mic: bool) -> bytes:
-        """The message; with `mic` there is room for the MIC, all zero."""
-        start = _MIC_AT + MIC_SIZE if mic else _MIC_AT
+    def pack(self) -> bytes:
+        """The message, with zeros for the MIC."""
+        start = _MIC_AT + MIC_SIZE
         names = (text.encode("utf-16-le") for text in (self.domain, self.user, self.workstation))
         fields, payload = _layout(start, (*names, self.lm_response, self.nt_response, self.session_key))
         domain, user, workstation, lm, nt, key = fields
@@ -209,7 +209,7 @@ class Authenticate:
                 *(lm, nt, domain, user, workstation, key),
                 struct.pack("<I", self.flags & 0xFFFFFFFF),
                 _VERSION,
-                bytes(start - _MIC_AT),
+                bytes(MIC_SIZE),
                 payload,
             )
         )
