@@ -8,6 +8,7 @@ from msmq_fast.packet.errors import (
     AccessDenied,
     InsufficientResources,
     InvalidHandle,
+    QueueNotFound,
     RemoteMachineNotAvailable,
 )
 from msmq_fast.qm.access import Access, Share
@@ -111,9 +112,12 @@ class DependentQueues:
         text = str(name)
         if access is Access.SEND:
             self._check_destinations(call.caller, text)
-        elif not access.admin and self._manager.elsewhere(text) is not None:
-            raise RemoteMachineNotAvailable(f"{text} is not read through this computer")
-        opened = open_destinations(self._manager, text, access, share, token=call.caller.token)
+        try:
+            opened = open_destinations(self._manager, text, access, share, token=call.caller.token)
+        except QueueNotFound:
+            if access not in (Access.RECEIVE, Access.PEEK) or self._manager.elsewhere(text) is None:
+                raise
+            raise RemoteMachineNotAvailable(f"{text} is not read through this computer") from None
         queue = DependentQueue(self._new_context(), opened, call.association, call.caller)
         try:
             handle = call.handles.create(_KIND, queue, self.closed, _ORDER)

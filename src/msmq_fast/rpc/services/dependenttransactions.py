@@ -82,9 +82,15 @@ class DependentTransactions:
 
     def _close(self, call: Call, handle: bytes) -> Transaction:
         entry: InternalTransaction = call.handles.close(handle, _KIND)
-        self._open.pop(entry.transaction.identifier, None)
+        self._forget(entry)
         return entry.transaction
 
     def _run_down(self, entry: InternalTransaction) -> None:
-        self._open.pop(entry.transaction.identifier, None)
+        self._forget(entry)
         entry.transaction.leave()
+
+    def _forget(self, entry: InternalTransaction) -> None:
+        """One that was aborted for idleness may have a successor with its identifier."""
+        identifier = entry.transaction.identifier
+        if self._open.get(identifier) is entry:
+            del self._open[identifier]

@@ -200,8 +200,6 @@ class QmCommService:
     def set_object_properties(self, call: Call, args: Any) -> Any:
         """R_QMSetObjectProperties (3.1.4.10)."""
         token = self._client(call)
-        if args.aProp is None or args.apVar is None:
-            raise InvalidParameter("there are no properties")
         given = _given(args.aProp, args.apVar)
         done = self._objects.set_properties(token, _object(args.pObjectFormat), given)
         return when(done, self.failed, call, args, self._results(call, args))
