@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
-__all__ = ["host_names", "is_own_address", "local_addresses"]
+__all__ = ["host_names", "is_own_address", "local_addresses", "source_address"]
 
 _SIOCGIFADDR = 0x8915
 _IF_INET6 = Path("/proc/net/if_inet6")
@@ -42,6 +42,19 @@ def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str
         return address in own or (wildcard and ip_address(address).is_loopback)
 
     return is_own
+
+
+def source_address(listening: tuple[str, ...]) -> str | None:
+    """The address from which to connect, None to leave it to the system: a server that listens at one address
+    only also speaks from there, since peers know it by that address.
+    """
+    if len(listening) != 1:
+        return None
+    try:
+        address = ip_address(listening[0])
+    except ValueError:
+        return None
+    return None if address.is_unspecified else str(address)
 
 
 def _is_wildcard(host: str) -> bool:

@@ -33,6 +33,7 @@ from msmq_fast.server.memory import available_memory
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.release import release
+from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
@@ -72,6 +73,7 @@ class Assembly:
         self._pacemaker: Pacemaker | None = None
         self._admin: AdminListener | None = None
         self._bulk: BulkService | None = None
+        self._remote: RemoteReading | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
 
     # ------------------------------------------------------------------------------------------------- start
@@ -231,6 +233,11 @@ class Assembly:
             acceptors(config, manager, self._access.principals, self._clock.wall_s),
             bound,
         )
+        if config.remote.enabled:
+            self._remote = RemoteReading(
+                config, manager, self._access.principals, self._clock, self._loop, pacemaker.touch
+            )
+            pacemaker.add(self._remote)
         view = ServerView(
             manager,
             self._store_of(),
@@ -380,6 +387,8 @@ class Assembly:
         await self._settle()
         self._app.close()
         await self._rpc.close()
+        if self._remote is not None:
+            self._remote.close()
         await self._settle()
         if self._admin is not None:
             await self._admin.close()

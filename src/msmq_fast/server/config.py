@@ -11,6 +11,7 @@ from typing import Any
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.server import kinds
 from msmq_fast.server.kinds import key as _key
+from msmq_fast.server.remoteconfig import RemoteConfig
 from msmq_fast.server.rpcconfig import RpcConfig
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ProtectionConfig",
     "QueueDeclaration",
     "QueueManagerConfig",
+    "RemoteConfig",
     "RouteDeclaration",
     "RpcConfig",
     "SecurityConfig",
@@ -416,6 +418,7 @@ class Config:
     mqqb: MqqbConfig = field(default_factory=MqqbConfig)
     directory: DirectoryConfig = field(default_factory=DirectoryConfig)
     rpc: RpcConfig = field(default_factory=RpcConfig)
+    remote: RemoteConfig = field(default_factory=RemoteConfig)
     bulk: BulkConfig = field(default_factory=BulkConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -461,6 +464,7 @@ SECTIONS: dict[str, type] = {
     "mqqb": MqqbConfig,
     "directory": DirectoryConfig,
     "rpc": RpcConfig,
+    "remote": RemoteConfig,
     "bulk": BulkConfig,
     "limits": LimitsConfig,
     "log": LogConfig,

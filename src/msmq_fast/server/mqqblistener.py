@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from ipaddress import ip_address
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
@@ -28,7 +27,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
 from msmq_fast.security.encryption import Failure
-from msmq_fast.server.addresses import is_own_address
+from msmq_fast.server.addresses import is_own_address, source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
@@ -103,7 +102,7 @@ class MqqbListener:
             config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
             config.mqqb.connect_timeout,
         )
-        self._network = Network(loop, clock.monotonic, self._touch, ports, _source(config))
+        self._network = Network(loop, clock.monotonic, self._touch, ports, source_address(config.server.host))
         self.endpoint = Endpoint(
             self.node,
             self._network.effect,
@@ -348,14 +347,3 @@ def _own_addresses(config: Config) -> Callable[[str], bool]:
     if config.mqqb.peer_port not in (0, config.server.port):
         return lambda _: False
     return is_own_address(config.server.host, config.server.advertised_address)
-
-
-def _source(config: Config) -> str | None:
-    """A server that listens on one address only also speaks from there: peers know it by that address."""
-    if len(config.server.host) != 1:
-        return None
-    try:
-        address = ip_address(config.server.host[0])
-    except ValueError:
-        return None
-    return None if address.is_unspecified else str(address)

@@ -185,15 +185,14 @@ class FakeConnection:
         self.client.lost(reason)
 
 
-class Inline:
-    """Fulfils connection.Threads."""
-
-    def run(self, work: Callable[[], bytes], done: Callable[[bytes | AuthError], None]) -> None:
-        try:
-            result: bytes | AuthError = work()
-        except AuthError as error:
-            result = error
-        done(result)
+def at_once(step: Callable[[], bytes], done: Callable[[bytes | None, AuthError | None], None]) -> None:
+    """Fulfils rpc.server.Offload."""
+    try:
+        reply = step()
+    except AuthError as error:
+        done(None, error)
+    else:
+        done(reply, None)
 
 
 class Network:
@@ -203,7 +202,7 @@ class Network:
         self.now = 1000.0
         self.servers: dict[tuple[str, int], FakeServer] = {}
         self.timers = Timers(lambda: self.now)
-        self.surroundings = Surroundings(self, Inline(), self.timers)
+        self.surroundings = Surroundings(self, at_once, self.timers)
         self.dialled: list[tuple[str, int]] = []
         self.links: list[FakeConnection] = []
         self._refused: list[tuple[ClientConnection, str]] = []

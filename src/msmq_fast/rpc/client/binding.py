@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from msmq_fast.rpc.client.connection import ClientCall, ClientConnection, Credentials, Threads
+from msmq_fast.rpc.client.connection import ClientCall, ClientConnection, Credentials
 from msmq_fast.rpc.client.errors import CallLost
 from msmq_fast.rpc.client.timers import Timers
 from msmq_fast.rpc.ndr.operations import InterfaceTable
+from msmq_fast.rpc.server import Offload
 from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.store.completion import Completion
 
@@ -32,7 +33,7 @@ class Surroundings:
     """What bindings are given."""
 
     dialer: Dialer
-    threads: Threads
+    offload: Offload
     timers: Timers
 
 
@@ -108,7 +109,7 @@ class Binding:
             self.host,
             self._interface,
             self._credentials,
-            self._around.threads,
+            self._around.offload,
             association=association,
         )
         connection.on_open = self._advance

@@ -31,10 +31,11 @@ from msmq_fast.rpc.pdu import (
     parse_bind_nak,
     parse_fault,
 )
+from msmq_fast.rpc.server import Offload
 from msmq_fast.rpc.syntaxes import FEATURES_PREFIX, NDR, NDR64, BindTimeFeatures, SyntaxId
 from msmq_fast.store.completion import Completion
 
-__all__ = ["ClientCall", "ClientConnection", "Credentials", "Threads"]
+__all__ = ["ClientCall", "ClientConnection", "Credentials"]
 
 FRAGMENT: Final = 5840
 """Bytes of the largest fragment in either direction, as Windows has it."""
@@ -59,18 +60,16 @@ answers the third with the bind-time features that it has (MS-RPCE 3.3.1.5.3).""
 class Credentials(Protocol):
     """How a client says who it is."""
 
-    auth_type: AuthType
-    level: AuthLevel
+    @property
+    def auth_type(self) -> AuthType:
+        """The provider."""
+
+    @property
+    def level(self) -> AuthLevel:
+        """What is asked of it."""
 
     def initiate(self, host: str) -> SecurityContext:
         """The client's side of a new security context with the server of `host`. Raises AuthError."""
-
-
-class Threads(Protocol):
-    """Runs what may wait for files or the network."""
-
-    def run(self, work: Callable[[], bytes], done: Callable[[bytes | AuthError], None]) -> None:
-        """Do `work`, then call `done`, on the thread of the engine, with what it gave or raised."""
 
 
 class ClientCall:
@@ -107,12 +106,13 @@ class ClientConnection:
         host: str,
         interface: SyntaxId,
         credentials: Credentials | None,
-        threads: Threads,
+        offload: Offload,
         *,
         association: int = 0,
         fragment: int = FRAGMENT,
     ) -> None:
-        """`host` is the server as its security names it; `association` the group to join, 0: a new one."""
+        """`host` is the server as its security names it, `offload` does what may wait for files or the
+        network, `association` is the group to join, 0: a new one."""
         self.association = association
         self.multiplexed = False
         self.ndr64 = False
@@ -124,7 +124,7 @@ class ClientConnection:
         self._host = host
         self._interface = interface
         self._credentials = credentials
-        self._threads = threads
+        self._offload = offload
         self._security: SecurityContext | None = None
         self._sign_header = False
         self._fragment = fragment
@@ -260,22 +260,23 @@ class ClientConnection:
         security = self._security
         assert security is not None  # noqa: S101 - where tokens are exchanged
 
-        def done(result: bytes | AuthError) -> None:
+        def done(reply: bytes | None, error: AuthError | None) -> None:
             if self.closing:
                 return
-            if isinstance(result, AuthError):
-                self._fail(LogonRefused(str(result)))
+            if reply is None:
+                self._fail(LogonRefused(str(error)))
             else:
-                then(result)
+                then(reply)
 
         if security.blocking:
-            self._threads.run(lambda: security.step(token), done)
+            self._offload(lambda: security.step(token), done)
             return
         try:
-            result: bytes | AuthError = security.step(token)
+            reply = security.step(token)
         except AuthError as error:
-            result = error
-        done(result)
+            done(None, error)
+        else:
+            done(reply, None)
 
     def _bind(self, token: bytes) -> None:
         flags = Flag.FIRST | Flag.LAST | Flag.CONC_MPX

@@ -1,0 +1,187 @@
+"""Reading queues of other computers on one event loop: sockets, threads and time for rpc.client."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.settings import DirectoryMode
+from msmq_fast.rpc.auth.context import AuthLevel, AuthType
+from msmq_fast.rpc.auth.initiators import Credentials
+from msmq_fast.rpc.client.binding import Surroundings
+from msmq_fast.rpc.client.connection import ClientConnection
+from msmq_fast.rpc.client.credentials import Logon
+from msmq_fast.rpc.client.opening import ReaderSettings, RemoteQueues
+from msmq_fast.rpc.client.protocol import ClientProtocol
+from msmq_fast.rpc.client.timers import Timers
+from msmq_fast.rpc.protocol import on_threads
+from msmq_fast.security.principals import Principals
+from msmq_fast.security.token import Token
+from msmq_fast.security.users import UsersFileError
+from msmq_fast.server.addresses import source_address
+from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.config import Config
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.remoteconfig import RemoteConfig
+
+__all__ = ["RemoteReading"]
+
+_PROBES: Final = 4
+_LEVELS: Final = {
+    "connect": AuthLevel.CONNECT,
+    "packet": AuthLevel.PKT,
+    "integrity": AuthLevel.INTEGRITY,
+    "privacy": AuthLevel.PRIVACY,
+}
+_TYPES: Final = {"ntlm": AuthType.NTLM, "kerberos": AuthType.KERBEROS, "negotiate": AuthType.SPNEGO}
+
+
+class RemoteReading:
+    """Gives a queue manager its RemoteReader. Has deadlines, so it is a part of the pacemaker."""
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        principals: Principals,
+        clock: SystemClock,
+        loop: asyncio.AbstractEventLoop,
+        touch: Callable[[], None],
+    ) -> None:
+        """Raises DeclarationError for a password file that cannot be read."""
+        remote = config.remote
+        self._loop = loop
+        self._touch = touch
+        self._connect_timeout = remote.connect_timeout
+        self._keep_alive = remote.keep_alive
+        self._source = source_address(config.server.host)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._named = bool(remote.user)
+        self._readers = remote.readers
+        self._principals = principals
+        self._manager = manager
+        self._timers = Timers(clock.monotonic)
+        settings = ReaderSettings(
+            manager.guid,
+            _logon(remote, manager, clock.wall_s),
+            remote.epm_port,
+            remote.port,
+            remote.port_methods,
+            bool(manager.publication.queue_manager().get("RoutingServer")),
+            manager.settings.directory is DirectoryMode.WORKGROUP,
+        )
+        manager.remote = RemoteQueues(
+            Surroundings(self, on_threads(loop), self._timers),
+            settings,
+            self._locate,
+            self._allow,
+            manager.new_cursor,
+        )
+
+    # ---- Timed
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due, None for never."""
+        return self._timers.next_deadline()
+
+    def expire(self) -> None:
+        """Run what is due."""
+        self._timers.expire()
+
+    # ---- rpc.client.binding.Dialer
+
+    def dial(self, host: str, port: int, connection: ClientConnection) -> None:
+        """Connect, and serve the connection."""
+        task = self._loop.create_task(self._dial(host, port, connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _dial(self, host: str, port: int, connection: ClientConnection) -> None:
+        source = self._source
+        if source is not None and (":" in source) != (":" in host):
+            source = None  # a name is looked up in the family of the source, an address has its own
+        try:
+            transport, _ = await asyncio.wait_for(
+                self._loop.create_connection(
+                    lambda: ClientProtocol(connection, self._loop, self._touch),
+                    host,
+                    port,
+                    family=socket.AF_UNSPEC if source is None else _family(source),
+                    local_addr=None if source is None else (source, 0),
+                ),
+                self._connect_timeout,
+            )
+        except (OSError, UnicodeError, TimeoutError) as error:
+            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+            connection.lost(f"port {port}: {reason}")
+        else:
+            self._watch(transport.get_extra_info("socket"))
+        self._touch()
+
+    def _watch(self, connected: socket.socket) -> None:
+        """Reads wait as long as they like, so nobody else would notice that the other computer is gone."""
+        idle = max(1, int(self._keep_alive))
+        for option, value in (
+            (socket.TCP_KEEPIDLE, idle),
+            (socket.TCP_KEEPINTVL, max(1, idle // _PROBES)),
+            (socket.TCP_KEEPCNT, _PROBES),
+        ):
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def close(self) -> None:
+        """Give up what is being dialled."""
+        for task in self._tasks:
+            task.cancel()
+
+    # ---- for rpc.client.opening
+
+    def _locate(self, name: FormatName) -> str:
+        if name.direct is not None:
+            return name.direct.address if name.direct.protocol in ("OS", "TCP") else ""
+        return self._manager.publication.locate(name)[0]
+
+    def _allow(self, token: Token | None, name: FormatName) -> None:
+        """Other computers see the user of the configuration, whoever reads: so not everybody may."""
+        if token is None or token.administrator or not self._named:
+            return
+        for reader in self._readers:
+            try:
+                if self._principals.sid_of(reader) in token.sids:
+                    return
+            except UsersFileError:
+                continue
+        raise AccessDenied(
+            f"{name} is read as remote.user: that is for administrators and those in remote.readers"
+        )
+
+
+def _logon(remote: RemoteConfig, manager: QueueManager, wall_s: Callable[[], float]) -> Logon | None:
+    if remote.authentication == "none":
+        return None
+    password = ""
+    if remote.password_file is not None:
+        try:
+            password = remote.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DeclarationError(f"remote.password_file: {remote.password_file}: {error}") from None
+    auth_type = _TYPES[remote.authentication]
+    if not remote.user and auth_type is AuthType.SPNEGO:
+        auth_type = AuthType.NTLM  # nobody's name needs no negotiation
+    credentials = Credentials(
+        remote.user,
+        remote.domain,
+        password,
+        keytab=remote.keytab,
+        kerberos=remote.keytab is not None,
+    )
+    return Logon(auth_type, _LEVELS[remote.level], credentials, wall_s, manager.random_bytes, remote.service)
+
+
+def _family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
