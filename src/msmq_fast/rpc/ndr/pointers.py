@@ -62,9 +62,9 @@ class Pointer(Scalar):
         reader.nesting -= 1
         if self._kind is PointerKind.FULL:
             identity = (value, self.target)
-            target = reader.referents.get(identity)
-            if target is None:
-                target = reader.referents[identity] = self.target.read_whole(reader, scope)
+            if identity not in reader.referents:
+                reader.referents[identity] = self.target.read_whole(reader, scope)
+            target = reader.referents[identity]
         else:
             target = self.target.read_whole(reader, scope)
         reader.nesting += 1
