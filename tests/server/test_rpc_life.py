@@ -1,0 +1,288 @@
+"""Remote readers of a running server: who is let in, what a stop and a lost client leave behind."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from msmq_fast.rpc.idl.mgmt import MGMT
+from msmq_fast.rpc.idl.qm2qm import QM2QM
+from msmq_fast.rpc.idl.qmcomm import QMCOMM
+from tests.rpc import wire
+from tests.server.processes import Server, until
+from tests.server.remotereader import (
+    ACK,
+    INFINITE,
+    NACK,
+    Caller,
+    Fault,
+    RemoteQueue,
+    readable,
+    reading,
+)
+from tests.server.test_limits import refusals
+from tests.server.test_serve import http
+
+ACCESS_DENIED = 0xC00E0025
+CANCELLED = 0xC00E0008
+
+
+def bodies(server: Server, name: str) -> list[str]:
+    return [str(message["body_b64"]) for message in server.messages(name)]
+
+
+@pytest.mark.rule("QP-007")
+def test_a_reader_without_a_name_reads_what_the_list_of_the_queue_lets_it(server: Server) -> None:
+    server.start()
+    readable(server, "orders")
+    server.ok("queue", "create", "secret")
+    server.ok("send", "orders", "--body", "a", "--recoverable", "--count", "2")
+    with reading(server, "orders") as queue:
+        queue.start()
+        read = queue.reader.receive()
+        assert read.result == 0
+        assert b"a" in bytes(read.lpRemoteReadDesc2.pRemoteReadDesc.lpBuffer)
+        assert queue.end(read, ACK) == 0
+    assert len(server.messages("orders")) == 1
+    with pytest.raises(PermissionError, match="C00E0025"):
+        RemoteQueue(server, "secret")
+
+
+@pytest.mark.rule("QP-005", "QP-160", "QP-161")
+def test_the_port_methods_tell_the_live_ports(server: Server) -> None:
+    server.start()
+    reader = Caller(server.host, server.port("qm2qm"), QM2QM)
+    ports = [reader.call("get_port", dwPortType=kind).result for kind in range(4)]
+    assert ports == [server.port("rpc"), server.port("qm2qm"), 0, 0]
+    opener = Caller(server.host, server.port("rpc"), QMCOMM)
+    assert [opener.call("get_rtqm_server_port", fIP=kind).result for kind in range(4)] == ports
+
+
+@pytest.mark.rule("QP-010", "QP-011")
+def test_a_least_level_keeps_callers_out_who_do_not_authenticate(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__QM2QM_LEVEL": "integrity"}
+    server.start()
+    reader = Caller(server.host, server.port("qm2qm"), QM2QM)
+    assert reader.call("get_port", dwPortType=1).result == server.port("qm2qm")
+    assert reader.call("close_cursor", hQueue=1, hCursor=1).result == ACCESS_DENIED
+
+
+def test_callers_without_a_name_can_be_kept_out(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__ANONYMOUS": "off"}
+    server.start()
+    reader = Caller(server.host, server.port("qm2qm"), QM2QM)
+    assert reader.call("get_port", dwPortType=1).result == server.port("qm2qm")
+    assert reader.call("close_cursor", hQueue=1, hCursor=1).result == ACCESS_DENIED
+    opener = Caller(server.host, server.port("rpc"), QMCOMM)
+    with pytest.raises(Fault, match="00000005"):
+        opener.call("close_remote_queue_context", pphContext=None)
+    anybody = Caller(server.host, server.port("rpc"), MGMT)
+    assert anybody.call("is_server_listening").result == 1
+
+
+# ------------------------------------------------------------------------------------------ ends of clients
+
+
+@pytest.mark.rule("QP-180", "QP-181")
+def test_what_a_lost_reader_had_is_there_for_the_next(server: Server) -> None:
+    server.start()
+    readable(server, "orders")
+    server.ok("send", "orders", "--body", "a", "--recoverable")
+    lost = RemoteQueue(server, "orders")
+    lost.start()
+    assert lost.reader.receive().result == 0
+    assert server.messages("orders") == []
+    # As a process that dies: the kernel resets its connections.
+    lost.reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    lost.close()
+    until(lambda: bodies(server, "orders") == ["YQ=="], what="the message")
+    until(lambda: server.ok("stats")[0]["rpc_connections"] == 0, what="the end of the connections")
+
+
+@pytest.mark.rule("QP-184")
+def test_hosts_are_asked_if_they_are_still_there(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__KEEP_ALIVE": "20"}
+    server.start()
+    client = Caller(server.host, server.port("rpc"), MGMT)
+    assert server.process is not None
+    own = client.socket.getsockname()[1]
+    # /proc/net/tcp: timer 2 is that of keep-alive, with what is left of it in hundredths of a second.
+    with open(f"/proc/{server.process.pid}/net/tcp") as table:
+        (row,) = (line.split() for line in table if line.split()[2].endswith(f":{own:04X}"))
+    kind, left = row[5].split(":")
+    assert kind == "02"
+    assert 15 <= int(left, 16) / 100 <= 20
+
+
+# ------------------------------------------------------------------------------------------------- stopping
+
+
+@pytest.mark.rule("QP-012")
+def test_who_gets_in_gets_an_answer(server: Server) -> None:
+    server.start()
+    server.stop()
+    ports = [server.port(name) for name in ("rpc", "qm2qm", "epm")]
+    flags = zip(("--rpc-port", "--qm2qm-port", "--epm-port"), map(str, ports), strict=True)
+    server.flags = tuple(word for pair in flags for word in pair)
+    connected = False
+
+    def start_while_somebody_knocks() -> None:
+        nonlocal connected
+        deadline = time.monotonic() + 20
+        while not connected and time.monotonic() < deadline:
+            try:
+                reader = Caller(server.host, ports[1], QM2QM, timeout=20)
+            except ConnectionRefusedError:
+                time.sleep(0.002)
+                continue
+            assert reader.call("get_version").pMajor == 6
+            connected = True
+            reader.close()
+
+    knocking = threading.Thread(target=start_while_somebody_knocks)
+    knocking.start()
+    server.start()
+    knocking.join(25)
+    assert connected
+
+
+def test_a_stop_answers_waiting_reads_and_gives_back_what_was_not_acknowledged(server: Server) -> None:
+    server.start()
+    for name in ("full", "empty"):
+        readable(server, name)
+    server.ok("send", "full", "--body", "a", "--recoverable", "--count", "2")
+    with reading(server, "full") as full, reading(server, "empty") as empty:
+        full.start()
+        delivered = full.reader.receive()
+        assert delivered.result == 0
+        assert full.end(delivered, ACK) == 0
+        full.start()
+        assert full.reader.receive().result == 0  # and this one is never acknowledged
+        empty.start(timeout=INFINITE)
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 8  # neither the read nor its connection holds it up
+        assert empty.reader.receive().result == CANCELLED
+        for caller in (full.reader, empty.reader, full.opener):
+            with pytest.raises(ConnectionError):
+                caller.pdu()
+    server.flags = ()
+    server.start()
+    assert bodies(server, "full") == ["YQ=="]
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_kill_loses_nothing_that_was_not_acknowledged(server: Server) -> None:
+    server.start()
+    readable(server, "orders")
+    server.ok("send", "orders", "--body", "a", "--recoverable", "--count", "3")
+    with reading(server, "orders") as queue:
+        for ack in (ACK, NACK):
+            queue.start()
+            assert queue.end(queue.reader.receive(), ack) == 0
+        queue.start()
+        assert queue.reader.receive().result == 0
+        server.kill()
+    server.start()
+    assert len(server.messages("orders")) == 2
+
+
+# --------------------------------------------------------------------------------------------------- limits
+
+
+def test_connections_beyond_the_limits_are_refused_and_counted(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__CONNECTIONS": "2", "MSMQ_FAST_RPC__CONNECTIONS_PER_ADDRESS": "1"}
+    server.start()
+    kept = Caller(server.host, server.port("rpc"), MGMT)
+    elsewhere = Caller(server.host, server.port("qm2qm"), MGMT)  # each port for itself
+    with pytest.raises(ConnectionError):
+        Caller(server.host, server.port("rpc"), MGMT)
+    assert refusals(server) == {"rpc connection: too many connections of one address": 1}
+    kept.close()
+    until(lambda: server.ok("stats")[0]["rpc_connections"] == 1, what="a free place")
+    Caller(server.host, server.port("rpc"), MGMT).close()
+    elsewhere.close()
+
+
+def test_a_connection_without_a_bind_is_cut_off_and_counted(server: Server) -> None:
+    server.environment["MSMQ_FAST_RPC__BIND_TIMEOUT"] = "0.3"
+    server.start()
+    with socket.create_connection((server.host, server.port("epm")), timeout=5) as silent:
+        assert silent.recv(1) == b""
+    assert refusals(server) == {"rpc connection: handshake timeout": 1}
+
+
+def test_a_connection_without_calls_is_cut_off_unless_something_is_open(server: Server) -> None:
+    server.environment["MSMQ_FAST_RPC__IDLE_TIMEOUT"] = "1"
+    server.start()
+    readable(server, "orders")
+    with reading(server, "orders") as queue:
+        idle = Caller(server.host, server.port("rpc"), MGMT)
+        with pytest.raises(ConnectionError):
+            idle.pdu()
+        queue.start(timeout=1)
+        assert queue.reader.receive().result == 0xC00E001B  # IO_TIMEOUT: it is still there
+
+
+def test_noise_is_refused_and_counted(server: Server) -> None:
+    server.environment["MSMQ_FAST_RPC__BIND_TIMEOUT"] = "0.5"
+    server.start()
+    for noise in (bytes(100), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"):
+        for listener in ("rpc", "qm2qm", "epm"):
+            with socket.create_connection((server.host, server.port(listener)), timeout=5) as stranger:
+                stranger.sendall(noise)
+                while stranger.recv(4096):
+                    pass
+    counted = refusals(server)
+    assert sum(count for what, count in counted.items() if what.startswith("rpc connection: ")) == 6
+    assert "refused rpc connection: " in server.log.read_text()
+
+
+def test_handles_are_bounded(server: Server) -> None:
+    server.environment["MSMQ_FAST_RPC__HANDLES"] = "2"
+    server.start()
+    readable(server, "orders")
+    queues = [RemoteQueue(server, "orders") for _ in range(2)]  # two clients, one handle at each port
+    for queue in queues:
+        queue.close()
+    with reading(server, "orders") as queue:
+        server.ok("send", "orders", "--body", "x", "--count", "2")
+        queue.start()
+        assert queue.reader.receive().result == 0
+        queue.start()
+        with pytest.raises(Fault, match="1C00001B"):
+            queue.reader.receive()
+    until(lambda: len(server.messages("orders")) == 2, what="both messages")
+
+
+def test_the_metrics_tell_of_remote_readers(server: Server) -> None:
+    server.start()
+    readable(server, "orders")
+    with reading(server, "orders") as queue:
+        with pytest.raises(Fault):
+            queue.reader.call("purge_queue", hQueue=1)
+        text = http(server, "/metrics")[1]
+        for line in (
+            'msmq_fast_rpc_calls_total{interface="qm2qm"} 2.0',
+            'msmq_fast_rpc_calls_total{interface="qmcomm"} 1.0',
+            'msmq_fast_rpc_faults_total{status="0xC00E0007"} 1.0',
+            "msmq_fast_rpc_open_queues 1.0",
+            "msmq_fast_rpc_connections 2.0",
+            "msmq_fast_rpc_associations 2.0",
+        ):
+            assert line in text.splitlines(), line
+    until(lambda: "msmq_fast_rpc_open_queues 0.0" in http(server, "/metrics")[1], what="no open queue")
+
+
+def test_the_fragment_size_is_offered(server: Server) -> None:
+    server.environment["MSMQ_FAST_RPC__FRAGMENT"] = "4096"
+    server.start()
+    with socket.create_connection((server.host, server.port("rpc")), timeout=5) as client:
+        interface = (str(MGMT.uuid), *MGMT.version)
+        client.sendall(wire.bind([(0, interface, [wire.NDR])]))
+        answer = wire.read(client.recv(4096))
+    assert (answer.xmit, answer.recv) == (4096, 4096)
