@@ -35,7 +35,7 @@ def bodies(server: Server, name: str) -> list[str]:
     return [str(message["body_b64"]) for message in server.messages(name)]
 
 
-@pytest.mark.rule("QP-007")
+@pytest.mark.rule("QP-007", "QP-016")
 def test_a_reader_without_a_name_reads_what_the_list_of_the_queue_lets_it(server: Server) -> None:
     server.start()
     readable(server, "orders")
