@@ -420,7 +420,7 @@ class OpenQueue:
     def open_cursor(self) -> Cursor:
         """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
         self.may_read(peek=True)
-        cursor = Cursor(self, self._manager.new_cursor())
+        cursor = Cursor(self, self._manager.new_cursor(self.queue))
         self.cursors[cursor.number] = cursor
         return cursor
 

@@ -438,8 +438,8 @@ class QueueManager:
         waiting = queue.readers.with_tag(tag)
         return waiting is not None and waiting.cancel(error)
 
-    def new_cursor(self) -> int:
-        """A number for a cursor, given to no other cursor."""
+    def new_cursor(self, queue: Queue | None = None) -> int:
+        """A number for a cursor of a queue (None: of another computer), given to no other cursor."""
         self._cursors += 1
         return self._cursors
 
