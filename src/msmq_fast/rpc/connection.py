@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from msmq_fast.rpc.server import RpcServer
 
 __all__ = ["ServerConnection"]
+
+_log = logging.getLogger("msmq_fast.rpc")
 
 _CHUNK = 1 << 18  # bytes of replies that are made at a time
 _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
@@ -239,6 +242,10 @@ class ServerConnection:
             self._refuse(pdu, refused)
         except BindRefused as refused:
             self._refuse_bind(pdu, refused)
+        except Exception:
+            _log.exception("a PDU of type %d from %s failed", pdu.type, self.address)
+            self.server.counters.failures += 1
+            self._end("internal error")
 
     # --- requests
 
@@ -416,7 +423,7 @@ class ServerConnection:
         offload = self.server.offload
         if offload is None or not security.context.blocking:
             try:
-                reply = security.context.step(token)
+                reply = security.step(token)
             except AuthError as error:
                 done(None, error)
             else:
@@ -437,7 +444,7 @@ class ServerConnection:
             self._wake()
 
         self._parked = True
-        offload(lambda: security.context.step(token), back)
+        offload(lambda: security.step(token), back)
 
     # --- refusals
 
@@ -465,6 +472,7 @@ class ServerConnection:
             return
         self.closing = True
         self.server.refuse("rpc connection", reason, f"{self.address}: {detail}" if detail else self.address)
+        self._requests.release()
         self._abandon_calls()
         self._wake()
 

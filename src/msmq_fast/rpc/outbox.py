@@ -86,10 +86,12 @@ class Outbox:
                 self.pdus += 1
             else:
                 data = self._cut(item, budget)
-                if item.offset == len(item.stub):
-                    queue.popleft()
-                    if item.written is not None:
-                        item.written(True)
+                if item.offset < len(item.stub):
+                    taken.append(data)
+                    break
+                queue.popleft()
+                if item.written is not None:
+                    item.written(True)
             taken.append(data)
             budget -= len(data)
         return taken

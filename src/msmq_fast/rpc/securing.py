@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from msmq_fast._native.rpcframing import Pdu
 from msmq_fast.rpc.auth.context import (
     AcceptorFactory,
@@ -19,6 +21,8 @@ from msmq_fast.rpc.refusals import BindRefused, Refused
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 
 __all__ = ["Security", "SecurityTable", "alter_refused", "bind_refused"]
+
+_log = logging.getLogger("msmq_fast.rpc")
 
 
 class Security:
@@ -41,6 +45,16 @@ class Security:
     def privacy(self) -> bool:
         """Whether stubs are encrypted."""
         return self.level == AuthLevel.PRIVACY
+
+    def step(self, token: bytes) -> bytes:
+        """One leg; may be called on a thread. Raises AuthError, also for what nobody foresaw."""
+        try:
+            return self.context.step(token)
+        except AuthError:
+            raise
+        except Exception as error:
+            _log.exception("a security context of type %d failed", self.type)
+            raise AuthError(AuthFailure.TOKEN, "the security provider failed; the log says why") from error
 
     def finish(self) -> None:
         """The last leg has been done."""

@@ -1,0 +1,172 @@
+"""How much a client may use up, how long, and replies that leave as the transport takes them."""
+
+import pytest
+
+from msmq_fast.rpc.limits import Limits
+from tests.rpc import wire
+from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Secured, World
+
+MPX = wire.WHOLE | wire.MPX
+
+
+@pytest.mark.rule("RP-11", "RP-10")
+@pytest.mark.parametrize("size", [2048, 4280, 5840])
+def test_a_large_reply_leaves_piece_by_piece(size: int) -> None:
+    world = World()
+    client = world.bound(xmit=size, recv=size)
+    stub = bytes(range(256)) * (0x420000 // 256)
+    client.send(wire.request(1, DEFER))
+    world.service.calls[0].reply(stub, world.service.written.append)
+    assert client.wakes == 1
+    stream = b""
+    rounds = 0
+    while data := client.connection.data_to_send():
+        assert world.service.written == [True] * (client.connection.next_deadline is not None)
+        assert sum(map(len, data)) <= 1 << 18
+        stream += b"".join(data)
+        rounds += 1
+    assert rounds > 15
+    assert world.service.written == [True]
+    answers = [wire.read(raw) for raw in wire.split(stream)]
+    assert wire.response(answers) == stub
+    assert all(len(answer.raw) <= size for answer in answers)
+    assert len(answers) == -(-len(stub) // ((size - 24) // 8 * 8))
+    assert world.server.counters.pdus_out == 1 + len(answers)
+
+
+def test_requests_wait_while_replies_do() -> None:
+    world = World(limits=Limits(output=10_000))
+    client = world.bound(flags=MPX)
+    client.send(wire.request(1, DEFER))
+    world.service.calls[0].reply(bytes(20_000))
+    assert not client.connection.reading
+    client.send(wire.request(2, ECHO, b"x"))
+    assert len(world.service.calls) == 1
+    assert client.connection.next_deadline is None
+    first = client.connection.data_to_send()
+    assert len(b"".join(first)) > 20_000
+    assert client.connection.reading
+    assert client.connection.go_on()
+    assert len(world.service.calls) == 2
+    assert wire.response(client.read()) == b"x"
+    assert not client.connection.go_on()
+
+
+def test_a_reply_that_never_leaves_is_reported() -> None:
+    world = World()
+    client = world.bound()
+    client.send(wire.request(1, DEFER))
+    world.service.calls[0].reply(bytes(1 << 20), world.service.written.append)
+    client.connection.data_to_send()
+    client.close()
+    assert world.service.written == [False]
+
+
+@pytest.mark.parametrize(
+    ("opens", "after", "reason"),
+    [
+        (b"", 10.0, "handshake timeout"),
+        (wire.bind([(0, IFACE, [wire.NDR])])[:20], 5.0, "slow writer"),
+    ],
+)
+def test_connections_without_a_bind_end(opens: bytes, after: float, reason: str) -> None:
+    world = World(limits=Limits(handshake=10.0, slow_writer=5.0))
+    client = world.connect()
+    client.send(opens)
+    assert client.connection.next_deadline == world.now + after
+    client.connection.expire(world.now + after - 0.1)
+    assert not client.closed
+    client.connection.expire(world.now + after)
+    assert client.closed
+    assert world.refused == [("rpc connection", reason, "10.0.0.1")]
+
+
+def test_security_contexts_that_are_not_completed_end() -> None:
+    world = World(limits=Limits(handshake=10.0))
+    client = world.connect()
+    world.now += 8
+    secured = Secured(client)
+    client.bind([(0, IFACE, [wire.NDR])], auth=secured.auth(b"hello"))
+    assert client.connection.next_deadline == world.now + 10
+    client.send(wire.auth3(secured.auth(b"I am bob")))
+    assert client.connection.next_deadline == world.now + 900
+
+
+def test_what_is_sent_by_half_ends() -> None:
+    world = World(limits=Limits(slow_writer=20.0))
+    client = world.bound()
+    first, second = wire.fragmented(1, ECHO, bytes(10), 5)
+    world.now += 1
+    client.send(first)
+    begun = world.now
+    world.now += 15
+    client.send(second[:10])
+    assert client.connection.next_deadline == begun + 20
+    client.send(second[10:])
+    client.read()
+    assert client.connection.next_deadline == world.now + 900
+    client.send(wire.request(2, ECHO)[:10])
+    client.connection.expire(world.now + 20)
+    assert world.refused[0][1] == "slow writer"
+
+
+def test_a_client_that_takes_nothing_is_given_up() -> None:
+    world = World(limits=Limits(slow_reader=60.0))
+    client = world.bound()
+    client.send(wire.request(1, DEFER))
+    world.service.calls[0].reply(bytes(1 << 20), world.service.written.append)
+    client.connection.data_to_send()
+    client.connection.pause_sending(world.now)
+    client.connection.pause_sending(world.now + 30)
+    assert client.connection.next_deadline == world.now + 60
+    client.connection.resume_sending()
+    assert client.connection.next_deadline is None
+    client.connection.pause_sending(world.now + 50)
+    client.connection.expire(world.now + 110)
+    assert client.closed
+    assert world.service.written == [False]
+
+
+def test_idle_connections_end_but_not_those_that_have_something() -> None:
+    world = World(limits=Limits(idle=300.0))
+    client = world.bound(flags=MPX)
+    assert client.connection.next_deadline == world.now + 300
+    client.send(wire.request(1, DEFER))
+    assert client.connection.next_deadline is None
+    world.service.calls[0].reply(b"")
+    client.read()
+    world.now += 100
+    client.send(wire.request(2, NOTHING))
+    client.read()
+    assert client.connection.next_deadline == world.now + 300
+    client.call(OPEN, b"a\0queue", call_id=3)
+    assert client.connection.next_deadline is None
+
+
+def test_a_connection_that_we_close_is_gone_in_time() -> None:
+    world = World(limits=Limits(slow_reader=60.0))
+    client = world.bound()
+    client.send(wire.request(1, DEFER))
+    world.service.calls[0].reply(bytes(1 << 20))
+    client.connection.close()
+    assert not client.closed
+    assert client.connection.next_deadline == world.now + 60
+    client.connection.expire(world.now + 60)
+    assert client.closed
+
+
+def test_numbers_of_connections() -> None:
+    world = World(limits=Limits(connections=3, connections_per_address=2))
+    first = world.connect()
+    world.connect()
+    assert world.server.open_connection("10.0.0.1", 0) is None
+    world.connect("10.0.0.2")
+    assert world.server.open_connection("10.0.0.3", 0) is None
+    assert [why for _, why, _ in world.refused] == [
+        "too many connections of one address",
+        "too many connections",
+    ]
+    first.close()
+    first.close()
+    world.connect()
+    assert world.server.connection_count == 3
