@@ -173,6 +173,22 @@ def test_only_what_is_served_listens(server: Server, settings: dict[str, str], l
     assert set(server.ready) & {"rpc", "qm2qm", "epm"} == listeners
 
 
+@pytest.mark.needs(modules=("gssapi",))
+def test_a_keytab_that_cannot_be_used(server: Server, tmp_path: Path) -> None:
+    keytab = tmp_path / "keytab"
+    for content, complaint in (
+        (None, f"{keytab}: No such file or directory"),
+        (b"no keytab", f"there are no keys in {keytab}"),
+    ):
+        if content is not None:
+            keytab.write_bytes(content)
+        server.environment["MSMQ_FAST_RPC__KEYTAB"] = str(keytab)
+        with pytest.raises(AssertionError) as caught:
+            server.start()
+        assert str(caught.value).splitlines()[-1] == f"msmq-fast serve: rpc.keytab: {complaint}"
+        assert "Traceback" not in str(caught.value)
+
+
 def test_qm2qm_needs_qmcomm() -> None:
     done = command("serve", environment={"MSMQ_FAST_RPC__QMCOMM": "off"})
     assert done.returncode == 2

@@ -109,12 +109,16 @@ def acceptors(
     rpc = config.rpc
     policy = AcceptorPolicy(ntlm=rpc.ntlm, anonymous=rpc.anonymous, keytab=rpc.keytab)
     try:
+        if rpc.keytab is not None:
+            rpc.keytab.open("rb").close()  # the libraries of Kerberos say it in more words
         return Acceptors(policy, principals, manager.settings.qualified_name, wall_s, manager.random_bytes)
     except ImportError:
         text = "rpc.keytab: Kerberos is an extra: pip install 'msmq-fast[kerberos]'"
         raise DeclarationError(text) from None
-    except AuthError as error:
-        raise DeclarationError(f"rpc.keytab: {rpc.keytab}: {error}") from None
+    except OSError as error:
+        raise DeclarationError(f"rpc.keytab: {rpc.keytab}: {error.strerror}") from None
+    except AuthError:
+        raise DeclarationError(f"rpc.keytab: there are no keys in {rpc.keytab}") from None
 
 
 def principal_names(config: Config, host: str) -> dict[int, str]:
