@@ -35,7 +35,7 @@ class Security:
         self.type = trailer.auth_type
         self.level = trailer.auth_level
         self.context = context
-        self.protects = self.level >= AuthLevel.PKT
+        self.protects = self.level >= AuthLevel.CALL  # which is treated as PKT (MS-RPCE 2.2.1.1.8)
         self.failed = False
         self.overhead = 0
         self.caller: Caller | None = None
@@ -100,13 +100,9 @@ class SecurityTable:
     def begin(self, pdu: Pdu) -> Security:
         """The context that the sec_trailer of a bind or alter_context opens; `step` it next.
 
-        Raises AuthError: TYPE for an authentication type that is not spoken, TOKEN for a level that is none.
+        Raises AuthError: TYPE for an authentication type that is not spoken, LEVEL for a level that is none.
         """
-        if not AuthLevel.CONNECT <= pdu.auth_level <= AuthLevel.PRIVACY:
-            raise _LevelError(f"authentication level {pdu.auth_level}")
         context = self._acceptors.accept(pdu.auth_type, pdu.auth_level, self._address)
-        if pdu.auth_level == AuthLevel.CALL:
-            raise AuthError(AuthFailure.TOKEN, "authentication level CALL, which Windows refuses")
         security = Security(pdu, context)
         self._table[security.id] = self.unfinished = security
         return security
@@ -164,16 +160,9 @@ class SecurityTable:
         return security
 
 
-class _LevelError(AuthError):
-    """There is no such authentication level."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(AuthFailure.TOKEN, text)
-
-
 def bind_refused(error: AuthError) -> BindRefused:
     """How a bind fails whose security context does."""
-    if isinstance(error, _LevelError):
+    if error.failure is AuthFailure.LEVEL:
         nak = NakReason.NOT_SPECIFIED
     elif error.failure is AuthFailure.TYPE:
         nak = NakReason.AUTH_TYPE_NOT_RECOGNIZED
@@ -184,7 +173,7 @@ def bind_refused(error: AuthError) -> BindRefused:
 
 def alter_refused(error: AuthError) -> Refused:
     """How an alter_context fails whose security context does."""
-    if isinstance(error, _LevelError) or error.failure is AuthFailure.LOGON:
+    if error.failure in (AuthFailure.LEVEL, AuthFailure.LOGON):
         status = ACCESS_DENIED
     elif error.failure is AuthFailure.TYPE:
         status = UNKNOWN_AUTH_SERVICE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import pytest
@@ -45,8 +46,9 @@ def refused_fault(
 
 
 @pytest.mark.rule("RP-18", "RP-19", "RP-20", "RP-23")
-@pytest.mark.parametrize("auth_type", [9, 10, 16])
-@pytest.mark.parametrize("level", [CONNECT, PKT, INTEGRITY, PRIVACY])
+@pytest.mark.parametrize(
+    ("auth_type", "level"), [*itertools.product([9, 10, 16], [CONNECT, PKT, INTEGRITY, PRIVACY]), (10, CALL)]
+)
 def test_three_legs_and_the_caller_is_known(world: World, auth_type: int, level: int) -> None:
     secured = Secured(world.connect(), 5, level, auth_type)
     secured.establish("alice")

@@ -217,8 +217,12 @@ class Acceptors:
     """Makes them."""
 
     def accept(self, auth_type: int, level: int, address: str) -> SeeThrough:
+        if not AuthLevel.CONNECT <= level <= AuthLevel.PRIVACY:
+            raise AuthError(AuthFailure.LEVEL, f"level {level}")
         if auth_type not in (AuthType.SPNEGO, AuthType.NTLM, AuthType.KERBEROS):
             raise AuthError(AuthFailure.TYPE, f"type {auth_type}")
+        if auth_type == AuthType.SPNEGO and level == AuthLevel.CALL:
+            raise AuthError(AuthFailure.TOKEN, "as Windows does")
         return SeeThrough(auth_type, level, address)
 
 
@@ -353,7 +357,7 @@ class Secured:
         padded = stub + b"\xbb" * (-len(stub) % 16)
         auth = wire.Auth(self.type, self.level, self.id, bytes(12), pad=len(padded) - len(stub))
         raw = wire.request(call_id, opnum, padded, auth=auth, **options)
-        if self.level >= 4:
+        if self.level >= 3:
             end = len(raw) - 12
             sealed, token = self.context.protect(
                 raw[:24],
