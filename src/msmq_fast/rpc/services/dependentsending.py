@@ -70,7 +70,7 @@ def message_of(buffer: Any) -> Message:
         body_type=_or(buffer.pulBodyType, 0),
         app_specific=_or(buffer.pApplicationTag, 0),
         extension=_array(buffer.ppMsgExtension, buffer.ulMsgExtensionBufferInBytes),
-        correlation_id=_correlation(buffer.ppCorrelationID),
+        correlation_id=bytes(20 if buffer.ppCorrelationID is None else buffer.ppCorrelationID),
         message_class=_bits(buffer.pClass, CUSTOM_MASK, "pClass"),
         acknowledge=Acknowledge(_bits(buffer.pAcknowledge, 0x0F, "pAcknowledge")),
         journal=Journal(_bits(buffer.pAuditing, 0x03, "pAuditing")),
@@ -109,14 +109,6 @@ def _bits(value: int | None, mask: int, name: str) -> int:
 def _array(data: bytes | memoryview | None, size: int) -> bytes:
     """An array of which `size` bytes count."""
     return b"" if data is None else bytes(data[:size])
-
-
-def _correlation(data: bytes | None) -> bytes:
-    if data is None:
-        return bytes(20)
-    if len(data) != 20:
-        raise IllegalPropertyValue("a correlation identifier has 20 bytes")
-    return bytes(data)
 
 
 def _label(buffer: Any) -> str:
