@@ -154,7 +154,7 @@ def test_a_read_waits_as_long_as_it_says(remote: DependentWorld) -> None:
     queue = client.opened()
     assert client.receive(queue, wanted(timeout=0)).result == IO_TIMEOUT
     call = client.begin_receive(queue, wanted(timeout=300))
-    remote.world.advance(0.28)
+    remote.world.advance(0.29)
     assert call.results is None
     remote.world.advance(0.02)
     assert call.results.result == IO_TIMEOUT

@@ -123,7 +123,7 @@ def test_an_outgoing_queue_is_opened_by_administrators(remote: DependentWorld) -
 # ---- other computers
 
 
-@pytest.mark.rule("MP-116", "MP-110")
+@pytest.mark.rule("MP-110", "MP-115")
 @pytest.mark.parametrize(
     "values",
     [
