@@ -5,8 +5,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from msmq_fast.bulk.schema import EVENT_COLUMNS
+from msmq_fast.spark.lake.bronze import shaped
 from msmq_fast.spark.lake.tables import EVENTS
-from msmq_fast.spark.lake.writing import shaped
 
 
 def feed() -> DataFrame:

@@ -9,18 +9,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from msmq_fast.spark.lake.layout import Lake, batch_directory
-from msmq_fast.spark.lake.tables import COUNTERS, EVENTS, MESSAGES
+from msmq_fast.spark.lake.tables import COUNTERS, EVENTS, MESSAGES, arrow
 
-TYPES = {
-    "STRING": pa.string(),
-    "BINARY": pa.binary(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "BOOLEAN": pa.bool_(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-}
 TABLES = {"events": EVENTS, "counters": COUNTERS, "messages": MESSAGES}
 
 
@@ -34,7 +24,7 @@ def write_batch(
     success: bool = True,
 ) -> Path:
     """One batch directory; without `success` as a kill in the middle leaves it."""
-    schema = pa.schema([pa.field(name, TYPES[kind]) for name, kind in TABLES[table].items()])
+    schema = pa.schema([pa.field(name, arrow(kind)) for name, kind in TABLES[table].items()])
     directory = Path(lake.path(batch_directory(table, run, number)))
     directory.mkdir(parents=True)
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), directory / "part-0.parquet")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import signal
+import threading
 import time
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msmq_fast.bulk.schema import chosen
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
@@ -16,7 +18,7 @@ from msmq_fast.spark.lake import counting, session
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
-from msmq_fast.spark.lake.writing import Writer, events_writer, messages_writer
+from msmq_fast.spark.lake.writing import Placing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +31,8 @@ _SLOW: Final = "Python worker failed to connect back"
 """What Spark says when a process of its own needs more than ten seconds to start: the machine is busy."""
 _LOOK_S: Final = 60.0
 """Between two notes of the queue managers' own counters while following."""
+_TASK_ROWS: Final = 250_000
+"""What is far behind is read by several tasks."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,18 @@ class Source:
         except ValueError as error:
             raise CommandError(Exit.USAGE, f"--url: {error}") from None
 
-    def stream(self, spark: SparkSession, content: str) -> DataFrame:
-        """The rows of one kind of content. A loss ends nothing: `coverage` shows what is missing."""
+    def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
+        """The files that one kind of content becomes. No loss ends it: `coverage` shows what is missing."""
+        from msmq_fast.spark.lake.landingsource import NAME
+
         options = {
+            "lake": lake.root,
+            "run": run,
             "url": ",".join(self.urls),
             "content": content,
             "startingOffsets": "earliest",
             "maxRowsPerTrigger": str(self.max_rows),
+            "maxRowsPerPartition": str(_TASK_ROWS),
             "failOnDataLoss": "false",
             "auth.tokenFile": self.token_file,
             "tls.caFile": self.ca_file,
@@ -72,25 +81,34 @@ class Source:
         else:
             options |= {
                 "subscribePattern": None if content == "deadletter" else self.pattern,
-                "columns": "all",
-                "includeBody": str(self.bodies or "body_sha256" not in self.redacted).lower(),
+                "columns": ",".join(self._columns()),
                 "maxBytesPerTrigger": self.max_bytes,
+                "keepBodies": str(self.bodies).lower(),
+                "redact": ",".join(self.redacted) or None,
             }
         given = {name: value for name, value in options.items() if value is not None}
-        return spark.readStream.format("msmq").options(**given).load()
+        return spark.readStream.format(NAME).options(**given).load()
+
+    def _columns(self) -> list[str]:
+        hashed = self.bodies or "body_sha256" not in self.redacted
+        names = [column.name for column in chosen("all", body=hashed)]
+        return [name for name in names if name in MESSAGES or name == "body"]
 
 
 class Archive:
     """One archive job of a lake: a streaming query for each kind of content, with checkpoints in the lake."""
 
     def __init__(self, spark: SparkSession, lake: Lake, name: str, source: Source) -> None:
+        from msmq_fast.spark.lake.landingsource import LandingSource
+
         self._spark = spark
         self._lake = lake
         self._name = name
         self._source = source
         self._run_of_counters = f"{name}-{uuid.uuid4()}"
         self.archived = dict.fromkeys(source.contents, 0)
-        self._seen: dict[str, int] = {}
+        self._shown = 0
+        spark.dataSource.register(LandingSource)
 
     def once(self, progress: Progress) -> None:
         """Everything that is there now. A query that Spark could not start in time is started again."""
@@ -110,25 +128,24 @@ class Archive:
         query = self._start(content, availableNow=True)
         try:
             while not query.awaitTermination(1):
-                self._count(query, progress)
-            self._count(query, progress)
+                self._show(progress)
+            self._show(progress)
         finally:
             query.stop()
 
-    def follow(self, interval: str, progress: Progress) -> None:
-        """Until a query fails, or forever."""
+    def follow(self, interval: str, progress: Progress, ended: threading.Event) -> None:
+        """Until a query fails, or `ended` is set."""
         queries = [self._start(content, processingTime=interval) for content in self._source.contents]
         looked = 0.0
         try:
-            while all(query.isActive for query in queries):
+            while not ended.wait(1) and all(query.isActive for query in queries):
                 if time.monotonic() - looked >= _LOOK_S:
                     self.look()
                     looked = time.monotonic()
-                queries[0].awaitTermination(1)
-                for query in queries:
-                    self._count(query, progress)
+                self._show(progress)
             for query in queries:
-                query.awaitTermination(0)  # raises what ended it
+                if not query.isActive:
+                    query.awaitTermination()  # raises what ended it
         finally:
             for query in queries:
                 query.stop()
@@ -144,19 +161,17 @@ class Archive:
     def _start(self, content: str, **trigger: Any) -> StreamingQuery:
         checkpoint = f"_state/checkpoints/{self._name}/{content}"
         run = self._run(content, fresh=not self._lake.exists(checkpoint))
+        table = EVENTS if content == EVENTS else "messages"
+        place = Placing(self._lake, table, run, lambda rows: self._count(content, rows))
+        place.tidy()
         return (
-            self._source.stream(self._spark, content)
+            self._source.stream(self._spark, content, self._lake, run)
             .writeStream.queryName(f"{self._name} {content}")
-            .foreachBatch(self._writer(content, run))
+            .foreachBatch(place)
             .option("checkpointLocation", self._lake.path(checkpoint))
             .trigger(**trigger)
             .start()
         )
-
-    def _writer(self, content: str, run: str) -> Writer:
-        if content == EVENTS:
-            return events_writer(self._lake, run)
-        return messages_writer(self._lake, run, self._source.redacted, self._source.bodies)
 
     def _run(self, content: str, *, fresh: bool) -> str:
         """Names the directories of a checkpoint's batches: without a checkpoint numbers begin again at 0."""
@@ -168,13 +183,14 @@ class Archive:
         self._lake.write_json(path, {"run": run})
         return run
 
-    def _count(self, query: StreamingQuery, progress: Progress) -> None:
-        content = (query.name or "").rpartition(" ")[2]
-        for step in query.recentProgress:
-            if step.batchId > self._seen.get(content, -1) and step.numInputRows:
-                self._seen[content] = step.batchId
-                self.archived[content] += step.numInputRows
-                progress.add(step.numInputRows)
+    def _count(self, content: str, rows: int) -> None:
+        self.archived[content] += rows
+
+    def _show(self, progress: Progress) -> None:
+        done = sum(self.archived.values())
+        if done > self._shown:
+            progress.add(done - self._shown)
+            self._shown = done
 
 
 def add_parser(verbs: Any) -> None:
@@ -207,7 +223,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Archives once, or follows until SIGINT; then exit code 0."""
+    """Archives once, or follows until SIGINT or SIGTERM; then exit code 0."""
     source = _source(arguments)
     total = _reach(source)
     lake = Lake.create(arguments.lake)
@@ -215,13 +231,20 @@ def run(arguments: argparse.Namespace) -> int:
     archive = Archive(spark, lake, arguments.name, source)
     with Progress("archive", total) as progress:
         if arguments.follow:
-            with contextlib.suppress(KeyboardInterrupt):
-                archive.follow(arguments.interval, progress)
+            archive.follow(arguments.interval, progress, _asked_to_end())
         else:
             archive.once(progress)
     result = {"lake": lake.root, "seconds": round(progress.seconds, 1), **archive.archived}
     print_result(result, as_json=arguments.json, text=lambda found: _line(found, archive.archived))
     return Exit.OK
+
+
+def _asked_to_end() -> threading.Event:
+    """Set by the signals; PySpark's own handler would break off what the driver is just asking the JVM."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
 
 
 def _source(arguments: argparse.Namespace) -> Source:

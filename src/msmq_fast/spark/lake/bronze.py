@@ -1,14 +1,15 @@
-"""Reading bronze tables: complete batches only."""
+"""Reading bronze tables: complete batches only; and the shape of their rows, for declarative pipelines."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Lake
 from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, ddl
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 COLUMNS = {"events": EVENTS, "messages": MESSAGES, "bodies": BODIES, "counters": COUNTERS}
 
@@ -22,3 +23,18 @@ def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
     """Some batches of a bronze table."""
     schema = ddl(COLUMNS[name])
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def shaped(rows: DataFrame, columns: dict[str, str], known: Collection[str]) -> DataFrame:
+    """With exactly these columns: null where the source does not have them. `known`: those that it has, since
+    a pipeline may not ask.
+    """
+    from pyspark.sql import functions as F
+
+    def column(name: str, kind: str) -> Column:
+        if name == "schema_version":
+            return F.lit(SCHEMA_VERSION).alias(name)
+        found = F.col(name) if name in known else F.lit(None)
+        return found.cast(kind).alias(name)
+
+    return rows.select(*(column(name, kind) for name, kind in columns.items()))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msmq_fast.spark.bulk import Bounds, BulkClient
 from msmq_fast.spark.lake.layout import Lake, batch_directory
-from msmq_fast.spark.lake.tables import COUNTERS
+from msmq_fast.spark.lake.tables import COUNTERS, arrow
 
 _CONTENTS: Final = ("messages", "journal", "deadletter")
 
@@ -68,10 +68,4 @@ def _head(bounds: Bounds) -> dict[str, Any]:
 def _schema() -> Any:
     import pyarrow as pa
 
-    kinds = {
-        "STRING": pa.string(),
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    }
-    return pa.schema([(name, kinds[kind]) for name, kind in COUNTERS.items()])
+    return pa.schema([(name, arrow(kind)) for name, kind in COUNTERS.items()])

@@ -134,6 +134,25 @@ class Lake:
         if self.exists(directory):
             self._fs.delete_dir(self._at(directory))
 
+    def delete_file(self, path: str) -> None:
+        """Nothing happens if there is none."""
+        if self.exists(path):
+            self._fs.delete_file(self._at(path))
+
+    def create_file(self, path: str) -> Any:
+        """A new file to be written, for pyarrow; its directory is made too."""
+        self._fs.create_dir(self._at(path.rpartition("/")[0]), recursive=True)
+        return self._fs.open_output_stream(self._at(path))
+
+    def move(self, source: str, target: str) -> None:
+        """A file to another place; the directory is made too."""
+        self._fs.create_dir(self._at(target.rpartition("/")[0]), recursive=True)
+        self._fs.move(self._at(source), self._at(target))
+
+    def relative(self, path: str) -> str:
+        """The path as methods take it, of one that `path` made."""
+        return path[len(self.root) + 1 :]
+
     def files(self, directory: str) -> list[tuple[str, int]]:
         """(path, bytes) of the Parquet files below a directory."""
         selector = fs.FileSelector(self._at(directory), allow_not_found=True, recursive=True)
@@ -156,9 +175,8 @@ class Lake:
     def write_json(self, path: str, value: Any) -> None:
         """Replaces a small file as a whole."""
         directory = path.rpartition("/")[0]
-        self._fs.create_dir(self._at(directory), recursive=True)
         aside = f"{directory}/.{uuid.uuid4().hex}"
-        with self._fs.open_output_stream(self._at(aside)) as stream:
+        with self.create_file(aside) as stream:
             stream.write(json.dumps(value, indent=1, sort_keys=True).encode())
         self._fs.move(self._at(aside), self._at(path))
 
@@ -166,10 +184,9 @@ class Lake:
         """A small pyarrow table as a complete batch."""
         from pyarrow import parquet
 
-        self._fs.create_dir(self._at(directory), recursive=True)
-        parquet.write_table(table, self._at(f"{directory}/part-0.parquet"), filesystem=self._fs)
-        with self._fs.open_output_stream(self._at(f"{directory}/{SUCCESS}")):
-            pass
+        with self.create_file(f"{directory}/part-0.parquet") as stream:
+            parquet.write_table(table, stream)
+        self.create_file(f"{directory}/{SUCCESS}").close()
 
     def open_file(self, path: str) -> Any:
         """A file to be read at random, for pyarrow."""
@@ -204,6 +221,19 @@ class Lake:
     def batches(self, table: str) -> list[Batch]:
         """Complete batches of a bronze table, in order."""
         return [Batch(run, number, self.path(path)) for path, run, number, done in self._found(table) if done]
+
+    def recent(self, table: str, count: int) -> list[Batch]:
+        """At most `count` complete batches, the latest of all runs, by their time; no look at all others."""
+        marks = {}
+        for run in self.names(f"bronze/{table}"):
+            for name in self.names(f"bronze/{table}/{run}")[-count:]:
+                path = f"bronze/{table}/{run}/{name}"
+                if match := _BATCH.fullmatch(path):
+                    mark = self._at(f"{path}/{SUCCESS}")
+                    marks[mark] = Batch(match[1], int(match[2]), self.path(path))
+        found = [info for info in self._fs.get_file_info(list(marks)) if info.is_file]
+        found.sort(key=lambda info: (info.mtime_ns or 0, info.path))
+        return [marks[info.path] for info in found[-count:]]
 
     def torn(self, table: str) -> list[str]:
         """Directories of batches that were never completed; their run writes them again."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.bulk.schema import EVENT_COLUMNS, MESSAGE_COLUMNS, Column
 
@@ -135,3 +136,20 @@ def struct(columns: dict[str, str]) -> StructType:
         "DATE": types.DateType(),
     }
     return types.StructType([types.StructField(name, kinds[kind]) for name, kind in columns.items()])
+
+
+@cache
+def arrow(kind: str) -> Any:
+    """The pyarrow type of a column."""
+    import pyarrow as pa
+
+    return {
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "BOOLEAN": pa.bool_(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    }[kind]

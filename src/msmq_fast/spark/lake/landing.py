@@ -1,0 +1,218 @@
+"""What tasks of the archive do: rows of the bulk API become Parquet files as they come, as Arrow.
+
+Spark plans, repeats and counts; the rows themselves never pass through its JVM, which would take ten times as
+long over fifty columns. The files lie below `_arriving` until the driver places them (writing.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Batch, Lake
+from msmq_fast.spark.lake.tables import BODIES, EVENTS, MESSAGES, arrow
+
+ARRIVING: Final = "_arriving"
+_GROUP_ROWS: Final = 65_536
+_GROUP_BYTES: Final = 64 << 20
+"""Of a row group: what a task holds in memory."""
+_RECENT: Final = 32
+_RECENT_BODIES: Final = 250_000
+"""The last batches, and bodies in them, among which one is looked for before it is stored: a journal or
+dead-letter copy comes soon. `compact` finds the others.
+"""
+_NEEDED: Final = ("qm_guid", "incarnation", "feed_seq", "event", "event_time")
+
+LANDED: Final = pa.schema([("layer", pa.string()), ("path", pa.string()), ("rows", pa.int64())])
+"""What a task tells the driver of each file."""
+
+
+class Landed(NamedTuple):
+    """A file below `_arriving`. `layer`: where it belongs, `bronze/messages` for example."""
+
+    layer: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Where tasks write, and what. `redacted` columns are written as null. `bodies`: whether they are kept;
+    the hash is kept in any case unless it is redacted itself. Pickled to executors.
+    """
+
+    lake: str
+    run: str
+    events: bool
+    bodies: bool = True
+    redacted: tuple[str, ...] = ()
+
+    def land(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+        """All rows of a task; its files. Raises OSError, and whatever `batches` raises: then none is left."""
+        files = _Files(Lake(self.lake), self.run)
+        try:
+            for rows in _groups(batches):
+                if self.events:
+                    _events(files, rows)
+                else:
+                    self._messages(files, rows)
+            landed = files.close()
+        except BaseException:
+            files.abandon()
+            raise
+        columns = [list(column) for column in zip(*landed, strict=True)] or [[], [], []]
+        return pa.record_batch(columns, schema=LANDED)
+
+    def _messages(self, files: _Files, rows: pa.Table) -> None:
+        if "body" in rows.column_names:
+            names = _hashes(rows.column("body"))
+            if self.bodies and "body" not in self.redacted:
+                files.write("bronze/bodies", files.unknown(rows.column("body"), names))
+            rows = rows.append_column("body_sha256", names)
+        gone = [name for name in self.redacted if name in rows.column_names]
+        files.write("bronze/messages", _shaped(rows.drop_columns(gone), MESSAGES))
+
+
+class _Files:
+    """The files of one task, one for each layer that has rows."""
+
+    def __init__(self, lake: Lake, run: str) -> None:
+        self._lake = lake
+        self._run = run
+        self._open: dict[str, tuple[str, Any, parquet.ParquetWriter]] = {}
+        self._rows: dict[str, int] = {}
+        self._stored: set[str] = set()
+
+    def write(self, layer: str, rows: pa.Table) -> None:
+        """One row group more."""
+        if not rows.num_rows:
+            return
+        if layer not in self._open:
+            path = f"{ARRIVING}/{self._run}/{uuid.uuid4().hex}.parquet"
+            stream = self._lake.create_file(path)
+            short = [name for name in rows.column_names if name != "body"]
+            writer = parquet.ParquetWriter(
+                stream, rows.schema, compression="zstd", use_dictionary=short, write_statistics=short
+            )
+            self._open[layer] = (path, stream, writer)
+        self._open[layer][2].write_table(rows, row_group_size=_GROUP_ROWS)
+        self._rows[layer] = self._rows.get(layer, 0) + rows.num_rows
+
+    def unknown(self, bodies: pa.ChunkedArray, names: pa.ChunkedArray) -> pa.Table:
+        """The bodies that neither this task nor a recent batch has stored."""
+        known = pc.is_in(names, value_set=_recent(self._lake))
+        fresh = []
+        for name, stored in zip(names.to_pylist(), known.to_pylist(), strict=True):
+            new = name is not None and not stored and name not in self._stored
+            if new:
+                self._stored.add(name)
+            fresh.append(new)
+        rows = pa.table({"body_sha256": names, "body": bodies}).filter(pa.array(fresh, pa.bool_()))
+        return _shaped(rows, BODIES)
+
+    def close(self) -> list[Landed]:
+        """The files, complete."""
+        for _, stream, writer in self._open.values():
+            writer.close()
+            stream.close()
+        return [Landed(layer, path, self._rows[layer]) for layer, (path, _, _) in self._open.items()]
+
+    def abandon(self) -> None:
+        """Nothing is left of them. What cannot be deleted goes when the archive starts the next time."""
+        for path, stream, writer in self._open.values():
+            for end in (writer.close, stream.close):
+                with contextlib.suppress(OSError):  # the disk that was full still is
+                    end()
+            self._lake.delete_file(path)
+
+
+def _events(files: _Files, rows: pa.Table) -> None:
+    """Rows as they are. What can't be an event goes to _quarantine, with the reason."""
+    why = _flaws(rows)
+    if why.null_count < len(why):
+        bad = rows.append_column("why", why).filter(pc.is_valid(why))
+        files.write("_quarantine/events", _shaped(bad, EVENTS | {"why": "STRING"}))
+        rows = rows.filter(pc.is_null(why))
+    files.write("bronze/events", _shaped(rows, EVENTS))
+
+
+def _flaws(rows: pa.Table) -> pa.ChunkedArray:
+    """Why each row can't be an event; null if it can."""
+    none = pa.scalar(None, pa.string())
+    reasons = [pc.if_else(pc.is_null(rows.column(name)), f"{name} is missing", none) for name in _NEEDED]
+    low = pc.fill_null(pc.less(rows.column("feed_seq"), 1), False)
+    return pc.coalesce(*reasons, pc.if_else(low, "feed_seq is not positive", none))
+
+
+def _hashes(bodies: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array(
+        [
+            pa.array(
+                [None if body is None else hashlib.sha256(body).hexdigest() for body in chunk.to_pylist()],
+                pa.string(),
+            )
+            for chunk in bodies.chunks
+        ],
+        pa.string(),
+    )
+
+
+def _shaped(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
+    """With exactly these columns: null where there are none."""
+    arrays = []
+    for name, kind in columns.items():
+        if name == "schema_version":
+            arrays.append(pa.array([SCHEMA_VERSION] * rows.num_rows, pa.int32()))
+        elif name in rows.column_names:
+            found = rows.column(name)
+            arrays.append(found if found.type == arrow(kind) else found.cast(arrow(kind)))
+        else:
+            arrays.append(pa.nulls(rows.num_rows, arrow(kind)))
+    return pa.table(arrays, schema=pa.schema([(name, arrow(kind)) for name, kind in columns.items()]))
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """As many batches together as make a row group."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        rows = sum(one.num_rows for one in held)
+        if rows >= _GROUP_ROWS or sum(one.nbytes for one in held) >= _GROUP_BYTES:
+            yield pa.Table.from_batches(held)
+            held.clear()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+_looked_at: dict[str, pa.ChunkedArray] = {}
+"""Hashes of recent batches of bodies by their paths: a worker process does many tasks."""
+
+
+def _recent(lake: Lake) -> pa.ChunkedArray:
+    batches = lake.recent("bodies", _RECENT)
+    for gone in _looked_at.keys() - {batch.path for batch in batches}:
+        del _looked_at[gone]
+    chunks: list[pa.Array] = []
+    for batch in reversed(batches):
+        if sum(map(len, chunks)) >= _RECENT_BODIES:
+            break
+        if batch.path not in _looked_at:
+            _looked_at[batch.path] = _stored(lake, batch)
+        chunks += _looked_at[batch.path].chunks
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _stored(lake: Lake, batch: Batch) -> pa.ChunkedArray:
+    found = []
+    for path, _ in lake.files(lake.relative(batch.path)):
+        with lake.open_file(path) as stream:
+            found += parquet.read_table(stream, columns=["body_sha256"]).column(0).chunks
+    return pa.chunked_array(found, pa.string())

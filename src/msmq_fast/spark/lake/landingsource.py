@@ -1,0 +1,68 @@
+"""The source of the archive's queries: that of `format("msmq")`, but its tasks write what they read into the
+lake themselves, and a row of it is a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, InputPartition
+
+from msmq_fast.spark.lake.landing import Landing
+from msmq_fast.spark.options import Option, Options
+from msmq_fast.spark.partitions import RowsPartition, read_rows
+from msmq_fast.spark.schemas import spark_schema
+from msmq_fast.spark.source import OPTIONS, MsmqStreamReader, columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+NAME: Final = "msmq_landing"
+_OPTIONS: Final = (
+    *OPTIONS,
+    Option("lake", "text", None, "root of the lake"),
+    Option("run", "text", None, "whose batches these are"),
+    Option("keepBodies", "flag", "true", "whether bodies are stored"),
+    Option("redact", "text", None, "columns that are written as null, by commas"),
+)
+
+
+class LandingSource(DataSource):
+    """Only for streams, only for the archive."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return NAME
+
+    def schema(self) -> str:
+        """`Landed`."""
+        return "layer STRING, path STRING, rows BIGINT"
+
+    def streamReader(self, schema: StructType) -> LandingReader:
+        """For spark.readStream. OptionError."""
+        return LandingReader(Options(dict(self.options), _OPTIONS, NAME))
+
+
+class LandingReader(MsmqStreamReader):
+    """Plans as its parent does. Pickled to executors, where it has no connections."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options, spark_schema(columns_of(options)))
+        self._landing = Landing(
+            lake=options.need("lake", "it says where the files go"),
+            run=options.need("run", "it says whose batches these are"),
+            events=options["content"] == "events",
+            bodies=options["keepBodies"],
+            redacted=tuple(name for name in (options["redact"] or "").split(",") if name),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_landing": self._landing}
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The files that one partition became, on an executor."""
+        if isinstance(partition, RowsPartition):
+            yield self._landing.land(read_rows(partition, self._reading))
