@@ -63,7 +63,9 @@ def test_calls_that_must_not_be_repeated_are_not(server: FakeServer) -> None:
     batch = pa.record_batch([[b"x"], ["l"]], schema=SCHEMA)
     calls = {
         "POST /v1/bulk/lease": lambda: client(server).lease("s", "orders", max_rows=1),
-        "POST /v1/bulk/stage": lambda: client(server).stage("w", 1, 0, 0, SCHEMA, [batch], queue="orders"),
+        "POST /v1/bulk/stage": lambda: client(server).stage(
+            "w", 1, 0, 0, SCHEMA, iter([batch]), queue="orders"
+        ),
     }
     for path, call in calls.items():
         server.fault(path, "lose")
@@ -160,6 +162,19 @@ def test_only_a_stream_with_its_end_mark_is_whole(answer: bytes, rows: int | Non
                 read()
         else:
             assert read() == rows
+
+
+@pytest.mark.parametrize("kind", ["refuse", "drop", "lose"])
+def test_rows_that_can_be_taken_again_are_sent_again(server: FakeServer, kind: str) -> None:
+    batch = pa.record_batch([[b"x"], ["l"]], schema=SCHEMA)
+    server.fault("POST /v1/bulk/stage", kind, 2)
+    staged = client(server).stage("w", 1, 0, 0, SCHEMA, [batch], queue="orders")
+    assert asked(server, "POST /v1/bulk/stage") == 3
+    (_, _, rows) = server.manager.stages[staged.stage]
+    assert [row["body"] for row in rows] == [b"x"]
+    server.fault("POST /v1/bulk/stage", kind, 4)
+    with pytest.raises(Unavailable):
+        client(server).stage("w", 1, 0, 0, SCHEMA, [batch], queue="orders")
 
 
 @pytest.mark.parametrize(

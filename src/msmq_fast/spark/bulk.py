@@ -173,7 +173,8 @@ class BulkClient:
     """All calls raise BulkError or one of its classes; Unavailable after the retries that the endpoint
     allows.
 
-    Calls that may be made twice are retried; `lease` and `stage` only when the server cannot have heard them.
+    Calls that may be made twice are retried; `lease`, and `stage` of an iterator, only when the server cannot
+    have heard them.
     """
 
     def __init__(self, endpoint: Endpoint | str, *, incarnation: int | None = None) -> None:
@@ -373,7 +374,8 @@ class BulkClient:
         queue: str | None = None,
         defaults: Mapping[str, str | int | bool] | None = None,
     ) -> Stage:
-        """Send rows ahead; they are durable when this returns and become messages with `publish`.
+        """Send rows ahead; they are durable when this returns and become messages with `publish`. A list is
+        sent again when the connection breaks off, an iterator cannot be.
 
         `queue` and `defaults` (names of columns) stand for columns that are missing or null; `defaults` also
         has the other parameters of the call: `transactional`, `transaction`, `message_id`, `unknown`.
@@ -383,7 +385,11 @@ class BulkClient:
             query["queue"] = queue
         for name, value in (defaults or {}).items():
             query[name] = str(value).lower() if isinstance(value, bool) else value
-        answer = self._link.upload(f"/stage?{urlencode(query)}", arrow_parts(schema, content))
+        answer = self._link.upload(
+            f"/stage?{urlencode(query)}",
+            lambda: arrow_parts(schema, content),
+            repeat=isinstance(content, Sequence),
+        )
         return Stage(_text(answer, "stage"), _number(answer, "rows"), _number(answer, "bytes"))
 
     def publish(self, writer: str, epoch: int, batch: int, stages: Sequence[str]) -> Published:

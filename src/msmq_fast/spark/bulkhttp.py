@@ -140,27 +140,32 @@ class Link:
 
         return self._persist(attempt, where, repeat=True)
 
-    def upload(self, path: str, parts: Iterable[bytes | memoryview]) -> Any:
+    def upload(self, path: str, parts: Callable[[], Iterable[bytes | memoryview]], *, repeat: bool) -> Any:
         """A POST of an Arrow stream that is made while it is sent; the answer is JSON.
 
-        `parts` can be taken once only: just the connecting is retried. Raises as `call`, and whatever `parts`
-        raises; the server throws away what it got then.
+        `repeat`: `parts` can be taken again, so that an upload that broke off is; the server throws away what
+        it got before. Else only the connecting is retried. Raises as `call`, and whatever `parts` raises.
         """
         where = f"POST {path.partition('?')[0]}"
-        connection = self._persist(lambda: self._connect(), where, repeat=False)
-        with contextlib.closing(connection), self._guarded(connection, where):
-            connection.putrequest("POST", _PREFIX + path)
-            headers = {"Content-Type": ARROW_TYPE, "Transfer-Encoding": "chunked", "Connection": "close"}
-            for name, value in self._headers(headers).items():
-                connection.putheader(name, value)
-            connection.endheaders()
-            complete = _send_chunks(connection, parts)
-            answer = _read_json(connection.getresponse(), where)
-            if not complete:
-                raise Unavailable(
-                    f"{self.endpoint.url}: {where}: the server answered before it had everything"
-                )
-            return answer
+        connected = self._connect if repeat else lambda: self._persist(self._connect, where, repeat=False)
+
+        def attempt() -> Any:
+            connection = connected()
+            with contextlib.closing(connection), self._guarded(connection, where):
+                connection.putrequest("POST", _PREFIX + path)
+                headers = {"Content-Type": ARROW_TYPE, "Transfer-Encoding": "chunked", "Connection": "close"}
+                for name, value in self._headers(headers).items():
+                    connection.putheader(name, value)
+                connection.endheaders()
+                complete = _send_chunks(connection, parts())
+                answer = _read_json(connection.getresponse(), where)
+                if not complete:
+                    raise Unavailable(
+                        f"{self.endpoint.url}: {where}: the server answered before it had everything"
+                    )
+                return answer
+
+        return self._persist(attempt, where, repeat=True) if repeat else attempt()
 
     # ---- inside
 
