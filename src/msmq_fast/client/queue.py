@@ -227,6 +227,7 @@ class Queue:
                 yield message
                 messages.acknowledge_soon(message)
 
-    async def purge(self) -> int:
-        """Remove all messages; their number."""
-        return int(await self._link.request(Frame.PURGE, [self._handle]))
+    async def purge(self) -> int | None:
+        """Remove all messages; their number, None for a queue of another computer, which does not tell it."""
+        removed = await self._link.request(Frame.PURGE, [self._handle])
+        return None if removed is None else int(removed)

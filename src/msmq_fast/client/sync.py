@@ -248,7 +248,7 @@ class Queue(_Wrapper[_queue.Queue]):
         """Give up a message that was received in `transaction`, with its commit."""
         _runner.run(self._inner.reject(message, transaction=transaction.inner))
 
-    def purge(self) -> int:
+    def purge(self) -> int | None:
         """Remove all messages; their number."""
         return _runner.run(self._inner.purge())
 

@@ -117,7 +117,7 @@ class RemoteReading:
                 self._connect_timeout,
             )
         except (OSError, UnicodeError, TimeoutError) as error:
-            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+            reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
             connection.lost(f"port {port}: {reason}")
         else:
             self._watch(transport.get_extra_info("socket"))
@@ -181,6 +181,10 @@ def _logon(remote: RemoteConfig, manager: QueueManager, wall_s: Callable[[], flo
         kerberos=remote.keytab is not None,
     )
     return Logon(auth_type, _LEVELS[remote.level], credentials, wall_s, manager.random_bytes, remote.service)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _family(address: str) -> int:

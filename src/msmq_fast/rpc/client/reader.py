@@ -25,12 +25,13 @@ from msmq_fast.rpc.client.errors import CallLost, refusal
 from msmq_fast.rpc.client.packets import Undecodable, message_of
 from msmq_fast.rpc.client.sessions import Ack, Action, QueueSession, RequestIds, Started, Wanted
 from msmq_fast.rpc.client.subscription import Subscription
+from msmq_fast.rpc.services.reads import BEHIND_THE_LAST
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Cursor", "QueueReader", "Read", "Shared"]
 
 _INFINITE = 0xFFFF_FFFF
-_BEYOND_THE_LAST = 0xFFFF_FFFF_FFFF_FFFF
+
 _NOT_SUPPORTED = "MQ_ERROR_OPERATION_NOT_SUPPORTED_BY_REMOTE_COMPUTER"
 
 _LOOKUPS = {
@@ -308,7 +309,7 @@ class QueueReader:
         if not self.session.identifies:
             raise error(_NOT_SUPPORTED, f"{self.host} knows no lookup identifiers")
         if operation is Lookup.LAST:
-            lookup_id = _BEYOND_THE_LAST
+            lookup_id = BEHIND_THE_LAST
         if lookup_id == 0:
             raise MessageNotFound("no message has the lookup identifier 0")
         wanted = Wanted(_LOOKUPS[operation, peek], lookup_id=lookup_id)

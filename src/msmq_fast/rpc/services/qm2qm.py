@@ -22,6 +22,7 @@ from msmq_fast.rpc.idl.qm2qm import MAX_PACKET, QM2QM
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
 from msmq_fast.rpc.services.reads import (
+    BEHIND_THE_LAST,
     LOOKUPS,
     SEQUENTIAL,
     STATUS_INVALID_PARAMETER,
@@ -58,7 +59,6 @@ _START_RECEIVE2: Final = QM2QM.op("start_receive2").Results
 _LOOK_UP: Final = QM2QM.op("start_receive_by_lookup_id").Results
 
 _ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT))
-_LAST: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class HandledRead(RemoteRead):
@@ -193,7 +193,7 @@ class Qm2QmService:
             raise InvalidParameter("the queue is not open")
         if operation is Lookup.NEXT and not lookup_id:
             operation = Lookup.FIRST
-        elif operation is Lookup.PREVIOUS and lookup_id == _LAST:
+        elif operation is Lookup.PREVIOUS and lookup_id == BEHIND_THE_LAST:
             operation = Lookup.LAST
         else:
             lookup_id = full_lookup_id(remote.opened.queue.core, lookup_id)

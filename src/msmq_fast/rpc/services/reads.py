@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from msmq_fast.store.completion import Completion
 
 __all__ = [
+    "BEHIND_THE_LAST",
     "LOOKUPS",
     "STATUS_ACCESS_DENIED",
     "STATUS_INVALID_HANDLE",
@@ -45,6 +46,8 @@ STATUS_NOT_FOUND = 0xC0000225
 
 MOST_PENDING = 65_536
 """Reads of one descriptor that wait at a time."""
+BEHIND_THE_LAST = 0xFFFF_FFFF_FFFF_FFFF
+"""What is previous to it is the last message (MS-MQQP 3.1.4.11)."""
 SEQUENTIAL = 0x00FF_FFFF_FFFF_FFFF
 """The part of a LookupIdentifier that remote readers see: SequentialId, pSequenceId."""
 

@@ -22,6 +22,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.handle import Lookup
 from msmq_fast.qm.moving import check_move
 from msmq_fast.qm.transacted import TransactedQueue, check_usage
 from msmq_fast.rpc.faults import RpcFault
@@ -30,6 +31,7 @@ from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
 from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.rpc.services.reads import (
+    BEHIND_THE_LAST,
     LOOKUPS,
     SEQUENTIAL,
     STATUS_ACCESS_DENIED,
@@ -267,7 +269,10 @@ class RemoteReadService:
         lookup_id = read.args.LookupId
         if lookup_id:
             core = read.remote.opened.queue.core
-            read.look_up(full_lookup_id(core, lookup_id), LOOKUPS[Action(read.action)][0])
+            operation = LOOKUPS[Action(read.action)][0]
+            if operation is Lookup.PREVIOUS and lookup_id == BEHIND_THE_LAST:
+                operation = Lookup.LAST
+            read.look_up(full_lookup_id(core, lookup_id), operation)
         else:
             read.start(cursor)
 
