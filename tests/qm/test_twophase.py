@@ -373,3 +373,19 @@ def test_of_a_transaction_and_two_phases_the_transaction_wins(world: World, outc
     assert world.manager.find("bills").core.positions.available == 0
     world.finish(getattr(transaction, outcome)())
     assert world.bodies("bills") == ([] if outcome == "commit" else [b"one"])
+
+
+@pytest.mark.rule("DM-120")
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_reads_are_served_in_the_order_in_which_they_came(world: World, on_disk: bool) -> None:
+    for text in (b"one", b"two", b"three"):
+        world.send(text)
+    if on_disk:
+        world.crash()
+    requests = [world.reader().begin(0 if not on_disk else None) for _ in range(3)]
+    assert all(request.completion.done for request in requests) is not on_disk
+    assert [body(world.finish(request.completion)) for request in requests] == [b"one", b"two", b"three"]
+    late = world.reader().begin(None)
+    assert not late.completion.done
+    world.send(b"four")
+    assert body(world.finish(late.completion)) == b"four"

@@ -332,8 +332,20 @@ class Readers:
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
         """A reader that could not be served at once waits behind those before it."""
-        if self.wait(reader):
+        if not self._serve_alone(reader) and self.wait(reader):
             self.serve()
+
+    def _serve_alone(self, reader: ReadRequest | Subscription) -> bool:
+        """Serve a read in two phases before which nobody waits, as `serve` would; False if it has to wait.
+
+        Remote readers come one by one: a place in the row and out of it again costs them more than the rest.
+        """
+        if self._takers or self._serving or not isinstance(reader, ReadRequest):
+            return False
+        if reader.peek or reader.hold is None or reader.gate is not None or not self.core.head_in_memory():
+            return False
+        key = reader.candidate(self.core)
+        return key is not None and reader.take(self.core, key)
 
     def wait(self, reader: ReadRequest | Subscription) -> bool:
         """Have a reader served when something happens to the queue; False if it is a subscription that wants
