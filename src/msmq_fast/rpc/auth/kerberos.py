@@ -19,16 +19,21 @@ from gssapi.raw import GSSError, IOVBufferType
 
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, Buffer
 from msmq_fast.rpc.auth.mechanism import Identity
+from msmq_fast.rpc.auth.spnegotokens import KERBEROS, unframed
 from msmq_fast.security.principals import Principals
 
 __all__ = ["KerberosAcceptor", "KerberosInitiator", "KerberosServer", "KerberosUser"]
 
+_AP_REQ: Final = b"\1\0"  # TOK_ID (RFC 4121 4.1)
 _TRAILER_SIZE: Final = 8
 _AES_BLOCK: Final = 16
+# With RC4 (RFC 4757) the library counts a confounder of 8 bytes, which a MIC does not have.
+_RC4_WRAP: Final = 45
+_RC4_MIC: Final = 37
 
-_DCE = gss.RequirementFlag.dce_style
-_CONFIDENTIALITY = gss.RequirementFlag.confidentiality
-_INTEGRITY = gss.RequirementFlag.integrity
+_DCE: Final = gss.RequirementFlag.dce_style
+_CONFIDENTIALITY: Final = gss.RequirementFlag.confidentiality
+_INTEGRITY: Final = gss.RequirementFlag.integrity
 _ASKED: Final = (
     _DCE
     | _CONFIDENTIALITY
@@ -66,10 +71,10 @@ def _pdus(
 
 
 def _check_strength(flags: int, level: AuthLevel) -> None:
-    needed = gss.RequirementFlag(0)
+    needed = int(_DCE)
     if level >= AuthLevel.CALL:
-        needed = _CONFIDENTIALITY if level == AuthLevel.PRIVACY else _INTEGRITY
-    if flags & needed != needed or not flags & _DCE:
+        needed |= _CONFIDENTIALITY if level == AuthLevel.PRIVACY else _INTEGRITY
+    if flags & needed != needed:
         raise AuthError(AuthFailure.WEAK, "Kerberos: what both sides offer is too weak for the level")
 
 
@@ -85,7 +90,7 @@ class _KerberosMechanism:
         return self._done
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Depends on the cipher: 28 or 76 for AES with SHA-1."""
+        """Depends on the cipher: 28, or 76 with privacy, for AES with SHA-1."""
         with _failing_as(AuthFailure.SIGNATURE):
             if privacy:
                 stub = (IOVBufferType.data, False, bytes(_AES_BLOCK))
@@ -94,7 +99,8 @@ class _KerberosMechanism:
                 return len(sealed[0].value or b"")
             signed = gss.IOV((IOVBufferType.data, False, b"\0"), IOVBufferType.mic_token, std_layout=False)
             gss.get_mic_iov_length(self._context, signed)
-            return len(signed[1].value or b"")
+            size = len(signed[1].value or b"")
+            return _RC4_MIC if size == _RC4_WRAP else size
 
     def make_mic(self, data: bytes) -> bytes:
         """See Mechanism."""
@@ -220,14 +226,15 @@ class KerberosAcceptor(_KerberosMechanism):
     def step(self, token: bytes) -> bytes:
         """AP-REQ, then the initiator's AP-REP."""
         with _failing_as(AuthFailure.LOGON):
+            # In DCE style the library takes an AP-REQ without framing only; some clients send one with it.
             result = gss.accept_sec_context(
-                token, acceptor_creds=self._server.credentials, context=self._context
+                unframed(token, KERBEROS, _AP_REQ),
+                acceptor_creds=self._server.credentials,
+                context=self._context,
             )
             self._context = result.context
-            if result.mech != MechType.kerberos:
-                raise AuthError(AuthFailure.TYPE, "Kerberos: the token is of another mechanism")
             if not result.more_steps:
-                _check_strength(result.flags, self._level)
+                _check_strength(int(result.flags), self._level)
                 initiator = _name(result.initiator_name)
                 realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
                 token_of = self._server.principals.of_principal(initiator, realm.rpartition("@")[2])
@@ -303,6 +310,6 @@ class KerberosInitiator(_KerberosMechanism):
             )
             self._context = result.context
             if not result.more_steps:
-                _check_strength(result.flags, self._level)
+                _check_strength(int(result.flags), self._level)
                 self._done = True
         return result.token or b""

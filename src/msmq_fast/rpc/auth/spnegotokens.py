@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 
-__all__ = ["KERBEROS", "KERBEROS_MICROSOFT", "NTLM", "NegState", "NegTokenInit", "NegTokenResp"]
+__all__ = ["KERBEROS", "KERBEROS_MICROSOFT", "NTLM", "NegState", "NegTokenInit", "NegTokenResp", "unframed"]
 
 # Object identifiers, as their DER contents.
 _SPNEGO: Final = bytes.fromhex("2b0601050502")
@@ -78,6 +78,17 @@ def _element(tag: int, contents: bytes) -> bytes:
 
 def _octets(number: int, contents: bytes) -> bytes:
     return _element(_CONTEXT + number, _element(_OCTETS, contents)) if contents else b""
+
+
+def unframed(token: bytes, mechanism: bytes, kind: bytes) -> bytes:
+    """What the framing of GSS-API (RFC 2743 3.1) holds: a token of a mechanism, of a kind.
+
+    Any other token is given back as it is. Raises AuthError for a framing that is malformed.
+    """
+    if not token or token[0] != _APPLICATION:
+        return token
+    oid, rest = _take(_whole(token, _APPLICATION), _OID)
+    return rest[len(kind) :] if oid == mechanism and rest.startswith(kind) else token
 
 
 @dataclass(frozen=True, slots=True)
