@@ -1,0 +1,84 @@
+"""Remote readers of all kinds under the eyes of Wireshark: what goes over the RPC ports is sound."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.interop import shark
+from tests.interop.isolated import NOT_ALLOWED
+
+ROOT = Path(__file__).parents[2]
+TRAFFIC = ("tests/server/test_rpc_mapper.py", "tests/server/test_rpc_life.py")
+OPTIONS = ("-o", "tcp.try_heuristic_first:TRUE")
+REQUEST, RESPONSE, FAULT, BIND, BIND_ACK = "0", "2", "3", "11", "12"
+# Wireshark still knows what these methods were; Windows has them without parameters.
+NO_LONGER_THERE = "(epm.opnum == 0 || epm.opnum == 1)"
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tests of RPC over sockets in a network of their own, captured."""
+    path = tmp_path_factory.mktemp("shark") / "rpc.pcapng"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    isolated = ["unshare", "--net", "--map-root-user", sys.executable, "-m", "tests.interop.isolated"]
+    done = subprocess.run(
+        [*isolated, str(path), "-q", "-p", "no:cacheprovider", *TRAFFIC],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=1000,
+    )
+    said = (done.stdout + done.stderr).decode(errors="replace")[-4000:]
+    if done.returncode == NOT_ALLOWED or "unshare failed" in said:
+        pytest.skip(f"capturing in a network of its own is not allowed here: {said.strip()}")
+    assert done.returncode == 0, said
+    return path
+
+
+@pytest.mark.long(seconds=120)
+@pytest.mark.timeout(1200)
+@pytest.mark.needs("tshark", "dumpcap", "unshare")
+def test_wireshark_finds_nothing_wrong(capture: Path) -> None:
+    wrong = shark.rows(
+        capture,
+        ["frame.number", "_ws.col.Info", "_ws.expert.message"],
+        f"dcerpc && (_ws.malformed || _ws.expert.severity == error) && !{NO_LONGER_THERE}",
+        OPTIONS,
+    )
+    assert wrong == []
+    frames = shark.rows(capture, ["dcerpc.pkt_type"], "dcerpc", OPTIONS)
+    kinds = Counter(kind for frame in frames for kind in frame["dcerpc.pkt_type"])
+    assert kinds[BIND] >= kinds[BIND_ACK] > 50
+    assert kinds[REQUEST] > 100
+    assert kinds[RESPONSE] > 80
+    assert kinds[FAULT] > 5
+
+
+@pytest.mark.long(seconds=5)
+@pytest.mark.timeout(1200)
+@pytest.mark.needs("tshark", "dumpcap", "unshare")
+def test_wireshark_reads_what_the_endpoint_mapper_tells(capture: Path) -> None:
+    rows = shark.rows(
+        capture,
+        ["epm.uuid", "epm.proto.tcp_port", "epm.annotation", "epm.num_towers", "epm.rc"],
+        "epm && dcerpc.pkt_type == 2",
+        OPTIONS,
+    )
+    assert {
+        "1a9134dd-7b39-45ba-ad88-44d01ca47f28",
+        "fdb3a030-065f-11d1-bb9b-00a024ea5525",
+        "76d12b80-3467-11d3-91ff-0090272f9ea3",
+        "1088a980-eae5-11d0-8d9b-00a02453c337",
+    } <= {uuid for row in rows if row["epm.proto.tcp_port"] for uuid in row["epm.uuid"]}
+    annotations = {text for row in rows for text in row["epm.annotation"]}
+    assert "Message Queuing - RemoteRead V1" in annotations
+    nothing = [row for row in rows if row["epm.num_towers"] == ["0"]]
+    assert nothing
+    assert all("0x16c9a0d6" in row["epm.rc"] for row in nothing)
