@@ -53,7 +53,7 @@ def initiator(
 
 @with_kdc
 @pytest.mark.long(seconds=3)
-@pytest.mark.rule("RP-18", "RP-20", "RP-21", "RP-22", "RP-23")
+@pytest.mark.rule("RP-18", "RP-20", "RP-21", "RP-22")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("auth_type", [AuthType.KERBEROS, AuthType.SPNEGO])
 def test_log_on_and_protect(kdc: Kdc, auth_type: AuthType, level: AuthLevel) -> None:

@@ -72,7 +72,7 @@ def log_on(context: Context, client: ImpacketClient) -> None:
     assert context.step(client.authenticate(context.step(client.negotiate()))) == b""
 
 
-@pytest.mark.rule("RP-18", "RP-20", "RP-23")
+@pytest.mark.rule("RP-18", "RP-20")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("domain", ["", "WORKGROUP"])
 def test_impacket_logs_on(level: AuthLevel, domain: str) -> None:
