@@ -50,7 +50,7 @@ def test_a_queue_is_opened_under_a_number_that_cannot_be_guessed(remote: Depende
     assert all(after - before > 1 for before, after in pairwise(sorted(contexts)))
 
 
-@pytest.mark.rule("MP-111")
+@pytest.mark.rule("MP-111", "MP-007")
 @pytest.mark.parametrize(
     ("values", "result"),
     [
@@ -72,6 +72,7 @@ def test_what_is_wrong_opens_nothing(values: dict[str, Any], result: int) -> Non
     remote = DependentWorld()
     opened = remote.dependent().open(**values)
     assert opened.result == result
+    assert opened.result >> 31
     assert (opened.phQueue, opened.pdwQMContext, opened.lplpRemoteQueueName) == (None, 0, None)
     assert len(remote.server.queues) == 0
     assert not remote.world.manager.find("orders").descriptors
