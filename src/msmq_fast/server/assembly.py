@@ -15,10 +15,8 @@ from msmq_fast.admin.view import Labelled
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
 from msmq_fast.server import sockets
 from msmq_fast.server.access import AccessControl
-from msmq_fast.server.addresses import host_names, local_addresses
 from msmq_fast.server.adminlistener import AdminListener
 from msmq_fast.server.applistener import AppListener
 from msmq_fast.server.bulk import BULK_PATH, BulkService
@@ -29,7 +27,6 @@ from msmq_fast.server.credentials import tls_context, token_table
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
-from msmq_fast.server.memory import available_memory
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.release import release
@@ -37,6 +34,7 @@ from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
+from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
@@ -86,7 +84,7 @@ class Assembly:
         store = self._store = self._open_store()
         access = self._access = AccessControl(config, self._clock.monotonic)
         self._manager = manager = QueueManager(
-            store, self._settings(), self._clock, self._random, guard=access.guard
+            store, queue_manager_settings(config), self._clock, self._random, guard=access.guard
         )
         store.writer.on_failure = self._store_failed
         store.writer.before_seal = manager.before_submit
@@ -170,36 +168,6 @@ class Assembly:
                 f"the store in {config.data} belongs to the queue manager {held}, not to {guid}"
             )
         return store
-
-    def _settings(self) -> QueueManagerSettings:
-        config = self._config
-        return QueueManagerSettings(
-            computer_name=config.name,
-            domain=config.server.domain,
-            aliases=host_names()
-            | frozenset(config.server.aliases)
-            | {config.server.advertised_address or "."},
-            advertised=config.server.advertised_address,
-            addresses=local_addresses(config.server.host),
-            quota_kb=config.queue_manager.quota_kb,
-            journal_quota_kb=config.queue_manager.journal_quota_kb,
-            insecure_nacks=config.mqqb.insecure_nacks,
-            cache_bytes=config.queue_manager.cache,
-            express_memory=config.queue_manager.express_memory or available_memory() // 2,
-            long_lived=int(config.queue_manager.time_to_reach_queue),
-            own_copy_ids=config.queue_manager.da028_copy_ids == "own",
-            hardened=config.queue_manager.hardened,
-            transaction_idle=config.queue_manager.transaction_idle,
-            outgoing_idle=config.queue_manager.outgoing_idle,
-            feed=config.store.feed,
-            stage_lifetime=config.bulk.stage_lifetime,
-            writer_lifetime=config.bulk.writer_lifetime,
-            directory=DirectoryMode(config.directory.mode),
-            routing_server=config.mqqb.router,
-            site=UUID(config.directory.site) if config.directory.site else None,
-            sites_interval=config.directory.sites_interval,
-            gates_interval=config.directory.gates_interval,
-        )
 
     async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
         config, manager, pacemaker = self._config, self._manager, self._pacemaker
@@ -335,7 +303,7 @@ class Assembly:
         return self._store
 
     def ready_line(self) -> str:
-        """`ready name=… guid=… mqqb=… ping=… app=… admin=…`; several addresses are separated by commas."""
+        """`ready name=… guid=…`, then each listener; several addresses are separated by commas."""
         words = ["ready", f"name={self._manager.name}", f"guid={self._manager.guid}"]
         words += [f"{name}={','.join(addresses)}" for name, addresses in self._addresses.items()]
         return " ".join(words)

@@ -1,0 +1,41 @@
+"""What the configuration says to the queue manager."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
+from msmq_fast.server.addresses import host_names, local_addresses
+from msmq_fast.server.config import Config
+from msmq_fast.server.memory import available_memory
+
+__all__ = ["queue_manager_settings"]
+
+
+def queue_manager_settings(config: Config) -> QueueManagerSettings:
+    """For the queue manager, which reads no configuration itself."""
+    return QueueManagerSettings(
+        computer_name=config.name,
+        domain=config.server.domain,
+        aliases=host_names() | frozenset(config.server.aliases) | {config.server.advertised_address or "."},
+        advertised=config.server.advertised_address,
+        addresses=local_addresses(config.server.host),
+        quota_kb=config.queue_manager.quota_kb,
+        journal_quota_kb=config.queue_manager.journal_quota_kb,
+        insecure_nacks=config.mqqb.insecure_nacks,
+        cache_bytes=config.queue_manager.cache,
+        express_memory=config.queue_manager.express_memory or available_memory() // 2,
+        long_lived=int(config.queue_manager.time_to_reach_queue),
+        own_copy_ids=config.queue_manager.da028_copy_ids == "own",
+        hardened=config.queue_manager.hardened,
+        transaction_idle=config.queue_manager.transaction_idle,
+        outgoing_idle=config.queue_manager.outgoing_idle,
+        feed=config.store.feed,
+        stage_lifetime=config.bulk.stage_lifetime,
+        writer_lifetime=config.bulk.writer_lifetime,
+        directory=DirectoryMode(config.directory.mode),
+        routing_server=config.mqqb.router,
+        site=UUID(config.directory.site) if config.directory.site else None,
+        sites_interval=config.directory.sites_interval,
+        gates_interval=config.directory.gates_interval,
+    )
