@@ -376,9 +376,9 @@ class ServerConnection:
             raise Refused("auth3", executed=False)
         security = self._security.next_leg(pdu)
 
-        def accept(_: SecTrailer | None) -> None:
-            if not security.context.complete:
-                self._security.abandon(security)
+        def accept(auth: SecTrailer | None) -> None:
+            if not security.context.complete or (auth is not None and auth.token):
+                self._security.abandon(security)  # there is more to be said, and no PDU to say it in
 
         def refuse(error: AuthError) -> None:
             self.server.counters.refused[f"authentication {error.failure}"] += 1

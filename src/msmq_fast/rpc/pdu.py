@@ -335,7 +335,9 @@ class _Reader:
 def parse_bind(pdu: Pdu) -> Bind:
     """The body of a bind or alter_context. Raises PduError."""
     reader = _Reader(pdu)
-    max_xmit, max_recv, group, count = reader.take("HHIBxxx")
+    max_xmit, max_recv, group, count = reader.take("HHIB")
+    if count:  # the padding may be missing where nothing follows it
+        reader.raw(3)
     contexts = []
     for _ in range(count):
         identifier, transfers = reader.take("HBx")

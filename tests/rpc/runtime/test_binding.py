@@ -121,6 +121,7 @@ def test_a_request_in_another_version_ends_the_connection(world: World) -> None:
     ("raw", "reason"),
     [
         (wire.bind([]), 0),
+        (wire.pdu(wire.BIND, 0, wire.bind_body([])[:-3]), 0),
         (wire.bind([(0, IFACE, [])]), 0),
         (wire.pdu(wire.BIND, 0, wire.bind_body([(0, IFACE, [NDR])])[:-1]), 4),
         (wire.pdu(wire.BIND, 0, b""), 4),

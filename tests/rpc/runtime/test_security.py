@@ -123,7 +123,7 @@ def test_an_alter_context_with_an_unknown_authentication_type(world: World) -> N
 
 
 @pytest.mark.rule("RP-20")
-@pytest.mark.parametrize("token", [b"I am mallory", b"rubbish", b"more"])
+@pytest.mark.parametrize("token", [b"I am mallory", b"rubbish", b"more", b"I am talkative"])
 @pytest.mark.parametrize("level", [CONNECT, INTEGRITY])
 def test_that_auth3_failed_shows_in_the_first_request(world: World, token: bytes, level: int) -> None:
     secured = Secured(world.connect(), level=level)

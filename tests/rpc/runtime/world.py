@@ -157,7 +157,7 @@ class SeeThrough:
         if self._name == "mallory":
             raise AuthError(AuthFailure.LOGON, "go away")
         self.complete = True
-        return b""
+        return b"welcome" if self._name == "talkative" else b""
 
     def overhead(self) -> int:
         return self.overhead_bytes
