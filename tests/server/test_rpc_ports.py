@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast.rpc.idl.qm2qm import QM2QM
 from tests.server.processes import Server, command, data_directory
+from tests.server.remotereader import Caller
 
 HOST = "127.0.0.91"
 
@@ -74,6 +76,23 @@ def test_a_taken_port_is_left_to_whoever_has_it(fixed: Fixed, taken: list[socket
     log = fixed.log.read_text()
     assert f"remote read: {HOST}:2103 is taken by another process; it is at port 2114" in log
     assert f"remote read (qm2qm): {HOST}:2105 is taken by another process; it is at port 2127" in log
+
+
+@pytest.mark.rule("QP-005", "QP-006")
+def test_two_servers_on_one_computer(fixed: Fixed) -> None:
+    fixed.start()
+    with data_directory() as data:
+        second = Fixed(data, host=HOST)
+        try:
+            second.start()
+            assert (second.port("rpc"), second.port("qm2qm")) == (2114, 2116)
+            for server in (fixed, second):
+                reader = Caller(HOST, server.port("qm2qm"), QM2QM)
+                told = [reader.call("get_port", dwPortType=kind).result for kind in (0, 1)]
+                assert told == [server.port("rpc"), server.port("qm2qm")]
+                reader.close()
+        finally:
+            second.kill()
 
 
 def test_ports_that_another_mapper_knows_do_not_move(fixed: Fixed, taken: list[socket.socket]) -> None:
