@@ -1,0 +1,67 @@
+"""A client of one interface over a socket, with impacket's runtime, NDR and NTLM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from impacket.dcerpc.v5 import transport
+from impacket.uuid import uuidtup_to_bin
+
+from msmq_fast.rpc.ndr.operations import InterfaceTable
+from tests.rpc.ndr import impacketbridge
+from tests.rpc.ndr.impacketstubs import CALLS
+from tests.server.processes import Server
+
+NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
+NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")
+NONE, CONNECT, INTEGRITY, PRIVACY = 1, 2, 5, 6
+LEVELS = (NONE, CONNECT, INTEGRITY, PRIVACY)
+USER, PASSWORD = "alice", "correct horse"  # of a user of the test
+
+
+class ImpacketClient:
+    """One connection, bound to one interface."""
+
+    def __init__(
+        self,
+        server: Server,
+        listener: str,
+        table: InterfaceTable,
+        level: int = NONE,
+        *,
+        ndr64: bool = False,
+        secret: str = PASSWORD,
+        fragment: int = 0,
+    ) -> None:
+        self._table = table
+        self._ndr64 = ndr64
+        self._channel = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{server.port(listener)}]")
+        self._dce = self._channel.get_dce_rpc()
+        if level > NONE:
+            self._dce.set_credentials(USER, secret, "")
+            self._dce.set_auth_level(level)
+        if fragment:
+            self._dce.set_max_tfrag(fragment)
+        self._dce.connect()
+        self._dce.bind(uuidtup_to_bin((str(table.uuid), "1.0")), transfer_syntax=NDR64 if ndr64 else NDR)
+        self.called: set[int] = set()
+
+    def call(self, name: str, **values: Any) -> Any:
+        """Make a call; its results. Raises DCERPCException for a fault."""
+        op = self._table.op(name)
+        request, response = CALLS[self._table.name][op.opnum]
+        stub = impacketbridge.encode(request, op.inputs, op.Args(**values), ndr64=self._ndr64)
+        self._dce.call(op.opnum, stub)
+        answer = self._dce.recv()
+        self.called.add(op.opnum)
+        return op.Results(**impacketbridge.decode(response, op.outputs, answer, ndr64=self._ndr64))
+
+    def ok(self, name: str, **values: Any) -> Any:
+        """As `call`, with the result MQ_OK."""
+        results = self.call(name, **values)
+        assert results.result == 0, (name, hex(results.result))
+        return results
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.disconnect()
