@@ -15,6 +15,7 @@ from msmq_fast.qm.queue import Queue
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import OBJECTID, QUEUE_FORMAT
 from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.store.completion import Completion
 
 from .dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted
 
@@ -254,6 +255,56 @@ def test_who_has_no_name_has_no_acknowledgments_sent_elsewhere() -> None:
     assert answered(remote.dependent(), far) == 0
     allowed = DependentWorld(policy=DependentPolicy(anonymous_outgoing=True))
     assert answered(allowed.dependent(NOBODY), far) == 0
+
+
+# ---- several queues
+
+
+def listed(remote: DependentWorld, *names: str) -> str:
+    """The format name of a distribution list with these members."""
+    guid = UUID("99999999-0000-0000-0000-000000000001")
+    events = remote.world.manager.publication.events
+    events.provider.resolve_list = lambda _guid, _domain: Completion.of(names)  # type: ignore[method-assign]
+    return f"DL={guid}"
+
+
+@pytest.mark.rule("MP-170", "MP-110")
+def test_a_distribution_list_is_sent_to(remote: DependentWorld) -> None:
+    remote.world.create("other")
+    name = listed(remote, ORDERS, r"DIRECT=OS:HOST\private$\other", ELSEWHERE)
+    client = remote.dependent()
+    queue = client.opened(name, 2)
+    results = client.send(queue, sent(b"for all"))
+    assert results.result == 0
+    assert remote.world.bodies() == remote.world.bodies("other") == [b"for all"]
+    (outgoing,) = remote.world.manager.outgoing()
+    assert outgoing.messages == 1
+    assert client.receive(queue).result == ACCESS_DENIED
+    assert client.call("purge_queue", hQueue=queue.phQueue).result == ACCESS_DENIED
+    assert client.call("close_handle", phQueue=queue.phQueue).result == 0
+    assert not remote.world.manager.find("other").descriptors
+
+
+@pytest.mark.rule("MP-176")
+def test_a_distribution_list_in_a_transaction() -> None:
+    remote = DependentWorld(transactional=True)
+    remote.world.create("other", transactional=True)
+    name = listed(remote, ORDERS, r"DIRECT=OS:HOST\private$\other")
+    client = remote.dependent()
+    uow = bytes(range(16))
+    handle = client.enlist(uow).phIntXact
+    assert client.send(client.opened(name, 2), sent(b"for all", pUow=uow)).result == 0
+    assert remote.world.bodies() == []
+    client.call("commit_transaction", phIntXact=handle)
+    assert remote.world.bodies() == remote.world.bodies("other") == [b"for all"]
+
+
+@pytest.mark.rule("MP-115")
+def test_a_distribution_list_that_leads_elsewhere(remote: DependentWorld) -> None:
+    name = listed(remote, ORDERS, ELSEWHERE)
+    assert remote.dependent(NOBODY).open(name, 2).result == ACCESS_DENIED
+    assert not list(remote.world.manager.outgoing())
+    assert not remote.world.manager.find("orders").descriptors
 
 
 # ---- security
