@@ -1,0 +1,259 @@
+"""qm2qm through the whole runtime: requests and replies as bytes written by hand."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from msmq_fast.rpc.connection import ServerConnection
+from msmq_fast.rpc.server import RpcServer
+from msmq_fast.rpc.services.qm2qm import Qm2QmService
+from tests.qm.world import WALL
+from tests.rpc import wire
+from tests.rpc.runtime.world import Acceptors
+from tests.rpc.services.peers import RemoteWorld
+
+QM2QM: wire.Syntax = ("1088a980-eae5-11d0-8d9b-00a02453c337", 1, 0)
+BAD_STUB_DATA, CONTEXT_MISMATCH, OP_RANGE = 0x6F7, 0x1C00001A, 0x1C010002
+CANCELED_BY_CLIENT = 0x400E03E9
+INFINITE = 0xFFFFFFFF
+LICENSE = bytes(range(16))
+NULL_CONTEXT = bytes(20)
+
+
+class Line:
+    """One connection of a client."""
+
+    def __init__(self, endpoint: Endpoint, group: int = 0, syntax: wire.Syntax = wire.NDR) -> None:
+        self.endpoint = endpoint
+        connection = endpoint.server.open_connection("192.0.2.1", 0.0)
+        assert connection is not None
+        self.engine: ServerConnection = connection
+        self._call = 1
+        flags = wire.WHOLE | wire.MPX
+        (ack,) = self.say(wire.bind([(0, QM2QM, [syntax])], 1, group=group, flags=flags))
+        assert ack.type == wire.BIND_ACK
+        assert ack.results[0][0] == 0
+        assert ack.flags & wire.MPX
+        self.group = ack.group
+
+    def say(self, data: bytes) -> list[wire.Answer]:
+        """Send; what comes back at once."""
+        self.engine.receive(data, 0.0)
+        self.endpoint.remote.world.run()
+        return list(self.heard())
+
+    def heard(self) -> Iterator[wire.Answer]:
+        """What has come."""
+        while data := self.engine.data_to_send():
+            for raw in wire.split(b"".join(bytes(piece) for piece in data)):
+                yield wire.read(raw)
+
+    def call(self, opnum: int, stub: bytes) -> wire.Answer:
+        """A call that ends at once."""
+        (answer,) = self.start(opnum, stub)
+        return answer
+
+    def start(self, opnum: int, stub: bytes) -> list[wire.Answer]:
+        """A call that may wait."""
+        self._call += 1
+        return self.say(wire.request(self._call, opnum, stub))
+
+    def open(self, handle: int) -> bytes:
+        """RemoteQMOpenQueue; the context handle."""
+        answer = self.call(2, LICENSE + struct.pack("<IIII", 0, handle, handle, handle))
+        context, result = answer.stub[:20], answer.stub[20:]
+        assert result == bytes(4)
+        assert context != NULL_CONTEXT
+        return context
+
+
+class Endpoint:
+    """A qm2qm endpoint over a queue manager in memory."""
+
+    def __init__(self) -> None:
+        self.remote = RemoteWorld()
+        self.server = RpcServer("2105", acceptors=Acceptors(), random=self.remote.random.randbytes)
+        self.service = Qm2QmService(self.remote.queues, self.remote.ports)
+        self.server.register(self.service)
+
+
+@pytest.fixture
+def endpoint() -> Endpoint:
+    return Endpoint()
+
+
+def desc(handle: int, action: int = 0, timeout: int = 0, request: int = 1, size: int = 0) -> bytes:
+    """A REMOTEREADDESC in NDR without a buffer."""
+    return struct.pack("<9IHHI", handle, 0, action, timeout, size, handle, request, 0, 0, 0, 0, 0)
+
+
+def desc2(handle: int, action: int = 0, timeout: int = 0, request: int = 1) -> bytes:
+    """A REMOTEREADDESC2 in NDR; the gap is filled as impacket does it."""
+    return struct.pack("<I4sQ", 0x20000, b"\xbf" * 4, 0) + desc(handle, action, timeout, request)
+
+
+@pytest.mark.rule("QP-068", "QP-069", "QP-070", "QP-071", "QP-073")
+def test_what_the_replies_of_reads_look_like(endpoint: Endpoint) -> None:
+    world = endpoint.remote.world
+    key = world.send(b"body")
+    packets: list[bytes] = []
+    world.manager.find("orders").core.peek(key, lambda message, _: packets.append(message.packet))
+    packet = packets[0]
+    handle = endpoint.remote.opened()
+    line = Line(endpoint)
+    line.open(handle)
+    size = len(packet)
+    described = struct.pack("<9IHH", handle, 0, 0, 0, size, handle, 1, 1, WALL, 0, 0)
+    array = struct.pack("<III", size, 0, size) + packet + bytes(-size % 4)
+
+    stub = line.call(0, desc(handle)).stub
+    first, stub = stub[:20], stub[20:]
+    assert first[:4] == bytes(4)
+    assert first != NULL_CONTEXT
+    assert stub[:40] == described
+    assert stub[40:44] != bytes(4)
+    assert stub[44:] == array + bytes(4)
+    assert line.call(1, first + struct.pack("<I", 1)).stub == NULL_CONTEXT + bytes(4)
+
+    stub = line.call(9, desc2(handle)).stub
+    second, stub = stub[:20], stub[20:]
+    assert second != first
+    stub = stub[4:]  # alignment to 8
+    assert stub[:4] != bytes(4)
+    assert stub[8:16] == struct.pack("<Q", key & (1 << 56) - 1)
+    assert stub[16:56] == described
+    assert stub[60:] == array + bytes(4)
+
+    empty = line.call(9, desc2(handle, request=2)).stub
+    assert empty[:20] == NULL_CONTEXT
+    assert len(empty) == 88
+    assert empty[-4:] == struct.pack("<I", 0xC00E001B)
+    assert len(line.call(0, desc(handle, request=2)).stub) == 68
+
+
+@pytest.mark.rule("QP-170", "QP-171")
+def test_the_version_has_four_bytes(endpoint: Endpoint) -> None:
+    stub = Line(endpoint).call(8, b"").stub
+    assert len(stub) == 4
+    assert struct.unpack("<BBH", stub)[:2] == (6, 1)
+
+
+@pytest.mark.rule("QP-009", "QP-034", "QP-075", "QP-101", "QP-162", "QP-015")
+@pytest.mark.parametrize(
+    ("opnum", "stub", "status"),
+    [
+        (2, LICENSE + struct.pack("<IIII", 17, 1, 1, 1), BAD_STUB_DATA),
+        (0, desc(7, size=4), BAD_STUB_DATA),
+        (0, desc(7, size=0x420001), BAD_STUB_DATA),
+        (1, bytes(range(1, 21)) + struct.pack("<I", 0), BAD_STUB_DATA),
+        (1, bytes(range(1, 21)) + struct.pack("<I", 3), BAD_STUB_DATA),
+        (7, struct.pack("<I", 4), BAD_STUB_DATA),
+        (0, desc(7)[:-1], BAD_STUB_DATA),
+        (11, b"", OP_RANGE),
+    ],
+    ids=["dwMQS", "no buffer", "size", "ack 0", "ack 3", "port", "short", "opnum"],
+)
+def test_requests_that_break_a_rule(endpoint: Endpoint, opnum: int, stub: bytes, status: int) -> None:
+    line = Line(endpoint)
+    answer = line.call(opnum, stub)
+    assert (answer.type, answer.status) == (wire.FAULT, status)
+    assert line.call(8, b"").type == wire.RESPONSE
+
+
+@pytest.mark.rule("QP-050", "QP-100", "QP-130")
+def test_what_is_null(endpoint: Endpoint) -> None:
+    line = Line(endpoint)
+    invalid = struct.pack("<I", 0xC00E0007)
+    assert line.call(1, NULL_CONTEXT + struct.pack("<I", 2)).stub == NULL_CONTEXT + invalid
+    assert line.call(3, NULL_CONTEXT).stub == NULL_CONTEXT + invalid
+    assert line.call(9, bytes(16)).stub == NULL_CONTEXT + bytes(4) + bytes(16) + invalid
+
+
+@pytest.mark.rule("QP-079", "QP-123", "QP-124")
+def test_a_read_that_waits_is_cancelled_on_its_own_connection(endpoint: Endpoint) -> None:
+    handle = endpoint.remote.opened()
+    line = Line(endpoint)
+    line.open(handle)
+    assert line.start(9, desc2(handle, timeout=INFINITE)) == []
+    assert line.call(8, b"").type == wire.RESPONSE
+    answers = line.start(5, struct.pack("<III", handle, handle, 1))
+    by_size = sorted(answers, key=lambda answer: len(answer.stub))
+    assert by_size[0].stub == bytes(4)
+    assert by_size[1].stub[:20] == NULL_CONTEXT
+    assert by_size[1].stub[-4:] == struct.pack("<I", CANCELED_BY_CLIENT)
+
+
+@pytest.mark.rule("QP-109", "QP-131", "QP-182")
+def test_handles_live_as_long_as_the_association(endpoint: Endpoint) -> None:
+    remote = endpoint.remote
+    for text in (b"one", b"two"):
+        remote.world.send(text)
+    handle = remote.opened()
+    first = Line(endpoint)
+    session = first.open(handle)
+    context = first.call(9, desc2(handle)).stub[:20]
+    second = Line(endpoint, first.group)
+    stranger = Line(endpoint)
+    refused = stranger.call(1, context + struct.pack("<I", 2))
+    assert (refused.type, refused.status) == (wire.FAULT, CONTEXT_MISMATCH)
+    first.engine.connection_lost()
+    assert second.call(1, context + struct.pack("<I", 2)).stub == NULL_CONTEXT + bytes(4)
+    assert remote.world.bodies() == [b"two"]
+    again = second.call(1, context + struct.pack("<I", 2))
+    assert again.status == CONTEXT_MISMATCH
+    second.call(9, desc2(handle, request=2))
+    assert second.start(9, desc2(handle, timeout=INFINITE, request=3)) == []
+    third = Line(endpoint, second.group)
+    assert third.call(3, session).stub == NULL_CONTEXT + bytes(4)
+    (cancelled,) = second.heard()
+    assert cancelled.stub[-4:] == struct.pack("<I", CANCELED_BY_CLIENT)
+    for line in (second, third):
+        line.engine.connection_lost()
+    assert remote.world.receive() == b"two"
+
+
+@pytest.mark.rule("QP-181", "QP-183", "QP-186")
+def test_a_client_that_is_lost(endpoint: Endpoint) -> None:
+    remote = endpoint.remote
+    remote.world.send(b"one")
+    handle = remote.opened()
+    line = Line(endpoint)
+    line.open(handle)
+    line.call(9, desc2(handle))
+    assert line.start(9, desc2(handle, timeout=INFINITE, request=2)) == []
+    line.engine.connection_lost()
+    assert len(remote.queues) == 0
+    assert remote.world.receive() == b"one"
+
+
+@pytest.mark.rule("QP-183")
+def test_a_reply_that_was_never_sent(endpoint: Endpoint) -> None:
+    remote = endpoint.remote
+    remote.world.send(b"one")
+    handle = remote.opened()
+    line = Line(endpoint)
+    line.open(handle)
+    other = Line(endpoint, line.group)
+    line.engine.receive(wire.request(9, 9, desc2(handle)), 0.0)
+    remote.world.run()
+    line.engine.connection_lost()
+    remote.world.run()
+    answer = other.call(9, desc2(handle, 0x80000000, request=2))
+    assert answer.stub[-4:] == bytes(4)
+    assert remote.world.bodies() == [b"one"]
+
+
+@pytest.mark.rule("QP-123", "QP-183")
+def test_a_read_that_rpc_cancels_takes_nothing(endpoint: Endpoint) -> None:
+    remote = endpoint.remote
+    handle = remote.opened()
+    line = Line(endpoint)
+    line.open(handle)
+    for number, give_up in ((20, wire.cancel), (21, wire.orphaned)):
+        line.engine.receive(wire.request(number, 9, desc2(handle, timeout=INFINITE)), 0.0)
+        line.say(give_up(number))
+    remote.world.send(b"one")
+    assert remote.world.receive() == b"one"
