@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ class Shape:
     Offsets are 0, since no interface here has first_is.
     """
 
-    __slots__ = ("_code", "_mask", "_one", "_two", "_width", "conformant", "length", "size", "varying")
+    __slots__ = ("_mask", "_one", "_two", "_width", "conformant", "length", "size", "varying")
 
     def __init__(
         self,
@@ -55,11 +56,7 @@ class Shape:
 
     def read_maximum(self, reader: Reader) -> int:
         """The maximum count. Raises RpcFault."""
-        pos = (reader.pos + self._mask) & ~self._mask
-        if pos + self._width > reader.end:
-            raise bad_stub("truncated")
-        reader.pos = pos + self._width
-        maximum: int = self._one.unpack_from(reader.buffer, pos)[0]
+        maximum: int = self._one.unpack_from(reader.buffer, reader.claim(self._mask, self._width))[0]
         if maximum > _MOST_ELEMENTS:
             raise bad_stub("maximum count of 2^31 or more")
         return maximum
@@ -71,11 +68,8 @@ class Shape:
             raise bad_stub("maximum count is not size_is")
         if not self.varying:
             return maximum
-        pos = (reader.pos + self._mask) & ~self._mask
-        if pos + 2 * self._width > reader.end:
-            raise bad_stub("truncated")
-        reader.pos = pos + 2 * self._width
-        offset, actual = self._two.unpack_from(reader.buffer, pos)
+        actual: int
+        offset, actual = self._two.unpack_from(reader.buffer, reader.claim(self._mask, 2 * self._width))
         if offset:
             raise bad_stub("offset is not 0")
         if actual > maximum:
@@ -83,7 +77,7 @@ class Shape:
         expected = correlated(self.length, scope)
         if expected is not None and expected != actual:
             raise bad_stub("actual count is not length_is")
-        return actual  # type: ignore[no-any-return]
+        return actual
 
     def write_maximum(self, writer: Writer, scope: Any, length: int) -> None:
         """Write the maximum count of an array of which `length` elements are sent. Raises ValueError."""
@@ -127,13 +121,13 @@ class Array(Codec):
         """The number of elements."""
         return len(value)
 
+    @abstractmethod
     def read_body(self, reader: Reader, scope: Any, maximum: int) -> Any:
-        """What follows the maximum count."""
-        raise NotImplementedError
+        """What follows the maximum count. Raises RpcFault."""
 
+    @abstractmethod
     def write_body(self, writer: Writer, value: Any, scope: Any) -> None:
-        """What follows the maximum count."""
-        raise NotImplementedError
+        """Write what follows the maximum count. Raises ValueError."""
 
 
 class ByteArray(Array):
@@ -147,8 +141,7 @@ class ByteArray(Array):
 
     def write_body(self, writer: Writer, value: Buffer, scope: Any) -> None:
         self.shape.write_actual(writer, scope, len(value))
-        if len(value) > 0:
-            writer.put(value)
+        writer.put(value)
 
 
 class WideArray(Array):

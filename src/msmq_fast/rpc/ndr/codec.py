@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from msmq_fast.rpc.ndr.stream import Reader, Writer
@@ -12,7 +13,7 @@ Correlation = str | int | None
 """What dictates a count: the name of a field or parameter, a constant, or nothing."""
 
 
-class Codec:
+class Codec(ABC):
     """One type in one syntax.
 
     Its representation has two parts (C706 14.3.12.3): the flat one (`read`, `write`), and what its pointers
@@ -26,19 +27,19 @@ class Codec:
     points: bool = False
     """Whether there is a deferred part."""
 
+    @abstractmethod
     def read(self, reader: Reader, scope: Any) -> Any:
         """The value, as far as the flat part has it. Raises RpcFault."""
-        raise NotImplementedError
 
     def read_deferred(self, reader: Reader, value: Any, scope: Any) -> Any:
         """The value, now complete, from what `read` returned. Raises RpcFault."""
         return value
 
+    @abstractmethod
     def write(self, writer: Writer, value: Any, scope: Any) -> None:
         """Write the flat part."""
-        raise NotImplementedError
 
-    def write_deferred(self, writer: Writer, value: Any, scope: Any) -> None:
+    def write_deferred(self, writer: Writer, value: Any, scope: Any) -> None:  # noqa: B027 - most have none
         """Write what is deferred."""
 
     def read_whole(self, reader: Reader, scope: Any) -> Any:

@@ -83,8 +83,8 @@ class Op:
 
     def compile(self, compiler: Compiler) -> None:
         """Be ready for the compiler's syntax. Raises TypeError for what has no representation."""
-        self._requests[compiler.syntax] = compiler.parameters(self.Args, self.inputs)
-        self._responses[compiler.syntax] = compiler.parameters(self.Results, self.outputs)
+        self._requests[compiler.syntax] = compiler.parameters(self.inputs)
+        self._responses[compiler.syntax] = compiler.parameters(self.outputs)
 
     def results(self, args: Record, **outs: Any) -> Record:
         """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero.

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from msmq_fast.rpc.ndr.arrays import ByteArray, ElementArray, Shape, WideArray
 from msmq_fast.rpc.ndr.codec import Codec
 from msmq_fast.rpc.ndr.pointers import Pointer
-from msmq_fast.rpc.ndr.record import Record
 from msmq_fast.rpc.ndr.scalars import Guid, Handle, Octets, Scalar
 from msmq_fast.rpc.ndr.strings import String
 from msmq_fast.rpc.ndr.structs import Parameters, structure
@@ -44,13 +43,13 @@ class Compiler:
         self._codecs: dict[NdrType, Codec] = {}
         self._pointers: list[tuple[Pointer, NdrType]] = []
 
-    def parameters(self, record: type[Record], members: Mapping[str, NdrType]) -> Parameters:
+    def parameters(self, members: Mapping[str, NdrType]) -> Parameters:
         """The codec of parameters. Raises TypeError for what cannot be declared."""
         compiled = [(name, self._codec(kind)) for name, kind in members.items()]
         while self._pointers:
             pointer, target = self._pointers.pop()
             pointer.target = self._codec(target)
-        return Parameters(self.syntax, record, compiled)
+        return Parameters(self.syntax, compiled)
 
     def _codec(self, kind: NdrType) -> Codec:
         codec = self._codecs.get(kind)

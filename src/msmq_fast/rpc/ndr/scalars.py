@@ -47,11 +47,7 @@ class Scalar(Codec):
         return value
 
     def read(self, reader: Reader, scope: Any) -> Any:
-        pos = (reader.pos + self._mask) & ~self._mask
-        if pos + self.least > reader.end:
-            raise bad_stub("truncated")
-        reader.pos = pos + self.least
-        raw = self._struct.unpack_from(reader.buffer, pos)[0]
+        raw = self._struct.unpack_from(reader.buffer, reader.claim(self._mask, self.least))[0]
         if self.high is not None and not self.low <= raw <= self.high:
             raise bad_stub("out of range")
         return self.lift(raw)
@@ -116,10 +112,11 @@ class Octets(Scalar):
 class Run:
     """Scalars in a row, with the gaps between them: one struct.Struct.
 
-    `align` is the alignment of the position where it begins; it must be enough for all members.
+    `align` is the alignment of the position where it begins; it must be enough for all members. `size` is in
+    bytes.
     """
 
-    __slots__ = ("_checks", "_conversions", "_mask", "_pack", "_size", "_unpack", "members", "width")
+    __slots__ = ("_checks", "_conversions", "_mask", "_pack", "_unpack", "size")
 
     def __init__(
         self, syntax: Syntax, members: Sequence[Scalar], align: int, *, pad_end: bool = False
@@ -132,10 +129,8 @@ class Run:
         if pad_end and size % align:
             layout += f"{-size % align}x"
         compiled = struct.Struct(syntax.order + layout)
-        self.members = tuple(members)
-        self.width = len(members)
+        self.size = compiled.size
         self._mask = align - 1
-        self._size = compiled.size
         self._unpack = compiled.unpack_from
         self._pack = compiled.pack
         self._checks = tuple(
@@ -145,19 +140,9 @@ class Run:
         )
         self._conversions = tuple((index, member) for index, member in enumerate(members) if member.converts)
 
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return self._size
-
     def read(self, reader: Reader) -> Sequence[Any]:
         """The values. Raises RpcFault."""
-        pos = (reader.pos + self._mask) & ~self._mask
-        end = pos + self._size
-        if end > reader.end:
-            raise bad_stub("truncated")
-        reader.pos = end
-        values = self._unpack(reader.buffer, pos)
+        values = self._unpack(reader.buffer, reader.claim(self._mask, self.size))
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
                 raise bad_stub("out of range")
@@ -174,8 +159,5 @@ class Run:
             values = list(values)
             for index, member in self._conversions:
                 values[index] = member.lower(writer, values[index])
-        gap = -writer.pos & self._mask
-        if gap:
-            writer.align(self._mask)
-        writer.pos += self._size
-        writer.parts.append(self._pack(*values))
+        writer.align(self._mask)
+        writer.put(self._pack(*values))

@@ -43,12 +43,19 @@ class Reader:
         self.referents: dict[tuple[int, Codec], Any] = {}
         """What full pointers point to, by the referent identifier and what it is read as."""
 
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes, copied once."""
-        start = self.pos
-        if size > self.end - start:
+    def claim(self, mask: int, size: int) -> int:
+        """Where the next `size` bytes begin, after the gap to a multiple of `mask` + 1; they are passed.
+        Raises RpcFault if there are fewer."""
+        start = (self.pos + mask) & ~mask
+        end = start + size
+        if end > self.end:
             raise bad_stub("truncated")
-        self.pos = start + size
+        self.pos = end
+        return start
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes, copied once. Raises RpcFault if there are fewer."""
+        start = self.claim(0, size)
         return bytes(self.buffer[start : start + size])
 
     def skip_gap(self, mask: int) -> None:

@@ -28,74 +28,71 @@ def structure(syntax: Syntax, record: type[Record], members: Members) -> Codec:
     return Structure(syntax, record, members)
 
 
-class FixedStructure(Codec):
-    """A structure of scalars only, pointers included: one run."""
+class _Structure(Codec):
+    """A structure: what the pointers in it point to follows in their order."""
 
-    def __init__(
-        self, syntax: Syntax, record: type[Record], names: Sequence[str], scalars: Sequence[Scalar]
-    ) -> None:
-        self.align = max(scalar.align for scalar in scalars)
-        self._run = Run(syntax, scalars, self.align, pad_end=syntax.wide)
-        self.least = self._run.size
+    def __init__(self, record: type[Record], members: Members) -> None:
+        self.align = max(codec.align for _, codec in members)
         self._record = record
-        self._values = _values_of(names)
-        self._pointing = [(name, codec) for name, codec in zip(names, scalars, strict=True) if codec.points]
+        self._pointing = [(name, codec) for name, codec in members if codec.points]
         self.points = bool(self._pointing)
-
-    def read(self, reader: Reader, scope: Any) -> Record:
-        return self._record(*self._run.read(reader))
 
     def read_deferred(self, reader: Reader, value: Record, scope: Any) -> Record:
         for name, codec in self._pointing:
             setattr(value, name, codec.read_deferred(reader, getattr(value, name), value))
         return value
-
-    def write(self, writer: Writer, value: Record, scope: Any) -> None:
-        self._run.write(writer, self._values(value))
 
     def write_deferred(self, writer: Writer, value: Record, scope: Any) -> None:
         for name, codec in self._pointing:
             codec.write_deferred(writer, getattr(value, name), value)
 
 
-class Structure(Codec):
+class FixedStructure(_Structure):
+    """A structure of scalars only, pointers included: one run."""
+
+    def __init__(
+        self, syntax: Syntax, record: type[Record], names: Sequence[str], scalars: Sequence[Scalar]
+    ) -> None:
+        super().__init__(record, list(zip(names, scalars, strict=True)))
+        self._run = Run(syntax, scalars, self.align, pad_end=syntax.wide)
+        self.least = self._run.size
+        self._values = _values_of(names)
+
+    def read(self, reader: Reader, scope: Any) -> Record:
+        return self._record(*self._run.read(reader))
+
+    def write(self, writer: Writer, value: Record, scope: Any) -> None:
+        self._run.write(writer, self._values(value))
+
+
+class Structure(_Structure):
     """A structure with a union, a varying array or another structure in it, or with an array at its end.
 
     The maximum count of a conformant array at the end comes first, before the gap that aligns the structure.
     """
 
     def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
-        self.align = max(codec.align for _, codec in members)
+        super().__init__(record, members)
         self.least = sum(codec.least for _, codec in members)
         self._mask = self.align - 1
         self._end_mask = self._mask if syntax.wide else 0
-        self._record = record
         name, last = members[-1]
         self._array = (name, last) if isinstance(last, Array) and last.shape.conformant else None
-        if self._array is not None:
-            members = members[:-1]
-        self._steps = _steps(syntax, members, self.align, _Member)
-        self._pointing = [(name, codec) for name, codec in members if codec.points]
-        if last.points and self._array is not None:
-            self._pointing.append(self._array)
-        self.points = bool(self._pointing)
+        self._steps = _steps(
+            syntax, members if self._array is None else members[:-1], self.align, single=_Member
+        )
 
     def read(self, reader: Reader, scope: Any) -> Record:
         record = self._record()
         array = self._array
         maximum = array[1].shape.read_maximum(reader) if array is not None else 0
-        reader.pos = (reader.pos + self._mask) & ~self._mask
+        reader.claim(self._mask, 0)
         for step in self._steps:
             step.read(reader, record)
         if array is not None:
             setattr(record, array[0], array[1].read_body(reader, record, maximum))
         reader.skip_gap(self._end_mask)
         return record
-
-    def read_deferred(self, reader: Reader, value: Record, scope: Any) -> Record:
-        for name, codec in self._pointing:
-            setattr(value, name, codec.read_deferred(reader, getattr(value, name), value))
-        return value
 
     def write(self, writer: Writer, value: Record, scope: Any) -> None:
         if self._array is not None:
@@ -108,18 +105,13 @@ class Structure(Codec):
             array.write_body(writer, getattr(value, name), value)
         writer.align(self._end_mask)
 
-    def write_deferred(self, writer: Writer, value: Record, scope: Any) -> None:
-        for name, codec in self._pointing:
-            codec.write_deferred(writer, getattr(value, name), value)
-
 
 class Parameters:
     """The parameters of an operation in one direction: each is complete, with what its pointers point to,
     before the next begins."""
 
-    def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
-        self._record = record
-        self._steps = _steps(syntax, members, _STREAM_ALIGN, _Parameter)
+    def __init__(self, syntax: Syntax, members: Members) -> None:
+        self._steps = _steps(syntax, members, _STREAM_ALIGN, single=_Parameter)
 
     def decode(self, stub: Buffer, record: Record) -> Record:
         """The parameters of a stub, as fields of `record`. What follows them is ignored. Raises RpcFault."""
@@ -188,7 +180,9 @@ class _Parameter(_Member):
         self._codec.write_whole(writer, getattr(record, self._name), record)
 
 
-def _steps(syntax: Syntax, members: Members, align: int, single: type[_Member]) -> list[_Scalars | _Member]:
+def _steps(
+    syntax: Syntax, members: Members, align: int, *, single: type[_Member]
+) -> list[_Scalars | _Member]:
     """How to read members one after another from a position that is aligned to `align`: scalars whose gaps
     are known together, everything else alone."""
     steps: list[_Scalars | _Member] = []

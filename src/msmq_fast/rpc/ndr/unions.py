@@ -33,8 +33,7 @@ class Union(Codec):
         self._arms = dict(arms)
 
     def read(self, reader: Reader, scope: Any) -> Any:
-        mask = self._mask
-        reader.pos = (reader.pos + mask) & ~mask
+        reader.claim(self._mask, 0)
         tag = self._tag.read(reader, scope)
         if tag != getattr(scope, self._switch):
             raise bad_stub("the discriminant of a union is not switch_is")
@@ -43,7 +42,7 @@ class Union(Codec):
         arm = self._arms[tag]
         if arm is None:
             return None
-        reader.pos = (reader.pos + mask) & ~mask
+        reader.claim(self._mask, 0)
         return arm.read(reader, scope)
 
     def read_deferred(self, reader: Reader, value: Any, scope: Any) -> Any:
