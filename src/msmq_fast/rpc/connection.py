@@ -8,34 +8,23 @@ from typing import TYPE_CHECKING
 
 from msmq_fast._native.rpcframing import Pdu, PduScanner
 from msmq_fast.rpc.association import Association
-from msmq_fast.rpc.auth.context import AuthError
-from msmq_fast.rpc.binding import NegotiationError, negotiate
 from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.deadlines import Deadlines
 from msmq_fast.rpc.dispatch import dispatch
-from msmq_fast.rpc.faults import ACCESS_DENIED, CANCELLED, NO_MEMORY, SERVER_TOO_BUSY, wire_status
+from msmq_fast.rpc.faults import CANCELLED, SERVER_TOO_BUSY, wire_status
 from msmq_fast.rpc.interface import PresentationContext
+from msmq_fast.rpc.negotiation import Negotiation
 from msmq_fast.rpc.outbox import Buffer, Outbox
 from msmq_fast.rpc.pdu import (
     WHOLE,
-    Bind,
-    BindAck,
-    ContextResult,
     Flag,
-    NakReason,
-    PduError,
-    PduFault,
     PduType,
-    SecTrailer,
-    build_alter_response,
-    build_bind_ack,
     build_bind_nak,
     build_fault,
-    parse_bind,
 )
 from msmq_fast.rpc.refusals import BindRefused, Refused
 from msmq_fast.rpc.requests import RequestIntake
-from msmq_fast.rpc.securing import Security, SecurityTable, alter_refused, bind_refused
+from msmq_fast.rpc.securing import SecurityTable
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
 if TYPE_CHECKING:
@@ -61,13 +50,10 @@ class ServerConnection:
         limits = server.limits
         self.server = server
         self.address = address
-        self.association: Association | None = None
-        self.features = BindTimeFeatures.NONE
         self.on_wake: Callable[[], None] | None = None
         self.closing = False
         self._lost = False
         self._busy = False  # inside received(): the adapter takes the output when it returns
-        self._parked = False  # a leg of a security context is on a thread
         self._scanner = PduScanner(limits.fragment)
         self._outbox = Outbox()
         self._contexts: dict[int, PresentationContext] = {}
@@ -75,6 +61,16 @@ class ServerConnection:
         self._security = SecurityTable(server.acceptors, address, limits.security_contexts)
         self._requests = RequestIntake(limits, server.incomplete, self._contexts, self._security, self._calls)
         self._deadlines = Deadlines(limits, now)
+        self._negotiation = Negotiation(
+            server,
+            address,
+            self._contexts,
+            self._security,
+            self._requests,
+            self._outbox,
+            self._deadlines,
+            self._resume,
+        )
         self.anonymous = self._security.anonymous
 
     # ---------------------------------------------------------------------------------------- for the adapter
@@ -100,7 +96,9 @@ class ServerConnection:
     @property
     def reading(self) -> bool:
         """False while the client must wait: it does not take its replies, or is being authenticated."""
-        return not (self.closing or self._parked or self._outbox.bytes >= self.server.limits.output)
+        return not (
+            self.closing or self._negotiation.parked or self._outbox.bytes >= self.server.limits.output
+        )
 
     @property
     def finished(self) -> bool:
@@ -168,10 +166,14 @@ class ServerConnection:
     # --------------------------------------------------------------------------------- for calls and dispatch
 
     @property
-    def joined(self) -> Association:
-        """The association; there is one as soon as there are presentation contexts."""
-        assert self.association is not None  # noqa: S101
-        return self.association
+    def association(self) -> Association | None:
+        """What a bind has joined."""
+        return self._negotiation.association
+
+    @property
+    def features(self) -> BindTimeFeatures:
+        """What a bind has agreed on."""
+        return self._negotiation.features
 
     @property
     def header_signing(self) -> bool:
@@ -220,16 +222,27 @@ class ServerConnection:
         self._deadlines.partial(self.reading and (bool(self._scanner.held) or self._requests.receiving))
         return self.server.counters.pdus_in > before
 
+    def _resume(self, pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
+        """A leg of a security context has come back from its thread."""
+        if self.closing:
+            return
+        if isinstance(refusal, Refused):
+            self._refuse(pdu, refusal)
+        elif refusal is not None:
+            self._refuse_bind(pdu, refusal)
+        self._advance()
+        self._wake()
+
     def _take(self, pdu: Pdu) -> None:
         try:
             if pdu.type == PduType.REQUEST:
                 self._request(pdu)
             elif pdu.type == PduType.BIND:
-                self._bind(pdu)
+                self._negotiation.bind(pdu)
             elif pdu.type == PduType.ALTER:
-                self._alter(pdu)
+                self._negotiation.alter(pdu)
             elif pdu.type == PduType.AUTH3:
-                self._auth3(pdu)
+                self._negotiation.auth3(pdu)
             elif pdu.type == PduType.CANCEL and not pdu.fault:
                 self._cancel(pdu)
             elif pdu.type == PduType.ORPHANED and not pdu.fault:
@@ -250,7 +263,8 @@ class ServerConnection:
     # --- requests
 
     def _request(self, pdu: Pdu) -> None:
-        if self.association is None:
+        association = self._negotiation.association
+        if association is None:
             raise Refused("request before bind", executed=False)
         request = self._requests.take(pdu, busy=bool(self._calls))
         if request is None:
@@ -259,7 +273,7 @@ class ServerConnection:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return
         self.server.counters.calls_in += 1
-        call = dispatch(self, request)
+        call = dispatch(self, association, request)
         if call is not None:
             self._calls[call.call_id] = call
 
@@ -278,173 +292,6 @@ class ServerConnection:
         if call is not None:
             self.server.counters.abandoned += 1
             call.abandon()
-
-    # --- bind and alter_context
-
-    def _parse(self, pdu: Pdu) -> Bind:
-        if pdu.fault:
-            raise PduError(PduFault(pdu.fault).name.lower())
-        return parse_bind(pdu)
-
-    def _bind(self, pdu: Pdu) -> None:
-        try:
-            bind = self._parse(pdu)
-        except PduError as error:
-            reason = f"bind: {error}"
-            raise BindRefused(reason, NakReason.PROTOCOL_VERSION_NOT_SUPPORTED) from None
-        if self.association is not None:
-            raise BindRefused("bind twice")
-        try:
-            results, contexts, features = negotiate(
-                bind.contexts, self._contexts, self.server.interface, features=True
-            )
-        except NegotiationError as error:
-            raise BindRefused(f"bind: {error}") from None
-        self._check_room(len(contexts))
-        association = self.server.associations.join(bind.group, self.address)
-        if association is None:
-            raise BindRefused("association group")
-        self.association = association
-        self._contexts.update(contexts)
-        self.features = features or BindTimeFeatures.NONE
-        self._requests.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
-        self._agree_on_signing(pdu)
-        size = min(bind.max_xmit, bind.max_recv, self.server.limits.fragment)
-        self._outbox.max_fragment = max(_SMALLEST_FRAGMENT, size & ~7)
-
-        def accept(auth: SecTrailer | None) -> None:
-            self.server.counters.binds += 1
-            flags = WHOLE | (pdu.flags & (Flag.SUPPORT_HEADER_SIGN | Flag.CONC_MPX))
-            ack = self._ack(results, self.server.endpoint)
-            self._outbox.put(build_bind_ack(pdu.call_id, ack, flags, auth))
-
-        if not pdu.auth_length:
-            accept(None)
-            return
-        try:
-            security = self._security.begin(pdu)
-        except AuthError as error:
-            raise bind_refused(error) from None
-
-        def refuse(error: AuthError) -> None:
-            raise bind_refused(error)
-
-        self._step(pdu, security, accept, refuse)
-
-    def _alter(self, pdu: Pdu) -> None:
-        try:
-            bind = self._parse(pdu)
-        except PduError as error:
-            raise Refused(f"alter_context: {error}", executed=False) from None
-        if self.association is None:
-            raise Refused("alter_context before bind", executed=False)
-        if pdu.auth_length and not pdu.auth_type:
-            raise Refused("authentication type", ACCESS_DENIED, executed=False)
-        try:
-            results, contexts, _ = negotiate(
-                bind.contexts, self._contexts, self.server.interface, features=False
-            )
-        except NegotiationError as error:
-            raise Refused(f"alter_context: {error}", executed=False) from None
-        self._check_room(sum(identifier not in self._contexts for identifier in contexts))
-        self._contexts.update(contexts)
-        self._agree_on_signing(pdu)
-
-        def accept(auth: SecTrailer | None) -> None:
-            flags = WHOLE | (pdu.flags & Flag.SUPPORT_HEADER_SIGN)
-            self._outbox.put(build_alter_response(pdu.call_id, self._ack(results, ""), flags, auth))
-
-        if not pdu.auth_length:
-            accept(None)
-            return
-        try:
-            security = self._security.next_leg(pdu)
-        except AuthError as error:
-            raise alter_refused(error) from None
-
-        def refuse(error: AuthError) -> None:
-            raise alter_refused(error)
-
-        self._step(pdu, security, accept, refuse)
-
-    def _auth3(self, pdu: Pdu) -> None:
-        """The last leg, which nothing answers: that it failed shows in the first request (3.3.1.5.2.1)."""
-        if pdu.fault == PduFault.AUTH_PAD:
-            raise Refused("auth3: padding", NO_MEMORY, executed=False)
-        security = self._security.unfinished
-        if pdu.fault or security is None or not pdu.auth_length:
-            raise Refused("auth3", executed=False)
-        security = self._security.next_leg(pdu)
-
-        def accept(auth: SecTrailer | None) -> None:
-            if not security.context.complete or (auth is not None and auth.token):
-                self._security.abandon(security)  # there is more to be said, and no PDU to say it in
-
-        def refuse(error: AuthError) -> None:
-            self.server.counters.refused[f"authentication {error.failure}"] += 1
-            self.server.refuse("rpc authentication", str(error.failure), f"{self.address}: {error}")
-
-        self._step(pdu, security, accept, refuse)
-
-    def _check_room(self, more: int) -> None:
-        limit = self.server.limits.presentation_contexts * self.server.interface_count
-        if len(self._contexts) + more > limit:
-            raise BindRefused("too many presentation contexts", NakReason.LOCAL_LIMIT_EXCEEDED)
-
-    def _agree_on_signing(self, pdu: Pdu) -> None:
-        if pdu.flags & Flag.SUPPORT_HEADER_SIGN:
-            self._requests.header_signing = self._outbox.header_signing = True
-
-    def _ack(self, results: tuple[ContextResult, ...], secondary: str) -> BindAck:
-        size = self._outbox.max_fragment
-        return BindAck(size, size, self.joined.id, secondary, results)
-
-    # --- security contexts
-
-    def _step(
-        self,
-        pdu: Pdu,
-        security: Security,
-        accept: Callable[[SecTrailer | None], None],
-        refuse: Callable[[AuthError], None],
-    ) -> None:
-        """One leg of a security context, on a thread if it may block; nothing else is received meanwhile."""
-        token = pdu.token
-        self._deadlines.handshake()
-
-        def done(reply: bytes | None, error: AuthError | None) -> None:
-            if error is not None:
-                self._security.abandon(security)
-                refuse(error)
-                return
-            self._security.stepped(security)
-            accept(SecTrailer(security.type, security.level, security.id, reply or b""))
-
-        offload = self.server.offload
-        if offload is None or not security.context.blocking:
-            try:
-                reply = security.step(token)
-            except AuthError as error:
-                done(None, error)
-            else:
-                done(reply, None)
-            return
-
-        def back(reply: bytes | None, error: AuthError | None) -> None:
-            self._parked = False
-            if self.closing:
-                return
-            try:
-                done(reply, error)
-            except Refused as refused:
-                self._refuse(pdu, refused)
-            except BindRefused as refused:
-                self._refuse_bind(pdu, refused)
-            self._advance()
-            self._wake()
-
-        self._parked = True
-        offload(lambda: security.step(token), back)
 
     # --- refusals
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast.packet.errors import AccessDenied, MSMQError
+from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
 from msmq_fast.rpc.refusals import Refused
@@ -21,7 +22,7 @@ __all__ = ["dispatch"]
 _log = logging.getLogger("msmq_fast.rpc")
 
 
-def dispatch(connection: ServerConnection, request: Request) -> Call | None:
+def dispatch(connection: ServerConnection, association: Association, request: Request) -> Call | None:
     """Call the method. The call if it is still under way, None if it has been answered.
 
     Raises Refused where there is no such operation.
@@ -33,7 +34,7 @@ def dispatch(connection: ServerConnection, request: Request) -> Call | None:
     except RpcFault as fault:
         raise Refused("opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False) from None
     caller = connection.anonymous if security is None or security.caller is None else security.caller
-    call = Call(connection, connection.joined, interface, operation, pdu.call_id, caller)
+    call = Call(connection, association, interface, operation, pdu.call_id, caller)
     call.ndr64 = context.ndr64
     call.context_id = pdu.context_id
     call.security = security

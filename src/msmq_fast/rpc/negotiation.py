@@ -1,0 +1,237 @@
+"""How a connection gets what requests need: an association, presentation contexts, security contexts, and the
+features that both sides have (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.1, 3.3.1.5.6, 3.3.1.5.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.rpcframing import Pdu
+from msmq_fast.rpc.association import Association
+from msmq_fast.rpc.auth.context import AuthError
+from msmq_fast.rpc.binding import NegotiationError, negotiate
+from msmq_fast.rpc.deadlines import Deadlines
+from msmq_fast.rpc.faults import ACCESS_DENIED, NO_MEMORY
+from msmq_fast.rpc.interface import PresentationContext
+from msmq_fast.rpc.outbox import Outbox
+from msmq_fast.rpc.pdu import (
+    WHOLE,
+    Bind,
+    BindAck,
+    ContextResult,
+    Flag,
+    NakReason,
+    PduError,
+    PduFault,
+    SecTrailer,
+    build_alter_response,
+    build_bind_ack,
+    parse_bind,
+)
+from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.rpc.requests import RequestIntake
+from msmq_fast.rpc.securing import Security, SecurityTable, alter_refused, bind_refused
+from msmq_fast.rpc.syntaxes import BindTimeFeatures
+
+if TYPE_CHECKING:
+    from msmq_fast.rpc.server import RpcServer
+
+__all__ = ["Negotiation"]
+
+_SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
+
+
+class Negotiation:
+    """Of one connection. What is agreed on is set in its `requests` and its `outbox`, which has the answers.
+
+    `resume(pdu, refusal)` is called when a leg comes back from a thread; nothing is to be received while one
+    is there (`parked`).
+    """
+
+    def __init__(
+        self,
+        server: RpcServer,
+        address: str,
+        contexts: dict[int, PresentationContext],
+        security: SecurityTable,
+        requests: RequestIntake,
+        outbox: Outbox,
+        deadlines: Deadlines,
+        resume: Callable[[Pdu, Refused | BindRefused | None], None],
+    ) -> None:
+        self.association: Association | None = None
+        self.features = BindTimeFeatures.NONE
+        self.parked = False
+        self._server = server
+        self._address = address
+        self._contexts = contexts
+        self._security = security
+        self._requests = requests
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._resume = resume
+
+    def bind(self, pdu: Pdu) -> None:
+        """A bind. Raises BindRefused."""
+        try:
+            bind = self._parse(pdu)
+        except PduError as error:
+            reason = f"bind: {error}"
+            raise BindRefused(reason, NakReason.PROTOCOL_VERSION_NOT_SUPPORTED) from None
+        if self.association is not None:
+            raise BindRefused("bind twice")
+        try:
+            results, contexts, features = negotiate(
+                bind.contexts, self._contexts, self._server.interface, features=True
+            )
+        except NegotiationError as error:
+            raise BindRefused(f"bind: {error}") from None
+        self._check_room(len(contexts))
+        association = self._server.associations.join(bind.group, self._address)
+        if association is None:
+            raise BindRefused("association group")
+        self.association = association
+        self._contexts.update(contexts)
+        self.features = features or BindTimeFeatures.NONE
+        self._requests.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
+        self._agree_on_signing(pdu)
+        size = min(bind.max_xmit, bind.max_recv, self._server.limits.fragment)
+        self._outbox.max_fragment = max(_SMALLEST_FRAGMENT, size & ~7)
+
+        def accept(auth: SecTrailer | None) -> None:
+            self._server.counters.binds += 1
+            flags = WHOLE | (pdu.flags & (Flag.SUPPORT_HEADER_SIGN | Flag.CONC_MPX))
+            ack = self._ack(results, self._server.endpoint)
+            self._outbox.put(build_bind_ack(pdu.call_id, ack, flags, auth))
+
+        if not pdu.auth_length:
+            accept(None)
+            return
+        try:
+            security = self._security.begin(pdu)
+        except AuthError as error:
+            raise bind_refused(error) from None
+
+        def refuse(error: AuthError) -> None:
+            raise bind_refused(error)
+
+        self._step(pdu, security, accept, refuse)
+
+    def alter(self, pdu: Pdu) -> None:
+        """An alter_context. Raises Refused, or BindRefused (MS-RPCE 3.3.3.5.5)."""
+        try:
+            bind = self._parse(pdu)
+        except PduError as error:
+            raise Refused(f"alter_context: {error}", executed=False) from None
+        if self.association is None:
+            raise Refused("alter_context before bind", executed=False)
+        if pdu.auth_length and not pdu.auth_type:
+            raise Refused("authentication type", ACCESS_DENIED, executed=False)
+        try:
+            results, contexts, _ = negotiate(
+                bind.contexts, self._contexts, self._server.interface, features=False
+            )
+        except NegotiationError as error:
+            raise Refused(f"alter_context: {error}", executed=False) from None
+        self._check_room(sum(identifier not in self._contexts for identifier in contexts))
+        self._contexts.update(contexts)
+        self._agree_on_signing(pdu)
+
+        def accept(auth: SecTrailer | None) -> None:
+            flags = WHOLE | (pdu.flags & Flag.SUPPORT_HEADER_SIGN)
+            self._outbox.put(build_alter_response(pdu.call_id, self._ack(results, ""), flags, auth))
+
+        if not pdu.auth_length:
+            accept(None)
+            return
+        try:
+            security = self._security.next_leg(pdu)
+        except AuthError as error:
+            raise alter_refused(error) from None
+
+        def refuse(error: AuthError) -> None:
+            raise alter_refused(error)
+
+        self._step(pdu, security, accept, refuse)
+
+    def auth3(self, pdu: Pdu) -> None:
+        """The last leg, which nothing answers: that it failed shows in the first request. Raises Refused."""
+        if pdu.fault == PduFault.AUTH_PAD:
+            raise Refused("auth3: padding", NO_MEMORY, executed=False)
+        security = self._security.unfinished
+        if pdu.fault or security is None or not pdu.auth_length:
+            raise Refused("auth3", executed=False)
+        security = self._security.next_leg(pdu)
+
+        def accept(auth: SecTrailer | None) -> None:
+            if not security.context.complete or (auth is not None and auth.token):
+                self._security.abandon(security)  # there is more to be said, and no PDU to say it in
+
+        def refuse(error: AuthError) -> None:
+            self._server.counters.refused[f"authentication {error.failure}"] += 1
+            self._server.refuse("rpc authentication", str(error.failure), f"{self._address}: {error}")
+
+        self._step(pdu, security, accept, refuse)
+
+    def _parse(self, pdu: Pdu) -> Bind:
+        if pdu.fault:
+            raise PduError(PduFault(pdu.fault).name.lower())
+        return parse_bind(pdu)
+
+    def _check_room(self, more: int) -> None:
+        limit = self._server.limits.presentation_contexts * self._server.interface_count
+        if len(self._contexts) + more > limit:
+            raise BindRefused("too many presentation contexts", NakReason.LOCAL_LIMIT_EXCEEDED)
+
+    def _agree_on_signing(self, pdu: Pdu) -> None:
+        if pdu.flags & Flag.SUPPORT_HEADER_SIGN:
+            self._requests.header_signing = self._outbox.header_signing = True
+
+    def _ack(self, results: tuple[ContextResult, ...], secondary: str) -> BindAck:
+        size = self._outbox.max_fragment
+        return BindAck(size, size, 0 if self.association is None else self.association.id, secondary, results)
+
+    def _step(
+        self,
+        pdu: Pdu,
+        security: Security,
+        accept: Callable[[SecTrailer | None], None],
+        refuse: Callable[[AuthError], None],
+    ) -> None:
+        """One leg of a security context, on a thread if it may block; nothing else is received meanwhile."""
+        token = pdu.token
+        self._deadlines.handshake()
+
+        def done(reply: bytes | None, error: AuthError | None) -> None:
+            if error is None:
+                try:
+                    self._security.stepped(security)
+                except AuthError as late:
+                    error = late
+            if error is not None:
+                self._security.abandon(security)
+                refuse(error)
+                return
+            accept(SecTrailer(security.type, security.level, security.id, reply or b""))
+
+        offload = self._server.offload
+        if offload is None or not security.context.blocking:
+            try:
+                reply = security.step(token)
+            except AuthError as error:
+                done(None, error)
+            else:
+                done(reply, None)
+            return
+
+        def back(reply: bytes | None, error: AuthError | None) -> None:
+            self.parked = False
+            refusal: Refused | BindRefused | None = None
+            try:
+                done(reply, error)
+            except (Refused, BindRefused) as refused:
+                refusal = refused
+            self._resume(pdu, refusal)
+
+        self.parked = True
+        offload(lambda: security.step(token), back)
