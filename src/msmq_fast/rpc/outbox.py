@@ -52,12 +52,15 @@ class Outbox:
         self.pdus = 0
         """That went out."""
         self._queue: deque[bytes | _Response] = deque()
+        self._dropped = False
 
     def __bool__(self) -> bool:
         return bool(self._queue)
 
     def put(self, pdu: bytes) -> None:
         """A whole PDU."""
+        if self._dropped:
+            return
         self._queue.append(pdu)
         self.bytes += len(pdu)
 
@@ -97,7 +100,8 @@ class Outbox:
         return taken
 
     def drop(self) -> None:
-        """Nothing more goes out."""
+        """Nothing more goes out, now and later."""
+        self._dropped = True
         queue, self._queue = self._queue, deque()
         self.bytes = 0
         for item in queue:
