@@ -105,7 +105,6 @@ class Archive:
         self._lake = lake
         self._name = name
         self._source = source
-        self._run_of_counters = f"{name}-{uuid.uuid4()}"
         self.archived = dict.fromkeys(source.contents, 0)
         self._shown = 0
         spark.dataSource.register(LandingSource)
@@ -156,7 +155,7 @@ class Archive:
         for client in self._source.clients():
             with client:
                 rows += counting.look(client)
-        counting.note(self._lake, self._run_of_counters, rows)
+        counting.note(self._lake, self._name, rows)
 
     def _start(self, content: str, **trigger: Any) -> StreamingQuery:
         checkpoint = f"_state/checkpoints/{self._name}/{content}"

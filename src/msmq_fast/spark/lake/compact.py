@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.lake import bronze, session, silver
-from msmq_fast.spark.lake.layout import Batch, Lake, Swap, batch_directory
+from msmq_fast.spark.lake.layout import Batch, Lake, Swap, batch_directory, latest
 from msmq_fast.spark.lake.output import print_result
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     lake = Lake.open(arguments.lake)
     spark = session.start("compact")
     today = datetime.now(UTC).date()
-    with lake.exclusive("compact"), Progress("compact", 5) as progress:
+    with lake.exclusive("compact"), Progress("compact", 6) as progress:
         merged = silver.merge(spark, lake).batches
         progress.add(1)
         dropped = expire_bronze(lake, arguments.keep_bronze, today) + expire_days(
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         progress.add(1)
         folded = 0
-        for name in ("events", "messages"):
+        for name in ("events", "messages", "counters"):
             folded += fold(spark, lake, name)
             progress.add(1)
         folded += fold_bodies(spark, lake)
@@ -81,10 +81,13 @@ def fold(spark: SparkSession, lake: Lake, name: str) -> int:
 
 
 def fold_bodies(spark: SparkSession, lake: Lake) -> int:
-    """One batch of all bodies but those of each run's last batch: each body once, if a message names it."""
+    """One batch of all bodies: each body once, if a message names it.
+
+    Those of a batch whose messages are still to come are left as they are.
+    """
+    last = latest(lake.batches("messages"))
     everything = lake.batches("bodies")
-    last = {batch.run: batch.number for batch in sorted(everything, key=lambda batch: batch.number)}
-    old = [batch for batch in everything if batch.run == _FOLDED or batch.number < last[batch.run]]
+    old = [batch for batch in everything if batch.run == _FOLDED or batch.number <= last.get(batch.run, -1)]
     if len(old) < 2:
         return 0
     rows = bronze.read(spark, "bodies", [batch.path for batch in old]).dropDuplicates(["body_sha256"])
@@ -98,12 +101,12 @@ def fold_bodies(spark: SparkSession, lake: Lake) -> int:
 
 
 def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes batches of events and messages whose rows are all older than `keep` days; returns how many."""
+    """Deletes batches of events, messages, counters whose rows are all older than `keep` days; how many."""
     if keep is None:
         return 0
     limit = datetime.combine(today - timedelta(days=keep), datetime.min.time(), UTC)
     gone = []
-    for name, column in (("events", "event_time"), ("messages", "arrived_time")):
+    for name, column in (("events", "event_time"), ("messages", "arrived_time"), ("counters", "taken_at")):
         for batch in lake.batches(name):
             directory = batch_directory(name, batch.run, batch.number)
             newest = lake.newest(directory, column)

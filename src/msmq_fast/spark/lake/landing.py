@@ -211,8 +211,11 @@ def _recent(lake: Lake) -> pa.ChunkedArray:
 
 
 def _stored(lake: Lake, batch: Batch) -> pa.ChunkedArray:
-    found = []
+    """None of a batch that is too large: those that were compacted are old."""
+    found: list[pa.Array] = []
     for path, _ in lake.files(lake.relative(batch.path)):
         with lake.open_file(path) as stream:
-            found += parquet.read_table(stream, columns=["body_sha256"]).column(0).chunks
+            file = parquet.ParquetFile(stream)
+            if file.metadata.num_rows <= _RECENT_BODIES:
+                found += file.read(columns=["body_sha256"]).column(0).chunks
     return pa.chunked_array(found, pa.string())

@@ -1,0 +1,162 @@
+"""Compaction and retention: fewer files, the same rows for every reader, and only what is too old goes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyarrow import dataset
+
+from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.bulk.schema import chosen
+from msmq_fast.cli.exits import Exit
+from msmq_fast.spark.lake import bronze, session
+from msmq_fast.spark.lake.compact import expire_bronze, expire_days
+from msmq_fast.spark.lake.landing import Landed, Landing
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.main import main
+from msmq_fast.spark.lake.writing import Placing
+from tests.spark.lake.feeds import DAY, Pair
+from tests.spark.lake.lakes import write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAYS = (DAY, DAY + timedelta(days=1))
+TABLES = ("events", "messages", "bodies", "counters")
+
+
+def archive_messages(lake: Lake, run: str, number: int, arrived: datetime, bodies: Sequence[bytes]) -> None:
+    """A batch of headers and bodies, as the tasks of the archive and its driver make it."""
+    columns = "qm_guid,queue,queue_kind,arrival_seq,arrived_time,message_id,body"
+    rows = [
+        {
+            "qm_guid": "q",
+            "queue": "host\\private$\\orders",
+            "arrival_seq": 100 * number + place,
+            "arrived_time": arrived,
+            "message_id": f"{run}-{number}-{place}",
+            "body": body,
+        }
+        for place, body in enumerate(bodies)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(chosen(columns)))
+    landed = Landing(lake.root, run, events=False).land([batch]).to_pylist()
+    Placing(lake, "messages", run, lambda rows: None).place([Landed(**row) for row in landed], number)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two days, six batches of events, two runs of messages with bodies of which some came twice."""
+    lake = Lake.create(str(tmp_path / "lake"))
+    number = 0
+    for day in DAYS:
+        pair = Pair(day.day, day=day)
+        rows = pair.rows()
+        for part in range(3):
+            write_batch(lake, "events", number, rows[part::3])
+            number += 1
+        write_batch(lake, "counters", day.day, pair.told(day + timedelta(hours=20)))
+    for number in range(4):
+        arrived = DAYS[number // 2] + timedelta(hours=number)
+        archive_messages(lake, "queue", number, arrived, [b"%d" % (number * 3 + place) for place in range(5)])
+    archive_messages(lake, "journal", 0, DAYS[0], [b"4", b"only here"])
+    archive_messages(lake, "journal", 1, DAYS[1], [b"5"])
+    return lake
+
+
+def counted(small: SparkSession, lake: Lake) -> dict[str, list[int]]:
+    """Rows and different bodies, as Spark, pyarrow and DuckDB count them."""
+    found: dict[str, list[int]] = {}
+    for table in TABLES:
+        files = [str(path) for b in lake.batches(table) for path in Path(b.path).glob("*.parquet")]
+        with duckdb.connect() as connection:
+            by_duckdb = connection.execute("select count(*) from read_parquet(?)", [files]).fetchone()
+        assert by_duckdb is not None
+        found[table] = [
+            bronze.table(small, lake, table).count(),
+            dataset.dataset(files).count_rows(),
+            by_duckdb[0],
+        ]
+    return found
+
+
+def contents(small: SparkSession, lake: Lake, table: str) -> list[Any]:
+    return sorted(map(str, bronze.table(small, lake, table).collect()))
+
+
+@pytest.fixture
+def verbs(small: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verbs take the session of the test."""
+    monkeypatch.setattr(session, "start", lambda name: small)
+
+
+@pytest.mark.usefixtures("verbs")
+def test_what_is_folded_is_the_same_for_every_reader(small: SparkSession, lake: Lake) -> None:
+    before = {table: contents(small, lake, table) for table in TABLES}
+    batches = {table: len(lake.batches(table)) for table in TABLES}
+    assert main(["compact", "--lake", lake.root]) == Exit.OK
+    after = counted(small, lake)
+    for table in ("events", "messages", "counters"):
+        assert contents(small, lake, table) == before[table]
+        assert after[table] == [len(before[table])] * 3
+    assert {table: len(lake.batches(table)) for table in TABLES} == {
+        "events": 2,  # all but the last are one
+        "messages": batches["messages"] - 2,
+        "bodies": 1,
+        "counters": 2,
+    }
+    assert set(contents(small, lake, "bodies")) == set(before["bodies"])
+    assert main(["verify", "--lake", lake.root]) == Exit.OK
+    again = counted(small, lake)
+    assert main(["compact", "--lake", lake.root]) == Exit.OK  # there is nothing more to fold
+    assert counted(small, lake) == again == after
+
+
+@pytest.mark.usefixtures("verbs")
+def test_an_archive_goes_on_behind_what_was_folded(small: SparkSession, lake: Lake) -> None:
+    main(["compact", "--lake", lake.root])
+    messages = bronze.table(small, lake, "messages").count()
+    archive_messages(lake, "queue", 4, DAYS[1], [b"0", b"new"])  # the body of b"0" is in the folded batch
+    assert bronze.table(small, lake, "messages").count() == messages + 2
+    assert main(["compact", "--lake", lake.root]) == Exit.OK
+    assert main(["verify", "--lake", lake.root]) == Exit.OK
+    bodies = [bytes(row.body) for row in bronze.table(small, lake, "bodies").collect()]
+    assert bodies.count(b"0") == bodies.count(b"new") == 1
+
+
+@pytest.mark.usefixtures("verbs")
+def test_one_verb_at_a_time(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    """The test stands for a process that verifies."""
+    lake.write_json("_state/lock.json", {"what": "verify", "pid": 1, "host": socket.gethostname()})
+    batches = lake.batches("events")
+    assert main(["compact", "--lake", lake.root]) == Exit.IN_USE
+    assert "is being changed by `msmq-lake verify` (process 1" in capsys.readouterr().err
+    assert lake.batches("events") == batches
+
+
+@pytest.mark.usefixtures("verbs")
+def test_only_what_is_too_old_goes(small: SparkSession, lake: Lake) -> None:
+    assert main(["audit", "--lake", lake.root]) == Exit.OK
+    gold = {str(path.relative_to(lake.root)) for path in Path(lake.root, "gold").rglob("*.parquet")}
+    today: date = DAYS[1].date()
+    assert expire_bronze(lake, None, today) == expire_days(lake, None, today) == 0
+    assert expire_bronze(lake, 1, today) == 0  # what is a day old is kept
+    assert expire_bronze(lake, 0, today) == 3 + 3 + 1  # the first day: events, messages, counters
+    assert {row.day for row in small.read.parquet(lake.path("silver/events")).select("day").collect()} == {
+        str(day.date()) for day in DAYS
+    }
+    assert expire_days(lake, 0, today) == 2
+    assert lake.names("silver/events") == lake.names("silver/lifecycle") == [f"day={today}"]
+    assert {str(path.relative_to(lake.root)) for path in Path(lake.root, "gold").rglob("*.parquet")} == gold
+    assert main(["compact", "--lake", lake.root]) == Exit.OK
+    kept = {bytes(row.body) for row in bronze.table(small, lake, "bodies").collect()}
+    assert b"only here" not in kept  # its message went, and so does the body
+    assert {b"6", b"13"} <= kept
+    assert main(["verify", "--lake", lake.root]) == Exit.OK
