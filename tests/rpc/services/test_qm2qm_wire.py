@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 import pytest
 
-from msmq_fast.rpc.connection import ServerConnection
-from msmq_fast.rpc.server import RpcServer
-from msmq_fast.rpc.services.qm2qm import Qm2QmService
 from tests.qm.world import WALL
 from tests.rpc import wire
-from tests.rpc.runtime.world import Acceptors
-from tests.rpc.services.peers import RemoteWorld
+from tests.rpc.services.lines import Endpoint, Line
 
-QM2QM: wire.Syntax = ("1088a980-eae5-11d0-8d9b-00a02453c337", 1, 0)
 BAD_STUB_DATA, CONTEXT_MISMATCH, OP_RANGE = 0x6F7, 0x1C00001A, 0x1C010002
 CANCELED_BY_CLIENT = 0x400E03E9
 INFINITE = 0xFFFFFFFF
@@ -23,66 +17,18 @@ LICENSE = bytes(range(16))
 NULL_CONTEXT = bytes(20)
 
 
-class Line:
-    """One connection of a client."""
-
-    def __init__(self, endpoint: Endpoint, group: int = 0, syntax: wire.Syntax = wire.NDR) -> None:
-        self.endpoint = endpoint
-        connection = endpoint.server.open_connection("192.0.2.1", 0.0)
-        assert connection is not None
-        self.engine: ServerConnection = connection
-        self._call = 1
-        flags = wire.WHOLE | wire.MPX
-        (ack,) = self.say(wire.bind([(0, QM2QM, [syntax])], 1, group=group, flags=flags))
-        assert ack.type == wire.BIND_ACK
-        assert ack.results[0][0] == 0
-        assert ack.flags & wire.MPX
-        self.group = ack.group
-
-    def say(self, data: bytes) -> list[wire.Answer]:
-        """Send; what comes back at once."""
-        self.engine.receive(data, 0.0)
-        self.endpoint.remote.world.run()
-        return list(self.heard())
-
-    def heard(self) -> Iterator[wire.Answer]:
-        """What has come."""
-        while data := self.engine.data_to_send():
-            for raw in wire.split(b"".join(bytes(piece) for piece in data)):
-                yield wire.read(raw)
-
-    def call(self, opnum: int, stub: bytes) -> wire.Answer:
-        """A call that ends at once."""
-        (answer,) = self.start(opnum, stub)
-        return answer
-
-    def start(self, opnum: int, stub: bytes) -> list[wire.Answer]:
-        """A call that may wait."""
-        self._call += 1
-        return self.say(wire.request(self._call, opnum, stub))
-
-    def open(self, handle: int) -> bytes:
-        """RemoteQMOpenQueue; the context handle."""
-        answer = self.call(2, LICENSE + struct.pack("<IIII", 0, handle, handle, handle))
-        context, result = answer.stub[:20], answer.stub[20:]
-        assert result == bytes(4)
-        assert context != NULL_CONTEXT
-        return context
-
-
-class Endpoint:
-    """A qm2qm endpoint over a queue manager in memory."""
-
-    def __init__(self) -> None:
-        self.remote = RemoteWorld()
-        self.server = RpcServer("2105", acceptors=Acceptors(), random=self.remote.random.randbytes)
-        self.service = Qm2QmService(self.remote.queues, self.remote.ports)
-        self.server.register(self.service)
+def open_queue(line: Line, handle: int) -> bytes:
+    """RemoteQMOpenQueue; the context handle."""
+    answer = line.call(2, LICENSE + struct.pack("<IIII", 0, handle, handle, handle))
+    context, result = answer.stub[:20], answer.stub[20:]
+    assert result == bytes(4)
+    assert context != NULL_CONTEXT
+    return context
 
 
 @pytest.fixture
 def endpoint() -> Endpoint:
-    return Endpoint()
+    return Endpoint("qm2qm")
 
 
 def desc(handle: int, action: int = 0, timeout: int = 0, request: int = 1, size: int = 0) -> bytes:
@@ -104,7 +50,7 @@ def test_what_the_replies_of_reads_look_like(endpoint: Endpoint) -> None:
     packet = packets[0]
     handle = endpoint.remote.opened()
     line = Line(endpoint)
-    line.open(handle)
+    open_queue(line, handle)
     size = len(packet)
     described = struct.pack("<9IHH", handle, 0, 0, 0, size, handle, 1, 1, WALL, 0, 0)
     array = struct.pack("<III", size, 0, size) + packet + bytes(-size % 4)
@@ -176,7 +122,7 @@ def test_what_is_null(endpoint: Endpoint) -> None:
 def test_a_read_that_waits_is_cancelled_on_its_own_connection(endpoint: Endpoint) -> None:
     handle = endpoint.remote.opened()
     line = Line(endpoint)
-    line.open(handle)
+    open_queue(line, handle)
     assert line.start(9, desc2(handle, timeout=INFINITE)) == []
     assert line.call(8, b"").type == wire.RESPONSE
     answers = line.start(5, struct.pack("<III", handle, handle, 1))
@@ -193,7 +139,7 @@ def test_handles_live_as_long_as_the_association(endpoint: Endpoint) -> None:
         remote.world.send(text)
     handle = remote.opened()
     first = Line(endpoint)
-    session = first.open(handle)
+    session = open_queue(first, handle)
     context = first.call(9, desc2(handle)).stub[:20]
     second = Line(endpoint, first.group)
     stranger = Line(endpoint)
@@ -221,7 +167,7 @@ def test_a_client_that_is_lost(endpoint: Endpoint) -> None:
     remote.world.send(b"one")
     handle = remote.opened()
     line = Line(endpoint)
-    line.open(handle)
+    open_queue(line, handle)
     line.call(9, desc2(handle))
     assert line.start(9, desc2(handle, timeout=INFINITE, request=2)) == []
     line.engine.connection_lost()
@@ -235,7 +181,7 @@ def test_a_reply_that_was_never_sent(endpoint: Endpoint) -> None:
     remote.world.send(b"one")
     handle = remote.opened()
     line = Line(endpoint)
-    line.open(handle)
+    open_queue(line, handle)
     other = Line(endpoint, line.group)
     line.engine.receive(wire.request(9, 9, desc2(handle)), 0.0)
     remote.world.run()
@@ -251,7 +197,7 @@ def test_a_read_that_rpc_cancels_takes_nothing(endpoint: Endpoint) -> None:
     remote = endpoint.remote
     handle = remote.opened()
     line = Line(endpoint)
-    line.open(handle)
+    open_queue(line, handle)
     for number, give_up in ((20, wire.cancel), (21, wire.orphaned)):
         line.engine.receive(wire.request(number, 9, desc2(handle, timeout=INFINITE)), 0.0)
         line.say(give_up(number))
