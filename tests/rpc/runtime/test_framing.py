@@ -4,11 +4,12 @@ import itertools
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.rpcframing import PduScanner, fragments
 from tests.rpc import wire
+from tests.rpc.runtime import reference
 
 
 def scan(stream: bytes, cuts: list[int], limit: int = 5840) -> list[tuple[object, ...]]:
@@ -27,35 +28,6 @@ def scan(stream: bytes, cuts: list[int], limit: int = 5840) -> list[tuple[object
                 if pdu.fault in (2, 5):
                     return found
     return found
-
-
-def reference(raw: bytes) -> dict[str, object]:
-    """What a whole, well-formed request is made of."""
-    order = ">" if raw[4] >> 4 == 0 else "<"
-    length, auth_length, call_id = struct.unpack_from(order + "HHI", raw, 8)
-    hint, context_id, opnum = struct.unpack_from(order + "IHH", raw, 16)
-    begin = 40 if raw[3] & wire.OBJECT else 24
-    end, pad, auth_id = length, 0, 0
-    if auth_length:
-        end = length - auth_length - 8
-        pad = raw[end + 2]
-        (auth_id,) = struct.unpack_from(order + "I", raw, end + 4)
-    return {
-        "data": raw,
-        "call_id": call_id,
-        "alloc_hint": hint,
-        "context_id": context_id,
-        "opnum": opnum,
-        "header": raw[:begin],
-        "stub": raw[begin : end - pad],
-        "padded_stub": raw[begin:end],
-        "trailer": raw[end : end + 8],
-        "token": raw[end + 8 :],
-        "auth_pad": pad,
-        "auth_context_id": auth_id,
-        "object_uuid": raw[24:40] if begin == 40 else None,
-        "big_endian": order == ">",
-    }
 
 
 requests = st.builds(
@@ -81,15 +53,54 @@ requests = st.builds(
 )
 
 
+def native(stream: bytes, limit: int = 5840) -> list[dict[str, object]]:
+    """What the native scanner makes of a stream, in the terms of the reference."""
+    scanner, found = PduScanner(limit), []
+    while stream:
+        stream = stream[scanner.feed(stream) :]
+        while (pdu := scanner.take()) is not None:
+            names = reference.ALWAYS if pdu.fault else reference.ATTRIBUTES
+            found.append({name: getattr(pdu, name) for name in names})
+            if pdu.fault in (reference.LENGTH, reference.TOO_LARGE) and pdu.length != len(pdu.data):
+                return found
+    return found
+
+
+def expected(stream: bytes, limit: int = 5840) -> list[dict[str, object]]:
+    """What the reference says."""
+    return [
+        {name: pdu[name] for name in (reference.ALWAYS if pdu["fault"] else reference.ATTRIBUTES)}
+        for pdu in reference.cut(stream, limit)
+    ]
+
+
+others = st.builds(
+    wire.pdu,
+    st.integers(0, 20),
+    st.integers(0, 0xFFFFFFFF),
+    st.binary(max_size=80),
+    flags=st.integers(0, 255),
+    big=st.booleans(),
+    minor=st.integers(0, 2),
+    major=st.sampled_from([5, 5, 5, 4]),
+    length=st.one_of(st.none(), st.integers(0, 120)),
+    auth_length=st.one_of(st.none(), st.integers(0, 60)),
+    auth=st.one_of(
+        st.none(),
+        st.builds(
+            wire.Auth,
+            *(st.integers(0, 255), st.integers(0, 255), st.integers(0, 0xFFFFFFFF), st.binary(max_size=40)),
+            pad=st.one_of(st.none(), st.integers(0, 90)),
+        ),
+    ),
+)
+
+
 @pytest.mark.rule("RP-32", "RP-33")
-@given(requests)
-def test_parts_of_a_request_are_those_of_the_reference(raw: bytes) -> None:
-    scanner = PduScanner(5840)
-    scanner.feed(raw)
-    pdu = scanner.take()
-    assert pdu is not None
-    assert pdu.fault == 0
-    assert {name: getattr(pdu, name) for name in reference(raw)} == reference(raw)
+@settings(max_examples=400)
+@given(st.lists(st.one_of(requests, others), max_size=4))
+def test_streams_are_cut_as_the_reference_cuts_them(pdus: list[bytes]) -> None:
+    assert native(b"".join(pdus)) == expected(b"".join(pdus))
 
 
 @given(st.lists(requests, max_size=6), st.lists(st.integers(0, 5000)))
