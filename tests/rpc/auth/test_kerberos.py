@@ -118,6 +118,26 @@ def test_pdus_that_are_not_the_next_one(kdc: Kdc, what: str, privacy: bool) -> N
 
 @with_kdc
 @pytest.mark.long(seconds=2)
+def test_a_pdu_that_is_signed_only_is_no_sealed_one(kdc: Kdc) -> None:
+    """Both are tokens of the same kind; who asked for privacy gets nothing less."""
+    from gssapi.raw import IOV, IOVBufferType, wrap_iov
+
+    server = acceptors(keytab=kdc.keytab).accept(AuthType.KERBEROS, AuthLevel.PRIVACY, "")
+    client = initiator(AuthType.KERBEROS, AuthLevel.PRIVACY)
+    shake_hands(client, server)
+    signed = IOV(
+        (IOVBufferType.header, True, None), (IOVBufferType.data, False, b"request "), std_layout=False
+    )
+    wrap_iov(client._mechanism._context, signed, confidential=False)  # type: ignore[attr-defined]
+    token, stub = signed[0].value or b"", signed[1].value or b""
+    assert stub == b"request "
+    with pytest.raises(AuthError) as caught:
+        server.unprotect(b"", stub, b"", token, privacy=True, sign_header=False)
+    assert caught.value.failure is AuthFailure.SIGNATURE
+
+
+@with_kdc
+@pytest.mark.long(seconds=2)
 def test_tokens_that_are_refused(kdc: Kdc) -> None:
     """Tampered with, cut, repeated; and none raises anything but AuthError."""
     factory = acceptors(keytab=kdc.keytab)
