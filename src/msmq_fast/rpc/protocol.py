@@ -141,9 +141,9 @@ class RpcProtocol(asyncio.BufferedProtocol):
             pdus = connection.data_to_send()
             if pdus:
                 transport.writelines(pdus)
-                continue
-            if not connection.go_on():
+            elif not connection.go_on():
                 break
+        connection.go_on()  # what was held back, before there is more
         if connection.finished:
             transport.close()
             self._arm()

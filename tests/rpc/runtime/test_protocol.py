@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvloop
 
+from msmq_fast.rpc.limits import Limits
 from msmq_fast.rpc.protocol import RpcProtocol, on_threads
 from tests.rpc import wire
 from tests.rpc.runtime.world import DEFER, ECHO, IFACE, WHO, Secured, SeeThrough, World
@@ -200,5 +201,68 @@ def test_legs_on_threads() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(wire.bind(CONTEXTS, auth=secured.auth(b"crash")))
             assert (await answer(reader)).type == wire.BIND_NAK
+
+    run(main())
+
+
+class Narrow(asyncio.Transport):
+    """A transport that says stop after each write, and go on when the test says so."""
+
+    def __init__(self, protocol: RpcProtocol) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.reading = True
+        self.data = b""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("10.0.0.1", 1) if name == "peername" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def writelines(self, list_of_data: object) -> None:
+        self.data += b"".join(list_of_data)  # type: ignore[call-overload]
+        self.protocol.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+def test_there_is_always_room_for_what_may_arrive() -> None:
+    world = World(limits=Limits(output=300_000))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        protocol = RpcProtocol(world.server, loop, loop.time, lambda: None)
+        transport = Narrow(protocol)
+        protocol.connection_made(transport)
+
+        def arrives(stream: bytes) -> bytes:
+            room = protocol.get_buffer(-1)
+            count = min(len(room), len(stream))
+            room[:count] = stream[:count]
+            protocol.buffer_updated(count)
+            return stream[count:]
+
+        arrives(wire.bind(CONTEXTS, flags=wire.WHOLE | wire.MPX) + wire.request(1, DEFER))
+        protocol.resume_writing()
+        rest = b"".join(wire.request(call_id, ECHO, bytes(100)) for call_id in range(2, 202))
+        world.service.calls[0].reply(bytes(400_000))
+        rest = arrives(rest)  # fills the buffer, and nothing of it is taken: too much waits to be written
+        assert len(world.service.calls) > 1
+        while rest:
+            if transport.reading:
+                rest = arrives(rest)
+            protocol.resume_writing()
+        while len(transport.data) < 400_000 + 200 * 124:
+            protocol.resume_writing()
+        answers = [wire.read(raw) for raw in wire.split(transport.data)]
+        assert [answer.call_id for answer in answers[-200:]] == list(range(2, 202))
+        protocol.connection_lost(None)
 
     run(main())
