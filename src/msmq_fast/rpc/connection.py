@@ -156,7 +156,11 @@ class ServerConnection:
         if self.association is not None:
             self.server.associations.leave(self.association)
         self.server.forget(self)
+        # Garbage is collected rarely: nothing that is large may wait for that, and cycles end here.
         self.on_wake = None
+        self._negotiation.release()
+        self._scanner = PduScanner(self._scanner.max_fragment)
+        self._contexts.clear()
 
     def close(self) -> None:
         """End the connection from our side, behind what is already to be said."""
@@ -224,8 +228,6 @@ class ServerConnection:
 
     def _resume(self, pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
         """A leg of a security context has come back from its thread."""
-        if self.closing:
-            return
         if isinstance(refusal, Refused):
             self._refuse(pdu, refusal)
         elif refusal is not None:

@@ -41,6 +41,10 @@ __all__ = ["Negotiation"]
 _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
 
 
+def _nobody(pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
+    """Whom a leg finds that comes back too late."""
+
+
 class Negotiation:
     """Of one connection. What is agreed on is set in its `requests` and its `outbox`, which has the answers.
 
@@ -70,6 +74,10 @@ class Negotiation:
         self._outbox = outbox
         self._deadlines = deadlines
         self._resume = resume
+
+    def release(self) -> None:
+        """The connection has ended."""
+        self._resume = _nobody
 
     def bind(self, pdu: Pdu) -> None:
         """A bind. Raises BindRefused."""

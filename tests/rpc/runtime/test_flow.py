@@ -1,5 +1,8 @@
 """How much a client may use up, how long, and replies that leave as the transport takes them."""
 
+import gc
+import weakref
+
 import pytest
 
 from msmq_fast.rpc.limits import Limits
@@ -153,6 +156,21 @@ def test_a_connection_that_we_close_is_gone_in_time() -> None:
     assert client.connection.next_deadline == world.now + 60
     client.connection.expire(world.now + 60)
     assert client.closed
+
+
+def test_what_is_left_of_a_connection_needs_no_garbage_collection() -> None:
+    world = World()
+    client = world.bound()
+    client.send(wire.request(1, ECHO, b"x"), wire.request(2, ECHO, bytes(3000))[:2000])
+    world.service.calls.clear()
+    left = weakref.ref(client.connection)
+    client.close()
+    del client
+    gc.disable()
+    try:
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_numbers_of_connections() -> None:
