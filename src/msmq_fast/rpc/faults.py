@@ -6,11 +6,8 @@ from typing import Final
 
 __all__ = [
     "ACCESS_DENIED",
-    "BAD_STUB_DATA",
     "CANCELLED",
-    "COMM_FAILURE",
     "CONTEXT_MISMATCH",
-    "IN_NULL_CONTEXT",
     "NO_CALL_ACTIVE",
     "NO_MEMORY",
     "OP_RANGE",
@@ -31,10 +28,7 @@ NO_CALL_ACTIVE: Final = 0x000006BD
 """RPC_S_NO_CALL_ACTIVE"""
 UNKNOWN_AUTH_SERVICE: Final = 0x000006D3
 """RPC_S_UNKNOWN_AUTHN_SERVICE"""
-IN_NULL_CONTEXT: Final = 0x000006EF
-"""RPC_X_SS_IN_NULL_CONTEXT"""
 RPC_X_BAD_STUB_DATA: Final = 0x000006F7
-BAD_STUB_DATA: Final = RPC_X_BAD_STUB_DATA
 SECURITY_ERROR: Final = 0x00000721
 """RPC_S_SEC_PKG_ERROR"""
 CANCELLED: Final = 0x1C00000D
@@ -45,8 +39,6 @@ CONTEXT_MISMATCH: Final = 0x1C00001A
 """nca_s_fault_context_mismatch"""
 NO_MEMORY: Final = 0x1C00001B
 """nca_s_fault_remote_no_memory"""
-COMM_FAILURE: Final = 0x1C010001
-"""nca_s_comm_failure"""
 OP_RANGE: Final = 0x1C010002
 """nca_s_op_rng_error"""
 UNKNOWN_IF: Final = 0x1C010003

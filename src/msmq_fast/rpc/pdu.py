@@ -38,7 +38,6 @@ __all__ = [
     "build_cancel",
     "build_fault",
     "build_orphaned",
-    "build_shutdown",
     "parse_bind",
     "parse_bind_ack",
     "parse_bind_nak",
@@ -293,11 +292,6 @@ def build_cancel(call_id: int) -> bytes:
 def build_orphaned(call_id: int) -> bytes:
     """An orphaned."""
     return build(PduType.ORPHANED, call_id)
-
-
-def build_shutdown() -> bytes:
-    """A shutdown: a request of the server to close the connection. Windows never sends it."""
-    return build(PduType.SHUTDOWN, 0)
 
 
 # -------------------------------------------------------------------------------------------------- parsing
