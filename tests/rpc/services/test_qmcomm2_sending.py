@@ -65,6 +65,7 @@ def test_a_message_of_defaults(remote: DependentWorld) -> None:
     assert (message.priority, message.delivery, message.message_class) == (3, Delivery.EXPRESS, 0)
     assert (message.acknowledge, message.journal, message.trace) == (0, 0, False)
     assert (message.app_specific, message.body_type, message.privacy_level) == (0, 0, 0)
+    assert (message.hash_algorithm, message.encryption_algorithm) == (0, 0)
     assert (message.correlation_id, message.connector_type) == (bytes(20), None)
     assert (message.admin_queue, message.response_queue, message.security) == (None, None, None)
     assert (message.time_to_reach_queue, message.time_to_be_received) == (INFINITE, INFINITE)
@@ -172,6 +173,7 @@ def test_sizes_that_contradict_the_body(values: dict[str, int]) -> None:
         ({"pAcknowledge": 0x10}, ILLEGAL_PROPERTY_VALUE),
         ({"pAuditing": 4}, ILLEGAL_PROPERTY_VALUE),
         ({"pTrace": 2}, ILLEGAL_PROPERTY_VALUE),
+        ({"pulPrivLevel": 4}, ILLEGAL_PROPERTY_VALUE),
         ({"pClass": 0x0200}, ILLEGAL_PROPERTY_VALUE),
         ({"admin": QUEUE_FORMAT(3, 0, 0, "nonsense")}, ILLEGAL_FORMATNAME),
         ({"response": QUEUE_FORMAT(0, 0, 0, None)}, ILLEGAL_FORMATNAME),

@@ -8,7 +8,6 @@ from msmq_fast._native.framing import parse
 from msmq_fast.packet.base import INFINITE, text_of
 from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
 from msmq_fast.packet.errors import (
-    AccessDenied,
     IllegalPropertyValue,
     InvalidParameter,
     TransactionUsage,
@@ -19,13 +18,13 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.user import SecurityHeader, provider_info
-from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.multiple import MultipleQueue
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.signing import prepare
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.rpc.services.queueformat import name_of
+from msmq_fast.security.algorithms import PrivacyLevel
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ SEND: Final = 0
 MOST_TITLE: Final = 250
 """Characters of a label that are looked at."""
 PROV_RSA_FULL: Final = 1
-_ENHANCED_IN_DOCUMENT, _ENHANCED = 2, 3  # MQMSG_PRIV_LEVEL_BODY_ENHANCED: as documented, as in a packet
+_ENHANCED: Final = 2  # MQMSG_PRIV_LEVEL_BODY_ENHANCED in MS-MQMP; it is 3 in packets, and in programs
 _TAKEN: Final = (0, 4)  # EnqueueResult
 _REFUSALS: Final = {
     MessageClass.NACK_ACCESS_DENIED: "MQ_ERROR_ACCESS_DENIED",
@@ -62,11 +61,11 @@ def message_of(buffer: Any) -> Message:
     if buffer.uTransferType != SEND:
         raise InvalidParameter("this is no buffer of a send")
     send = buffer.transfer
-    message = Message(
+    return Message(
         body=_array(buffer.ppBody, buffer.ulBodyBufferSizeInBytes),
         label=_label(buffer),
         priority=_or(buffer.pPriority, 3),
-        delivery=Delivery.RECOVERABLE if buffer.pUow is not None else _delivery(buffer.pDelivery),
+        delivery=_delivery(buffer.pDelivery),
         body_type=_or(buffer.pulBodyType, 0),
         app_specific=_or(buffer.pApplicationTag, 0),
         extension=_array(buffer.ppMsgExtension, buffer.ulMsgExtensionBufferInBytes),
@@ -81,13 +80,10 @@ def message_of(buffer: Any) -> Message:
         trace=bool(_bits(buffer.pTrace, 0x01, "pTrace")),
         connector_type=buffer.ppConnectorType,
         privacy_level=_privacy(buffer.pulPrivLevel),
+        hash_algorithm=_or(buffer.pulHashAlg, 0),
+        encryption_algorithm=_or(buffer.pulEncryptAlg, 0),
         security=_security(buffer),
     )
-    if buffer.pulHashAlg is not None:
-        message.hash_algorithm = buffer.pulHashAlg
-    if buffer.pulEncryptAlg is not None:
-        message.encryption_algorithm = buffer.pulEncryptAlg
-    return message
 
 
 def _or(value: int | None, default: int) -> int:
@@ -123,7 +119,10 @@ def _name(given: Any) -> FormatName | None:
 
 
 def _privacy(value: int | None) -> int:
-    return _ENHANCED if value == _ENHANCED_IN_DOCUMENT else value or 0
+    level = PrivacyLevel.ENHANCED if value == _ENHANCED else value or 0
+    if level not in tuple(PrivacyLevel):
+        raise IllegalPropertyValue(f"pulPrivLevel is {value}")
+    return level
 
 
 def _security(buffer: Any) -> SecurityHeader | None:
@@ -179,8 +178,6 @@ class Sender:
         UNSUPPORTED_FORMATNAME_OPERATION: nothing is encrypted for direct names.
         """
         opened = queue.opened
-        if opened.access is not Access.SEND:
-            raise AccessDenied("the queue is not open for sending")
         message = message_of(buffer)
         if message.admin_queue is not None and message.acknowledge:
             self._queues.check_admin_queue(queue.caller, message.admin_queue)
