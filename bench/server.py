@@ -58,6 +58,7 @@ class Server:
         self.host = _HOST if beside is None else _HOST_BESIDE
         self.port, self.ping_port, self.admin_port = 0, 0, 0
         self.ready_s = 0.0
+        self.listening: dict[str, str] = {}  # the addresses of each listener, as the ready line has them
         self._process: subprocess.Popen[str] | None = None
         self._log = self._root / "log"
         self._config = self._root / "server.toml"
@@ -118,6 +119,7 @@ class Server:
             self._process.wait()
             self._process = None
             raise ServerError(f"the server {what} instead of getting ready; its log ends:\n{self.log_tail()}")
+        self.listening = dict(word.split("=", 1) for word in line.split()[1:])
 
     def stop(self, *, check: bool = True, timeout: float = 120) -> float:
         """SIGTERM, then waits; returns the seconds it took. Raises ServerError if it did not exit with 0."""

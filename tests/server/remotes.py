@@ -14,11 +14,13 @@ PASSWORD = "correct horse"  # noqa: S105 - of a user of the test
 
 @contextlib.contextmanager
 def computers(
-    environment: dict[str, str] | None = None, reading: dict[str, str] | None = None
+    environment: dict[str, str] | None = None,
+    reading: dict[str, str] | None = None,
+    owner_flags: tuple[str, ...] = (),
 ) -> Iterator[tuple[Server, Server]]:
     """One server with the queue `orders` and a user who may read it, and one that reads as that user."""
     with data_directory() as data, data_directory() as other:
-        owner = Server(data, "--name", "OWNER", host=HOST, environment=environment).start()
+        owner = Server(data, "--name", "OWNER", *owner_flags, host=HOST, environment=environment).start()
         added = command("user", "add", "reader", "--data", str(data), stdin=f"{PASSWORD}\n".encode())
         assert added.returncode == 0, added
         secret = other.parent / "password"

@@ -1,0 +1,98 @@
+"""The other computer is killed again and again while its queue is read: every message comes once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from msmq_fast.app.wire import Access
+from msmq_fast.client.connection import Connection, connect
+from msmq_fast.client.message import Message
+from msmq_fast.client.queue import Queue
+from msmq_fast.packet.errors import IOTimeout, MSMQError
+from tests.server.processes import Server
+from tests.server.remotes import HOST, NAME, computers
+
+MESSAGES = 3_000
+KILLS = 10
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+async def send(owner: Server) -> None:
+    async with await connect(owner.endpoint) as there:
+        queue = await there.open("orders", Access.SEND)
+        await queue.send_many([Message(b"%d" % number, delivery=1) for number in range(MESSAGES)])
+
+
+async def opened(here: Connection) -> Queue:
+    """The queue, as soon as its computer is there again."""
+    while True:
+        try:
+            return await here.open(NAME, Access.RECEIVE)
+        except MSMQError:
+            await asyncio.sleep(0.05)
+
+
+async def kill_again_and_again(owner: Server, done: asyncio.Event, seed: int) -> int:
+    """How often."""
+    chance = random.Random(seed)
+    for number in range(KILLS):
+        await asyncio.sleep(chance.uniform(0.05, 0.4))
+        if done.is_set():
+            return number
+        await asyncio.to_thread(owner.kill)
+        await asyncio.to_thread(owner.start)
+    return KILLS
+
+
+Reading = Callable[[Connection, list[bytes]], Awaitable[None]]
+
+
+async def one_by_one(here: Connection, came: list[bytes]) -> None:
+    """Several receives at a time, until nothing is left."""
+    queue = await opened(here)
+    while True:
+        reads = await asyncio.gather(*(queue.receive(0.5) for _ in range(8)), return_exceptions=True)
+        came += [read.body for read in reads if isinstance(read, Message)]
+        failures = [read for read in reads if isinstance(read, BaseException)]
+        if len(failures) == 8 and all(isinstance(failure, IOTimeout) for failure in failures):
+            return
+        for failure in failures:
+            if not isinstance(failure, MSMQError):
+                raise failure
+            if not isinstance(failure, IOTimeout):
+                queue = await opened(here)
+                break
+
+
+@pytest.mark.long(seconds=30)
+@pytest.mark.rule("QP-111", "QP-112")
+@pytest.mark.parametrize("interface", ["RemoteRead", "qm2qm"])
+def test_nothing_is_lost_and_nothing_comes_twice(interface: str) -> None:
+    environment = {"MSMQ_FAST_RPC__REMOTE_READ": "false"} if interface == "qm2qm" else {}
+    came: list[bytes] = []
+
+    async def run(owner: Server, reader: Server) -> int:
+        await send(owner)
+        done = asyncio.Event()
+        killing = asyncio.create_task(kill_again_and_again(owner, done, 17))
+        async with await connect(reader.endpoint) as here:
+            await one_by_one(here, came)
+        done.set()
+        return await killing
+
+    with computers(environment, owner_flags=("--epm-port", str(free_port()))) as pair:
+        kills = asyncio.run(asyncio.wait_for(run(*pair), 100))
+    assert kills >= 3
+    counted = Counter(came)
+    assert [body for body, count in counted.items() if count > 1] == []
+    assert len(counted) == MESSAGES
