@@ -1,5 +1,5 @@
-"""dpapi-ng's RPC client (pyspnego inside): bind-time features, both syntaxes, verification trailers, SPNEGO and
-NTLM with privacy."""
+"""dpapi-ng's RPC client (pyspnego inside): bind-time features, both syntaxes, verification trailers,
+SPNEGO and NTLM with privacy."""
 
 from __future__ import annotations
 
