@@ -221,6 +221,7 @@ def test_counts_cost_nothing() -> None:
         (PATH, u32(0x7FFFFFFF, 0, 0x7FFFFFFF) + bytes(64)),
         (FORMAT_NAME, HANDLE + u32(524288, 1, 524288, 0, 524288) + bytes(64)),
         (SET_PROPERTIES, property_of(0x101F, u32(0x7FFFFFFF, 1, 0x7FFFFFFF)) + bytes(1000)),
+        (SET_PROPERTIES, property_of(0x1013, u32(8000, 1, 8000)) + bytes(4 * 7999)),
     ]
     tracemalloc.start()
     try:
@@ -251,4 +252,6 @@ def test_nesting_is_limited() -> None:
         return property_of(0x100C, vector) + (variant + vector) * depth + bytes(16)
 
     assert SET_PROPERTIES.decode_request(nested(5), ndr64=False)
+    beside_each_other = u32(100, 1, 100) + u32(1) * 100 + (u32(1, 0, 1) + bytes(4)) * 100
+    assert SET_PROPERTIES.decode_request(property_of(0x101F, beside_each_other), ndr64=False)
     assert refused(SET_PROPERTIES, nested(100_000)) == "pointers are nested too deeply"
