@@ -14,7 +14,13 @@ from tests.interop import shark
 from tests.interop.isolated import NOT_ALLOWED
 
 ROOT = Path(__file__).parents[2]
-TRAFFIC = ("tests/server/test_rpc_mapper.py", "tests/server/test_rpc_life.py")
+TRAFFIC = (
+    "tests/server/test_rpc_mapper.py",
+    "tests/server/test_rpc_life.py",
+    "tests/server/test_rpc_policy.py",
+    "tests/rpc/services/test_qmcomm_impacket.py",
+    "tests/rpc/interop/test_impacket_qm2qm.py",
+)
 OPTIONS = ("-o", "tcp.try_heuristic_first:TRUE")
 REQUEST, RESPONSE, FAULT, BIND, BIND_ACK = "0", "2", "3", "11", "12"
 # Wireshark still knows what these methods were; Windows has them without parameters.
@@ -42,7 +48,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.long(seconds=120)
+@pytest.mark.long(seconds=90)
 @pytest.mark.timeout(1200)
 @pytest.mark.needs("tshark", "dumpcap", "unshare")
 def test_wireshark_finds_nothing_wrong(capture: Path) -> None:
@@ -53,12 +59,18 @@ def test_wireshark_finds_nothing_wrong(capture: Path) -> None:
         OPTIONS,
     )
     assert wrong == []
-    frames = shark.rows(capture, ["dcerpc.pkt_type"], "dcerpc", OPTIONS)
-    kinds = Counter(kind for frame in frames for kind in frame["dcerpc.pkt_type"])
-    assert kinds[BIND] >= kinds[BIND_ACK] > 50
-    assert kinds[REQUEST] > 100
-    assert kinds[RESPONSE] > 80
+    names = ["dcerpc.pkt_type", "dcerpc.auth_type", "dcerpc.auth_level", "ntlmssp.auth.username"]
+    frames = shark.rows(capture, names, "dcerpc", OPTIONS)
+    kinds, types, levels, users = (
+        Counter(value for frame in frames for value in frame[name]) for name in names
+    )
+    assert kinds[BIND] >= kinds[BIND_ACK] > 150
+    assert kinds[REQUEST] > 500
+    assert kinds[RESPONSE] > 500
     assert kinds[FAULT] > 5
+    assert set(types) == {"10"}
+    assert {"2", "5", "6"} <= set(levels)
+    assert set(users) >= {"alice", "mallory"}
 
 
 @pytest.mark.long(seconds=5)
