@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server.processes import Server
+from tests.server.processes import Server, data_directory
 from tests.server.remotes import HOST, NAME, computers
 
 
@@ -155,3 +155,41 @@ def test_json_of_a_purge_is_json(pair: tuple[Server, Server]) -> None:
     _, reader = pair
     done = reader.run("queue", "purge", NAME, "--json")
     assert json.loads(done.stdout)["purged"] is None
+
+
+@pytest.fixture(scope="module")
+def lenient() -> Iterator[tuple[Server, Server]]:
+    """The owner takes callers of any level; the reader is one by which the others are started."""
+    with computers({"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none"}) as pair:
+        pair[0].ok("acl", "grant", "orders", "--user", "anonymous", "--right", "MQSEC_RECEIVE_MESSAGE")
+        yield pair
+
+
+@pytest.mark.parametrize(
+    ("authentication", "level"),
+    [
+        *((kind, level) for kind in ("negotiate", "ntlm") for level in ("connect", "packet", "integrity")),
+        ("ntlm", "privacy"),
+        ("none", "privacy"),
+    ],
+)
+def test_authentication(
+    lenient: tuple[Server, Server], authentication: str, level: str, tmp_path: Path
+) -> None:
+    owner, other = lenient
+    body = bytes(range(256)) * 400
+    file = tmp_path / "body"
+    file.write_bytes(body)
+    owner.ok("send", "orders", "--file", str(file))
+    environment = {
+        **other.environment,
+        "MSMQ_FAST_REMOTE__AUTHENTICATION": authentication,
+        "MSMQ_FAST_REMOTE__LEVEL": level,
+    }
+    with data_directory() as data:
+        reader = Server(data, "--name", "THIRD", host="127.0.0.4", environment=environment).start()
+        try:
+            (line,) = reader.ok("receive", NAME)
+        finally:
+            reader.kill()
+    assert b64decode(line["body_b64"]) == body

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 __all__ = ["Timer", "Timers"]
+
+_FEW = 64
 
 
 class Timer:
@@ -29,9 +31,15 @@ class Timers:
         self._monotonic = monotonic
         self._heap: list[tuple[float, int, Timer]] = []
         self._numbers = count()
+        self._limit = _FEW
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call back in so many seconds, in `expire`."""
+        if len(self._heap) >= self._limit:
+            # Most are cancelled long before their time.
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapify(self._heap)
+            self._limit = max(_FEW, 2 * len(self._heap))
         timer = Timer(callback)
         heappush(self._heap, (self._monotonic() + seconds, next(self._numbers), timer))
         return timer
