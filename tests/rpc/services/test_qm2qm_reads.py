@@ -731,5 +731,5 @@ def test_what_a_delivered_read_keeps(remote: RemoteWorld, reader: Reader) -> Non
     received(reader.start())
     (queue,) = remote.queues
     (read,) = queue.delivered.values()
-    assert read.args is None  # which has the packet
+    assert (read.args, read.call) == (None, None)  # with the packet and the connection
     assert queue.client == CLIENT

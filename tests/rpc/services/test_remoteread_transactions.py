@@ -150,6 +150,36 @@ def test_it_is_not_ended_as_if_there_were_no_transaction(remote: RemoteWorld, re
     assert remote.world.bodies() == [b"one"]
 
 
+@pytest.mark.rule("RR-079")
+@pytest.mark.parametrize("ack", [Ack.ACK, Ack.NACK])
+@pytest.mark.parametrize("commit", [False, True])
+def test_what_a_transaction_has_decided_cannot_be_ended(
+    remote: RemoteWorld, reader: RemoteReader, ack: int, commit: bool
+) -> None:
+    fill(remote, b"one")
+    transaction = known(remote)
+    assert body(reader.start(transaction=transaction.identifier)) == b"one"
+    remote.world.finish(transaction.commit() if commit else transaction.abort())
+    assert reader.end(1, ack, transactional=True) == TRANSACTION_SEQUENCE
+    assert remote.world.bodies() == ([] if commit else [b"one"])
+
+
+@pytest.mark.rule("RR-041", "RR-075")
+def test_a_message_that_is_refused_too_often_is_poison() -> None:
+    remote = RemoteWorld(transactional=True, poison_after=2)
+    reader = RemoteReader(remote_peer(remote))
+    fill(remote, b"one")
+    for aborts in range(2):
+        call = reader.start(transaction=UNKNOWN)
+        assert body(call) == b"one"
+        packet = bytes(call.results.ppPacketSections[0].pSectionBuffer)
+        tail = packet[int.from_bytes(packet[8:12], "little") :]
+        assert int.from_bytes(tail[20:24], "little") == aborts  # SubqueueHeader.AbortCounter
+        assert reader.end(1, Ack.NACK, transactional=True) == OK
+    assert remote.world.bodies() == []
+    assert remote.world.bodies("orders;poison") == [b"one"]
+
+
 @pytest.mark.rule("RR-075")
 @pytest.mark.parametrize("ack", [Ack.ACK, Ack.NACK])
 @pytest.mark.parametrize("lookup", [False, True])

@@ -34,6 +34,7 @@ from msmq_fast.rpc.services.reads import (
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
     from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.contexts import ContextHandles
     from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
     from msmq_fast.rpc.services.ports import RpcPorts
 
@@ -64,15 +65,16 @@ _ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NE
 class HandledRead(RemoteRead):
     """A read that is ended by its context handle."""
 
-    __slots__ = ("context",)
+    __slots__ = ("context", "handles")
 
     context: bytes
+    handles: ContextHandles
 
     def put_back(self) -> None:
         """The message is available again, and the handle closed."""
         super().put_back()
         with suppress(RpcFault):
-            self.call.handles.close(self.context, READ)
+            self.handles.close(self.context, READ)
 
 
 class Qm2QmService:
@@ -234,13 +236,15 @@ class Qm2QmService:
     @staticmethod
     def _deliver(read: HandledRead, received: Received) -> bytes | None:
         """The context handle by which the read will be ended; None if the client has too many."""
+        call = read.call
         read.context = b""
+        read.handles = call.handles
         try:
-            read.context = read.call.handles.create(READ, read, HandledRead.put_back)
+            read.context = read.handles.create(READ, read, HandledRead.put_back)
         except RpcFault as fault:
             read.deliver(b"", received.lookup_id)
             read.put_back()
-            read.call.fault(fault.status)
+            call.fault(fault.status)
             return None
         read.deliver(read.context, received.lookup_id)
         return read.context

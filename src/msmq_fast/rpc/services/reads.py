@@ -13,7 +13,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError
+from msmq_fast._native.queue import holds
+from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
 from msmq_fast.qm.handle import Lookup
 from msmq_fast.qm.transacted import TransactedQueue
 
@@ -121,7 +122,7 @@ class RemoteRead:
         refuse: Callable[[RemoteRead, MSMQError], None],
     ) -> None:
         self.remote = remote
-        self.call = call
+        self.call: Any = call
         self.args = args
         self.action = action
         self.request_id = request_id
@@ -209,7 +210,7 @@ class RemoteRead:
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
         """The message is on its way to the reader, who will end the read by `key`."""
-        self.args = None  # with the packet
+        self.args = self.call = None  # with the packet and the connection
         self.key = key
         self.lookup_id = lookup_id
         self.remote.delivered[key] = self
@@ -245,8 +246,11 @@ class RemoteRead:
         if self.own_transaction:
             transaction_end = transaction.commit if ack == Ack.ACK else transaction.abort
             return transaction_end()
+        core = remote.opened.queue.core
+        if not holds(core, lookup_id, transaction.owner):
+            raise TransactionSequence("the transaction has ended")
         if ack != Ack.ACK:
-            transaction.unlocked(remote.opened.queue.core, lookup_id)
+            transaction.unlocked(core, lookup_id)
         return remote.opened.end(lookup_id, delete=False, transactional=True)
 
 
