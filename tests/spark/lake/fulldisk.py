@@ -1,7 +1,7 @@
 """A lake on a disk of four megabytes, which is full for a while: `… fulldisk DISK WHAT`.
 
-To be run where DISK is such a disk. Prints one JSON object: what was said when it was full, what was left then,
-and what the lake had when there was room again. `tasks`: without Spark; `archive`: the whole verb.
+To be run where DISK is such a disk. Prints one JSON object: what was said when it was full, what was left
+then, and what the lake had when there was room again. `tasks`: without Spark; `archive`: the whole verb.
 """
 
 from __future__ import annotations
