@@ -259,8 +259,8 @@ def fragments(
     At least one.
 
     No PDU has more than `max_fragment` bytes. `flags` are those beside first and last fragment. With `trailer`,
-    the 8 bytes of a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes for the token
-    after it; the buffer is a bytearray then, to be protected in place. alloc_hint is what is left of the stub
+    the 8 bytes of a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes, one at least,
+    for the token after it; the buffer is a bytearray then, to be protected in place. alloc_hint is what is left of the stub
     (MS-RPCE 2.2.2.6).
     """
     cdef Py_ssize_t size = stub.shape[0]
@@ -272,7 +272,7 @@ def fragments(
     if not 0 <= offset <= size:
         raise ValueError("offset beyond the stub")
     if trailer is not None:
-        if len(trailer) != SEC_TRAILER or not 0 <= overhead <= 0xFFFF:
+        if len(trailer) != SEC_TRAILER or not 1 <= overhead <= 0xFFFF:
             raise ValueError("not a sec_trailer")
         sec = <const uint8_t*>PyBytes_AS_STRING(trailer)
         extra = SEC_TRAILER + overhead

@@ -234,3 +234,5 @@ def test_fragments_refuse_what_has_no_room() -> None:
         fragments(2, b"abc", 4, 100, 0, 1, 0, 0, 100)
     with pytest.raises(ValueError, match="trailer"):
         fragments(2, b"abc", 0, 100, 0, 1, 0, 0, 100, b"short", 16)
+    with pytest.raises(ValueError, match="trailer"):
+        fragments(2, b"abc", 0, 100, 0, 1, 0, 0, 100, bytes(8), 0)
