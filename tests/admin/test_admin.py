@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
-from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView
+from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
 
 
 class FakeView:
@@ -24,6 +24,11 @@ class FakeView:
 
     def queues(self) -> Iterable[QueueView]:
         return self.list
+
+    def readers(self) -> Iterable[ReaderView]:
+        return [
+            ReaderView("host\\private$\\orders", "receive", "alice", "10.0.0.7", "ntlm", "privacy", 1, 2, 3)
+        ]
 
     def outgoing(self) -> Iterable[OutgoingView]:
         return [OutgoingView("DIRECT=OS:b\\private$\\q", "Connected", 5, 500)]
@@ -81,6 +86,8 @@ def test_json_shows_queues_outgoing_queues_and_stats(view: FakeView) -> None:
     assert queues[0]["name"] == "host\\private$\\orders"
     assert (queues[0]["messages"], queues[0]["bytes"], queues[0]["label"]) == (3, 300, "Orders")
     assert json.loads(ask(view, "/v1/outgoing")[1])[0]["state"] == "Connected"
+    (reader,) = json.loads(ask(view, "/v1/readers")[1])
+    assert (reader["caller"], reader["level"], reader["unacknowledged"]) == ("alice", "privacy", 2)
     assert json.loads(ask(view, "/v1/stats")[1]) == {"name": "host", "messages_in": 7}
 
 

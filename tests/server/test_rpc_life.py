@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -276,6 +277,35 @@ def test_the_metrics_tell_of_remote_readers(server: Server) -> None:
         ):
             assert line in text.splitlines(), line
     until(lambda: "msmq_fast_rpc_open_queues 0.0" in http(server, "/metrics")[1], what="no open queue")
+
+
+def test_the_admin_port_shows_who_reads_what(server: Server) -> None:
+    server.start()
+    for name in ("full", "empty"):
+        readable(server, name)
+    server.ok("send", "full", "--body", "a")
+    with reading(server, "full") as full, reading(server, "empty") as empty:
+        full.start()
+        assert full.reader.receive().result == 0
+        empty.start(timeout=INFINITE)
+        until(lambda: _readers(server) == {("full", 0, 1), ("empty", 1, 0)}, what="both readers")
+        (one, *_) = json.loads(http(server, "/v1/readers")[1])
+        told = {name: one[name] for name in ("access", "caller", "address", "authentication", "level")}
+        assert told == {
+            "access": "receive",
+            "caller": "",
+            "address": "127.0.0.1",
+            "authentication": "none",
+            "level": "none",
+        }
+    until(lambda: _readers(server) == set(), what="the end of both")
+
+
+def _readers(server: Server) -> set[tuple[str, int, int]]:
+    shown = json.loads(http(server, "/v1/readers")[1])
+    return {
+        (reader["queue"].rpartition("\\")[2], reader["waiting"], reader["unacknowledged"]) for reader in shown
+    }
 
 
 def test_the_fragment_size_is_offered(server: Server) -> None:

@@ -40,6 +40,9 @@ def build(view: View, queue_limit: int) -> web.Application:
     async def outgoing(_: web.Request) -> web.Response:
         return _json([_flat(queue) for queue in view.outgoing()])
 
+    async def readers(_: web.Request) -> web.Response:
+        return _json([dataclasses.asdict(reader) for reader in view.readers()])
+
     async def stats(_: web.Request) -> web.Response:
         return _json(dict(view.stats()))
 
@@ -49,6 +52,7 @@ def build(view: View, queue_limit: int) -> web.Application:
     application.router.add_get("/metrics", metrics_text)
     application.router.add_get("/v1/queues", queues)
     application.router.add_get("/v1/outgoing", outgoing)
+    application.router.add_get("/v1/readers", readers)
     application.router.add_get("/v1/stats", stats)
     return application
 

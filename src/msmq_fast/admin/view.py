@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Histogram", "Labelled", "OutgoingView", "QueueView", "View"]
+__all__ = ["Histogram", "Labelled", "OutgoingView", "QueueView", "ReaderView", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,23 @@ class OutgoingView:
     messages: int
     bytes: int
     properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderView:
+    """A queue that somebody on another computer has open over RPC. `caller` is empty for an anonymous one."""
+
+    queue: str
+    access: str
+    caller: str
+    address: str
+    authentication: str
+    level: str
+    waiting: int
+    """Reads that wait for a message."""
+    unacknowledged: int
+    """Messages that the reader has and did not acknowledge."""
+    cursors: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,9 @@ class View(Protocol):
 
     def outgoing(self) -> Iterable[OutgoingView]:
         """Outgoing queues."""
+
+    def readers(self) -> Iterable[ReaderView]:
+        """Queues that are open on other computers."""
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         """Metric name without prefix → (help, value); values that may fall."""

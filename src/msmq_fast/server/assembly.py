@@ -224,6 +224,7 @@ class Assembly:
                 final_acks=lambda: self._mqqb.final_acks,
                 labelled=self._labelled,
                 rpc_connections=lambda: self._rpc.connections,
+                readers=lambda: self._rpc.readers(),
                 resends=lambda: self._mqqb.resends,
             ),
         )

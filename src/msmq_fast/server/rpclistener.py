@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from msmq_fast.admin.view import Labelled
+from msmq_fast.admin.view import Labelled, ReaderView
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.rpc.auth.acceptors import Acceptors
 from msmq_fast.rpc.interface import Service
@@ -111,6 +111,10 @@ class RpcListener:
     def connections(self) -> int:
         """Open connections."""
         return len(self._open)
+
+    def readers(self) -> Iterator[ReaderView]:
+        """Queues that remote readers have open."""
+        return self._services.readers()
 
     def labelled(self) -> Iterator[Labelled]:
         """For the metrics."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
+from msmq_fast.admin.view import ReaderView
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
 from msmq_fast.rpc.auth.context import AuthError, AuthLevel, AuthType
@@ -37,6 +38,7 @@ _LEVELS: Final = {
     "integrity": AuthLevel.INTEGRITY,
     "privacy": AuthLevel.PRIVACY,
 }
+_LEVEL_NAMES: Final = {level: name for name, level in _LEVELS.items()}
 ANNOTATIONS: Final[dict[UUID, str]] = {
     QMCOMM.uuid: "Message Queuing - QMRT V1",
     QMCOMM2.uuid: "Message Queuing - QMRT V2",
@@ -64,7 +66,7 @@ class RpcServices:
             ):
                 self.at_rpc_port.append(self._under(rpc.qmcomm_level, service))
         if rpc.remote_read:
-            reading = RemoteReadService(manager, queues, ports)
+            reading = RemoteReadService(manager, queues, ports, cleanup=rpc.end_timeout)
             level = "none" if rpc.allow_unauthenticated else rpc.remote_read_level
             self.at_rpc_port.append(self._under(level, reading))
             self.timed.append(reading)
@@ -75,6 +77,22 @@ class RpcServices:
     def open_queues(self) -> int:
         """Queues that remote readers have open."""
         return len(self._queues)
+
+    def readers(self) -> Iterator[ReaderView]:
+        """These queues one by one."""
+        for remote in self._queues:
+            caller = remote.caller
+            yield ReaderView(
+                queue=remote.queue.name,
+                access=remote.opened.access.name.lower(),
+                caller=caller.name,
+                address=caller.address,
+                authentication=caller.auth_type.name.lower(),
+                level=_LEVEL_NAMES.get(caller.auth_level, ""),
+                waiting=len(remote.pending),
+                unacknowledged=len(remote.delivered),
+                cursors=len(remote.cursors),
+            )
 
     def _under(self, level: str, service: Any) -> Service:
         """The service, for callers of this level at least."""

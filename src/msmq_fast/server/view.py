@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView
+from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import QueueKind
 from msmq_fast.qm.sequences import transfer_info
@@ -41,6 +41,7 @@ class Figures:
     resends: Callable[[], tuple[int, int]]
     """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
     rpc_connections: Callable[[], int]
+    readers: Callable[[], Iterable[ReaderView]]
 
 
 class ServerView:
@@ -105,6 +106,10 @@ class ServerView:
                     bytes=queue.bytes,
                     properties={"next_hops": list(queue.next_hops)} | transfer_info(queue).shown(),
                 )
+
+    def readers(self) -> Iterable[ReaderView]:
+        """Queues that are open on other computers."""
+        return self._figures.readers()
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         """Values that may fall."""
