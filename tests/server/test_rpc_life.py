@@ -30,6 +30,7 @@ from tests.server.test_serve import http
 
 ACCESS_DENIED = 0xC00E0025
 CANCELLED = 0xC00E0008
+TCP_REPAIR = 19
 
 
 def bodies(server: Server, name: str) -> list[str]:
@@ -117,6 +118,25 @@ def test_hosts_are_asked_if_they_are_still_there(server: Server) -> None:
     kind, left = row[5].split(":")
     assert kind == "02"
     assert 15 <= int(left, 16) / 100 <= 20
+
+
+@pytest.mark.rule("QP-184")
+def test_messages_come_back_from_a_host_that_died_without_a_word(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__KEEP_ALIVE": "1"}
+    server.start()
+    readable(server, "orders")
+    server.ok("send", "orders", "--body", "a", "--recoverable")
+    dead = RemoteQueue(server, "orders")
+    dead.start()
+    assert dead.reader.receive().result == 0
+    try:
+        for caller in (dead.reader, dead.opener):
+            caller.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)  # nothing is sent again
+            caller.socket.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)  # closed like this, it says nothing
+    except PermissionError:
+        pytest.skip("needs CAP_NET_ADMIN")
+    dead.close()
+    until(lambda: bodies(server, "orders") == ["YQ=="], what="the message")
 
 
 # ------------------------------------------------------------------------------------------------- stopping
