@@ -40,6 +40,7 @@ def network() -> Network:
     return Network()
 
 
+@pytest.mark.rule("RR-094")
 @pytest.mark.parametrize("ndr64", [False, True])
 def test_receive_has_two_phases_and_ends_after_the_second(network: Network, ndr64: bool) -> None:
     computer = RemoteReadComputer(network, b"first", b"second", ndr64=ndr64)
@@ -57,6 +58,7 @@ def test_receive_has_two_phases_and_ends_after_the_second(network: Network, ndr6
     assert computer.queue.removed == [1]
 
 
+@pytest.mark.rule("RR-090")
 def test_what_a_queue_is_opened_with(network: Network) -> None:
     computer = RemoteReadComputer(network)
     Reader(network).open(Access.PEEK, Share.DENY_RECEIVE)
@@ -67,6 +69,7 @@ def test_what_a_queue_is_opened_with(network: Network) -> None:
     assert (opened.fNonRoutingServer, opened.Major, opened.Minor, opened.fWorkgroup) == (1, 6, 1, 1)
 
 
+@pytest.mark.rule("RR-090")
 def test_a_routing_server_says_so(network: Network) -> None:
     computer = RemoteReadComputer(network)
     Reader(network, routing_server=True, workgroup=False).open()
@@ -74,6 +77,7 @@ def test_a_routing_server_says_so(network: Network) -> None:
     assert (opened.fNonRoutingServer, opened.fWorkgroup) == (0, 0)
 
 
+@pytest.mark.rule("RR-095")
 def test_the_message_comes_only_after_its_removal_is_confirmed(network: Network) -> None:
     computer = RemoteReadComputer(network, b"first")
     queue = Reader(network).open()
@@ -85,6 +89,7 @@ def test_the_message_comes_only_after_its_removal_is_confirmed(network: Network)
     assert read.cancel() is False
 
 
+@pytest.mark.rule("RR-093")
 def test_peek_has_one_phase(network: Network) -> None:
     computer = RemoteReadComputer(network, b"first")
     queue = Reader(network).open()
@@ -119,6 +124,7 @@ def test_a_waiting_read_gets_what_comes(network: Network) -> None:
     assert read.completion.result().packet == packet(b"late")
 
 
+@pytest.mark.rule("RR-099")
 def test_cancelled_reads_are_cancelled_there_too(network: Network) -> None:
     computer = RemoteReadComputer(network)
     reader = Reader(network)
@@ -147,6 +153,7 @@ def test_a_message_that_meets_a_cancel_goes_back(network: Network) -> None:
     assert computer.queue.locked == {}
 
 
+@pytest.mark.rule("RR-094")
 def test_what_is_no_message_goes_back(network: Network) -> None:
     computer = RemoteReadComputer(network, b"first")
     computer.queue.messages[1] = b"\x10\x00" + bytes(90)
@@ -158,6 +165,7 @@ def test_what_is_no_message_goes_back(network: Network) -> None:
     assert computer.queue.removed == []
 
 
+@pytest.mark.rule("RR-094")
 def test_a_body_that_was_cut_off_goes_back(network: Network) -> None:
     from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
 
@@ -180,6 +188,7 @@ def extensions(aborts: int, moves: int) -> bytes:
     return struct.pack("<IIB3x", 12, len(subqueue + address), 0x12) + subqueue + address
 
 
+@pytest.mark.rule("RR-096")
 @pytest.mark.parametrize("counted", [False, True], ids=["behind PacketSize", "within PacketSize"])
 def test_headers_behind_the_message(network: Network, counted: bool) -> None:
     computer = RemoteReadComputer(network, b"first")
@@ -195,6 +204,7 @@ def test_headers_behind_the_message(network: Network, counted: bool) -> None:
     assert (message.abort_count, message.move_count) == (3, 2)
 
 
+@pytest.mark.rule("RR-096")
 def test_time_to_reach_queue_is_a_duration_here(network: Network) -> None:
     computer = RemoteReadComputer(network, b"first")
     computer.queue.messages[1] = packet(b"first", ttrq=1_700_000_000 + 600)
@@ -266,6 +276,7 @@ def test_the_first_of_an_empty_queue_is_not_found(network: Network) -> None:
 # ------------------------------------------------------------------------------------------------- cursors
 
 
+@pytest.mark.rule("RR-098")
 def test_cursors(network: Network) -> None:
     computer = RemoteReadComputer(network, b"one")
     queue = Reader(network).open()
@@ -291,6 +302,7 @@ def test_cursors(network: Network) -> None:
         cursor.peek(0)
 
 
+@pytest.mark.rule("RR-098")
 def test_a_closed_cursor_cancels_its_read(network: Network) -> None:
     computer = RemoteReadComputer(network)
     queue = Reader(network).open()
@@ -306,6 +318,7 @@ def test_a_closed_cursor_cancels_its_read(network: Network) -> None:
 # ------------------------------------------------------------------------------------------------- the rest
 
 
+@pytest.mark.rule("RR-097")
 def test_purge(network: Network) -> None:
     computer = RemoteReadComputer(network)
     done = Reader(network).open().purge()
@@ -322,6 +335,7 @@ def test_a_queue_open_for_peeking_gives_nothing_away(network: Network) -> None:
             forbidden()
 
 
+@pytest.mark.rule("RR-100")
 def test_close_cancels_closes_there_and_hangs_up(network: Network) -> None:
     computer = RemoteReadComputer(network)
     reader = Reader(network)
@@ -370,6 +384,7 @@ def test_a_server_that_does_not_answer_a_close_is_hung_up_on(network: Network) -
     assert not computer.server.connections[0].open
 
 
+@pytest.mark.rule("RR-090")
 @pytest.mark.parametrize(
     ("status", "expected"),
     [(0xC00E0003, QueueNotFound), (0xC00E0025, AccessDenied), (5, AccessDenied), (0x1C010003, MSMQError)],
@@ -397,6 +412,7 @@ def test_who_may_not_read_there(network: Network) -> None:
     assert network.dialled == []
 
 
+@pytest.mark.rule("RR-092")
 def test_an_open_that_is_not_answered(network: Network) -> None:
     computer = RemoteReadComputer(network)
     computer.server.handlers["open_queue"] = lambda args: None
@@ -430,6 +446,7 @@ def test_a_server_that_takes_one_call_at_a_time_gets_more_connections(network: N
     assert network.dialled.count((HOST, 2103)) == 2
 
 
+@pytest.mark.rule("RR-091")
 def test_the_interface_is_asked_for_its_port_where_that_is_wanted(network: Network) -> None:
     computer = RemoteReadComputer(network)
     network.servers[HOST, 2200] = network.servers[HOST, 2103]
