@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -194,6 +195,25 @@ def test_a_stop_answers_waiting_reads_and_gives_back_what_was_not_acknowledged(s
     server.flags = ()
     server.start()
     assert bodies(server, "full") == ["YQ=="]
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_stop_does_not_wait_for_who_does_not_take_a_reply(server: Server, tmp_path: Path) -> None:
+    server.start()
+    readable(server, "orders")
+    body = tmp_path / "body"
+    body.write_bytes(bytes(4_000_000))
+    server.ok("send", "orders", "--file", str(body), "--recoverable")
+    with reading(server, "orders") as queue:
+        queue.reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        queue.start()
+        until(lambda: _readers(server) == {("orders", 0, 1)}, what="the delivery")
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 8
+    server.flags = ()
+    server.start()
+    assert len(server.messages("orders")) == 1
     assert "Traceback" not in server.log.read_text()
 
 
