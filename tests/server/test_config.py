@@ -123,7 +123,7 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "0.25"
             elif key in ("guid", "site"):
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
-            elif key in ("ack_timeout", "feed_max_age", "sites_interval", "gates_interval"):
+            elif key in ("ack_timeout", "end_timeout", "feed_max_age", "sites_interval", "gates_interval"):
                 sample = "70s"
             elif key in ("map_size", "feed_max_size", "max_stage_bytes"):
                 sample = "2 GiB"
