@@ -23,22 +23,9 @@ def failures(said: str) -> set[str]:
 @pytest.mark.long(seconds=70)
 @pytest.mark.timeout(900)
 @pytest.mark.needs(PYTHON, "unshare", "krb5kdc", "kadmin.local", modules=["gssapi"])
+@pytest.mark.rule("RP-01", "RP-02", "RP-03", "RP-04", "RP-05", "RP-09", "RP-10", "RP-13", "RP-14", "RP-17")
 @pytest.mark.rule(
-    *(
-        "RP-01",
-        "RP-02",
-        "RP-03",
-        "RP-04",
-        "RP-05",
-        "RP-09",
-        "RP-10",
-        "RP-13",
-        "RP-14",
-        "RP-17",
-        "RP-18",
-        "RP-19",
-    ),
-    *("RP-20", "RP-21", "RP-22", "RP-25", "RP-26", "RP-27", "RP-30", "RP-31", "RP-34"),
+    "RP-18", "RP-19", "RP-20", "RP-21", "RP-22", "RP-25", "RP-26", "RP-27", "RP-30", "RP-31", "RP-34"
 )
 def test_samba_raw_protocol(tmp_path: Path) -> None:
     if subprocess.run([PYTHON, "-c", f"import {SUITE}"], check=False, capture_output=True).returncode:
