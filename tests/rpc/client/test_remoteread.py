@@ -588,3 +588,16 @@ def test_no_number_is_given_twice(network: Network) -> None:
         read.cancel()
     network.run()
     assert len(reader.queues.shared.ids) == 0
+
+
+@pytest.mark.rule("QP-218")
+def test_only_zero_is_success(network: Network) -> None:
+    """An HRESULT whose severity bit is clear, such as that of a cancelled read, comes without a message."""
+    computer = RemoteReadComputer(network)
+    computer.server.handlers["start_receive"] = lambda args: computer.failed(args, 0x400E03E9)
+    read = Reader(network).open().receive(0)
+    network.run()
+    failure = read.completion.exception()
+    assert isinstance(failure, MSMQError)
+    assert failure.code == 0x400E03E9
+    assert computer.ends == []
