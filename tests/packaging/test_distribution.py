@@ -13,11 +13,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("3.11", "3.12", "3.13")
 
-# Imports every module of the package, the compiled ones included; those of the extra [spark] need PySpark.
+# Imports every module of the package, the compiled ones included; those of the extras [spark] and
+# [kerberos] need PySpark and python-gssapi.
 IMPORT_ALL = """
 import importlib, pkgutil, msmq_fast, msmq_fast._native
 found = [module.name for module in pkgutil.walk_packages(msmq_fast.__path__, "msmq_fast.")]
-names = [name for name in found if not name.endswith(".__main__") and not name.startswith("msmq_fast.spark")]
+extras = ("msmq_fast.spark", "msmq_fast.rpc.auth.kerberos")
+names = [name for name in found if not name.endswith(".__main__") and not name.startswith(extras)]
 for name in names:
     importlib.import_module(name)
 native = [name for name in names if name.startswith("msmq_fast._native.")]

@@ -105,7 +105,8 @@ class _KerberosMechanism:
     def make_mic(self, data: bytes) -> bytes:
         """See Mechanism."""
         with _failing_as(AuthFailure.SIGNATURE):
-            return gss.get_mic(self._context, data)
+            mic: bytes = gss.get_mic(self._context, data)
+        return mic
 
     def check_mic(self, data: bytes, mic: bytes) -> None:
         """See Mechanism."""
