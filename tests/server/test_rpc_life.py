@@ -14,7 +14,9 @@ import pytest
 from msmq_fast.rpc.idl.mgmt import MGMT
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc import wire
+from tests.rpc.services.remotereader import opening
 from tests.server.processes import Server, until
 from tests.server.remotereader import (
     ACK,
@@ -356,3 +358,18 @@ def test_the_fragment_size_is_offered(server: Server) -> None:
         client.sendall(wire.bind([(0, interface, [wire.NDR])]))
         answer = wire.read(client.recv(4096))
     assert (answer.xmit, answer.recv) == (4096, 4096)
+
+
+@pytest.mark.rule("RR-080")
+def test_a_reader_that_does_not_end_its_read_in_time(server: Server) -> None:
+    server.environment |= {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__END_TIMEOUT": "1"}
+    server.start()
+    readable(server, "orders")
+    server.ok("send", "orders", "--body", "a", "--recoverable")
+    reader = Caller(server.host, server.port("rpc"), REMOTE_READ)
+    context = reader.call("open_queue", **opening(r"DIRECT=OS:.\private$\orders")).pphContext
+    started = {"phContext": context, "LookupId": 0, "hCursor": 0, "ulAction": 0, "ulTimeout": 0}
+    sizes = {"dwMaxBodySize": INFINITE, "dwMaxCompoundMessageSize": INFINITE}
+    assert reader.call("start_receive", dwRequestId=1, **started, **sizes).result == 0
+    until(lambda: bodies(server, "orders") == ["YQ=="], what="the message")
+    assert reader.call("end_receive", phContext=context, dwAck=ACK, dwRequestId=1).result >> 31

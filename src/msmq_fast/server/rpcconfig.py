@@ -60,7 +60,7 @@ class RpcConfig:
         kinds.duration(1, 10**7), 900.0, "of a connection whose client has no open handle and no call"
     )
     end_timeout: float = key(
-        kinds.duration(60, 86_400),
+        kinds.duration(1, 86_400),
         300.0,
         "how long a reader may have a message by RemoteRead without ending the read (RpcCancelTimeout)",
     )
