@@ -171,7 +171,7 @@ def test_a_body_that_was_cut_off_goes_back(network: Network) -> None:
 
     computer = RemoteReadComputer(network, b"first")
     data = packet(b"x" * 100)
-    cut = SECTION_BUFFER(1, len(data), len(data) - 50, data[:-50])
+    cut = SECTION_BUFFER(1, len(data) + 50, len(data), data)
     computer.server.handlers["start_receive"] = lambda args: REMOTE_READ.op("start_receive").results(
         args, pSequenceId=1, pdwNumberOfSections=1, ppPacketSections=[cut]
     )
