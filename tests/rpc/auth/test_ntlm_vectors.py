@@ -1,5 +1,7 @@
 """NTLM against the values that MS-NLMP 4.2.4 prints."""
 
+import dataclasses
+
 import pytest
 
 from msmq_fast._native.ntlm import hmac_md5
@@ -57,6 +59,9 @@ def test_messages_are_read_and_written() -> None:
     assert challenge.flags == 0xE28A8233
     mine = challenge.pack()
     assert mine[:48] + mine[56:] == CHALLENGE[:48] + CHALLENGE[56:]  # but for the version
+    assert mine[48:56].endswith(b"\x0f")
+    bare = dataclasses.replace(challenge, flags=challenge.flags & ~Flags.VERSION).pack()
+    assert bare[48:56] == bytes(8)
     message = Authenticate.parse(AUTHENTICATE)
     assert (message.domain, message.user, message.workstation) == ("Domain", "User", "COMPUTER")
     assert message.nt_response == PROOF + TEMP

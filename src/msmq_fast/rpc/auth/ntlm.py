@@ -54,6 +54,8 @@ _OFFERED: Final = (
     | Flags.KEY_56
 )
 
+_ASKED: Final = _OFFERED | Flags.REQUEST_TARGET | Flags.TARGET_INFO
+
 
 def _filetime(now: float) -> int:
     return _EPOCH + int(now * 10_000_000)
@@ -298,12 +300,12 @@ class NtlmInitiator(_NtlmMechanism):
         """Nothing, then CHALLENGE (3.1.5.1)."""
         if self._negotiate:
             return self._answer(token)
-        self._negotiate = pack_negotiate(_OFFERED | Flags.REQUEST_TARGET | Flags.TARGET_INFO)
+        self._negotiate = pack_negotiate(_ASKED)
         return self._negotiate
 
     def _answer(self, token: bytes) -> bytes:
         challenge = Challenge.parse(token)
-        flags = challenge.flags & _OFFERED
+        flags = challenge.flags & _ASKED
         _check_strength(flags, self._level)
         if not self._user.name:
             return self._finish(token, flags | Flags.ANONYMOUS, b"\0", b"", _NO_KEY, mic=False)

@@ -80,6 +80,10 @@ class AvFlags(IntFlag):
     UNTRUSTED_TARGET = 4
 
 
+def _version(flags: Flags) -> bytes:
+    return _VERSION if Flags.VERSION in flags else bytes(len(_VERSION))
+
+
 def _malformed(what: str) -> AuthError:
     return AuthError(AuthFailure.TOKEN, f"NTLM: {what}")
 
@@ -171,7 +175,9 @@ class Challenge:
         """The message."""
         (name, info), payload = _layout(56, (self.target_name.encode("utf-16-le"), self.target_info))
         head = struct.pack("<I8s8x", self.flags, self.server_challenge)
-        return b"".join((_SIGNATURE, struct.pack("<I", _CHALLENGE), name, head, info, _VERSION, payload))
+        return b"".join(
+            (_SIGNATURE, struct.pack("<I", _CHALLENGE), name, head, info, _version(self.flags), payload)
+        )
 
     @classmethod
     def parse(cls, token: bytes) -> Challenge:
@@ -208,7 +214,7 @@ class Authenticate:
                 struct.pack("<I", _AUTHENTICATE),
                 *(lm, nt, domain, user, workstation, key),
                 struct.pack("<I", self.flags & 0xFFFFFFFF),
-                _VERSION,
+                _version(self.flags),
                 bytes(MIC_SIZE),
                 payload,
             )
