@@ -196,6 +196,13 @@ def test_without_a_reader_there_is_no_such_queue() -> None:
     assert (kind, error[1]) == (Frame.ERROR, "MQ_ERROR_QUEUE_NOT_FOUND")
 
 
+@pytest.mark.parametrize("name", ["MULTICAST=234.1.1.1:8001", r"DIRECT=HTTP://a/msmq/q"])
+def test_names_that_nobody_reads(remote: Remote, name: str) -> None:
+    answer = remote.client.call(Frame.OPEN, [name, 1])
+    assert answer[1][1] == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+    assert remote.reader.opens == []
+
+
 def test_a_message(remote: Remote) -> None:
     number, queue = remote.open()
     request = remote.client.send(Frame.RECEIVE, [number, 1500])

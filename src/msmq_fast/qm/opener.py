@@ -113,14 +113,17 @@ class Opener:
         return outgoing or self._manager.outgoing_to(target.name)
 
     def elsewhere(self, name: str) -> FormatName | None:
-        """The format name of a queue that another computer has; None for all other names, also for lists.
+        """The format name of a queue that another computer has, to be read; None for other names and for lists.
 
-        Raises what Directory.resolve raises.
+        Raises what Directory.resolve raises, UNSUPPORTED_FORMATNAME_OPERATION where nothing can be read.
         """
         if name[:3].upper() == "DL=":
             return None
         target = self._manager.directory.resolve(name)
-        return None if target.local else target.name
+        if target.local or target.name is None:
+            return None
+        check_name(target.name, Access.RECEIVE)
+        return target.name
 
     def queue_for(self, name: FormatName) -> Queue:
         """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing

@@ -143,7 +143,7 @@ class RemoteReading:
 
     def _locate(self, name: FormatName) -> str:
         if name.direct is not None:
-            return name.direct.address if name.direct.protocol in ("OS", "TCP") else ""
+            return name.direct.address
         return self._manager.publication.locate(name)[0]
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
