@@ -113,7 +113,7 @@ class Opener:
         return outgoing or self._manager.outgoing_to(target.name)
 
     def elsewhere(self, name: str) -> FormatName | None:
-        """The format name of a queue that another computer has, to be read; None for other names and for lists.
+        """The format name of a queue that another computer has, to be read; None for other names and lists.
 
         Raises what Directory.resolve raises, UNSUPPORTED_FORMATNAME_OPERATION where nothing can be read.
         """
