@@ -42,6 +42,32 @@ def test_a_step_holds_until_the_next_value() -> None:
     assert points[1][0] == points[2][0]
 
 
+def test_what_stays_as_it_is_is_drawn_to_the_end() -> None:
+    early, late = START, START + timedelta(hours=1)
+    lines = {"quiet": [(early, 4.0)], "busy": [(early, 0.0), (late, 10.0)]}
+    quiet, busy = drawn(line_plot(lines, unit="", steps=True)).iter("polyline")
+    ends = [line.attrib["points"].split()[-1].split(",")[0] for line in (quiet, busy)]
+    assert ends[0] == ends[1]
+
+
+def test_a_minute_is_as_wide_as_it_is_and_a_gap_is_none_of_the_line() -> None:
+    minute = timedelta(minutes=1)
+    line = [(START + minute * index, float(index)) for index in (0, 1, 5)]
+    pieces = list(drawn(line_plot({"x": line}, unit="", spans=minute)).iter("polyline"))
+    xs = [[float(pair.split(",")[0]) for pair in piece.attrib["points"].split()] for piece in pieces]
+    assert [len(piece) for piece in xs] == [4, 2]
+    width = xs[1][1] - xs[1][0]
+    assert xs[0][1] - xs[0][0] == pytest.approx(width, abs=0.2)
+    assert xs[1][0] - xs[0][-1] == pytest.approx(3 * width, abs=0.2)
+
+
+def test_the_unit_stands_above_all_lines() -> None:
+    picture = drawn(line_plot({"x": [(START, 7.0), (START + timedelta(hours=1), 8.0)]}, unit="messages"))
+    (unit,) = (text for text in picture.iter("text") if text.text == "messages")
+    heights = [float(line.attrib["y1"]) for line in picture.iter("line")]
+    assert float(unit.attrib["y"]) < min(heights) - 5
+
+
 def test_nothing_is_said_so() -> None:
     assert "no data" in line_plot({}, unit="")
     assert "none" in bar_plot([])
@@ -54,11 +80,12 @@ def test_bars_are_in_proportion_and_names_are_escaped() -> None:
 
 
 def test_values_as_people_read_them() -> None:
-    assert [cell(value) for value in (None, True, 1234567, 0.12345, "x")] == [
+    assert [cell(value) for value in (None, True, 1234567, 0.12345, 52580.4, "x")] == [
         "",
         "yes",
         "1,234,567",
         "0.1235",
+        "52,580",
         "x",
     ]
     assert cell(START) == "2026-03-01 10:00:00"

@@ -10,17 +10,22 @@ from typing import Final
 
 WIDTH: Final = 920
 HEIGHT: Final = 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 24, 26
 COLOURS: Final = ("#3366cc", "#dc7a1e", "#1b9e77", "#c0392b", "#7b52ab", "#8c6d31", "#17889b", "#d6589f")
 Point = tuple[datetime, float]
 
 
-def line_plot(series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False) -> str:
-    """One line per series over time. `steps`: a value holds until the next one."""
+def line_plot(
+    series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False, spans: timedelta | None = None
+) -> str:
+    """One line per series over time. `steps`: a value holds until the next one, the last to the end.
+    `spans`: a value is that of so long a time from its own on, and where there is none there is no line.
+    """
     points = [point for line in series.values() for point in line]
     if not points:
         return '<p class="none">no data</p>'
     first, last = min(point[0] for point in points), max(point[0] for point in points)
+    last += spans or timedelta()
     if last - first < timedelta(minutes=1):
         last = first + timedelta(minutes=1)
     low = min(0.0, *(point[1] for point in points))
@@ -28,7 +33,11 @@ def line_plot(series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool =
     frame = _Frame(first, last, ticks[0], ticks[-1])
     parts = [frame.grid(ticks, unit)]
     for index, (name, line) in enumerate(series.items()):
-        parts.append(_line(frame, name, sorted(line), COLOURS[index % len(COLOURS)], steps))
+        if steps:
+            paths = [_held(line, last)]
+        else:
+            paths = [sorted(line)] if spans is None else _pieces(sorted(line), spans)
+        parts.append(_line(frame, name, paths, COLOURS[index % len(COLOURS)]))
     return _svg(HEIGHT, parts) + _legend(list(series))
 
 
@@ -65,9 +74,7 @@ class _Frame:
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - self._low) / self._range
 
     def grid(self, ticks: Sequence[float], unit: str) -> str:
-        parts = [
-            f'<text class="axis" x="{WIDTH - _RIGHT}" y="{_TOP + 8}" text-anchor="end">{escape(unit)}</text>'
-        ]
+        parts = [f'<text class="axis" x="0" y="11">{escape(unit)}</text>']
         for tick in ticks:
             y = self.y(tick)
             parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}"/>')
@@ -84,19 +91,37 @@ class _Frame:
         return "".join(parts)
 
 
-def _line(frame: _Frame, name: str, line: Sequence[Point], colour: str, steps: bool) -> str:
-    path, before = [], None
+def _held(line: Sequence[Point], last: datetime) -> list[Point]:
+    """Corners of steps."""
+    path: list[Point] = []
+    for time, value in sorted(line):
+        if path:
+            path.append((time, path[-1][1]))
+        path.append((time, value))
+    return [*path, (last, path[-1][1])] if path and path[-1][0] < last else path
+
+
+def _pieces(line: Sequence[Point], spans: timedelta) -> list[list[Point]]:
+    """Level pieces, those together that follow one another."""
+    pieces: list[list[Point]] = []
     for time, value in line:
-        x, y = frame.x(time), frame.y(value)
-        if before is not None and steps:
-            path.append(f"{x:.1f},{before:.1f}")
-        path.append(f"{x:.1f},{y:.1f}")
-        before = y
-    dot = f'<circle cx="{frame.x(line[-1][0]):.1f}" cy="{before:.1f}" r="2.5" fill="{colour}"/>'
-    return (
-        f'<g><title>{escape(name)}</title><polyline fill="none" stroke="{colour}" stroke-width="1.6" '
-        f'points="{" ".join(path)}"/>{dot}</g>'
+        level = [(time, value), (time + spans, value)]
+        if pieces and pieces[-1][-1][0] == time:
+            pieces[-1] += level
+        else:
+            pieces.append(level)
+    return pieces
+
+
+def _line(frame: _Frame, name: str, paths: Sequence[Sequence[Point]], colour: str) -> str:
+    drawn = "".join(
+        f'<polyline fill="none" stroke="{colour}" stroke-width="1.6" points="{points}"/>'
+        for path in paths
+        for points in [" ".join(f"{frame.x(time):.1f},{frame.y(value):.1f}" for time, value in path)]
     )
+    time, value = paths[-1][-1]
+    dot = f'<circle cx="{frame.x(time):.1f}" cy="{frame.y(value):.1f}" r="2.5" fill="{colour}"/>'
+    return f"<g><title>{escape(name)}</title>{drawn}{dot}</g>"
 
 
 def _ticks(low: float, high: float) -> list[float]:

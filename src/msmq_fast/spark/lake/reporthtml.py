@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import escape
 from typing import Any, Final
 
 from msmq_fast.spark.lake.plots import bar_plot, line_plot
 from msmq_fast.spark.lake.reporttext import VERDICTS, cell, explained, sections
 
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -20,10 +22,12 @@ h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin: 
 .tiles div { background: var(--soft); padding: .4rem .8rem; min-width: 5rem; } .tiles b { display: block;
 font-size: 1.2rem; } table { border-collapse: collapse; width: 100%; font-size: 13px; } .wide { overflow-x:
 auto; } td, th { text-align: left; padding: .25rem .5rem; border-bottom: 1px solid var(--line); white-space:
-nowrap; } td.n { text-align: right; font-variant-numeric: tabular-nums; } svg { width: 100%; height: auto; }
+nowrap; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+svg { width: 100%; height: auto; }
 .grid { stroke: var(--line); } .axis { font-size: 11px; fill: currentColor; } .legend span { margin-right:
-1.2rem; font-size: 13px; } .legend i { display: inline-block; width: .8rem; height: .8rem; margin-right:
-.3rem; border-radius: 2px; } .none, .note { opacity: .7; font-size: 13px; }
+1.2rem; font-size: 13px; display: inline-block; } .legend i { display: inline-block;
+width: .8rem; height: .8rem; margin-right: .3rem; border-radius: 2px; }
+.none, .note { opacity: .7; font-size: 13px; }
 """
 
 
@@ -47,10 +51,18 @@ def _plots(found: dict[str, Any]) -> Sequence[tuple[str, str]]:
     flow = found["throughput"]
     arrived = [(row[0], row[1] / 60) for row in flow]
     received = [(row[0], row[2] / 60) for row in flow]
+    depth = {
+        queue: [(minute + _MINUTE, count) for minute, count in line] for queue, line in found["depth"].items()
+    }
+    flows = {"arrived": arrived, "received": received} if flow else {}
+    latency = _latency(found["latency"])
     return (
-        ("Depth of the deepest queues", line_plot(found["depth"], unit="messages", steps=True)),
-        ("Throughput", line_plot({"arrived": arrived, "received": received}, unit="messages/s")),
-        ("Latency, sent to received", line_plot(_latency(found["latency"]), unit="ms")),
+        (
+            "Depth of the deepest queues at the end of each minute",
+            line_plot(depth, unit="messages", steps=True),
+        ),
+        ("Throughput by minute", line_plot(flows, unit="messages/s", spans=_MINUTE)),
+        ("Latency by hour, sent to received", line_plot(latency, unit="ms", spans=_HOUR)),
         ("Negative acknowledgments by class", bar_plot(_nacks(found["nacks"]))),
     )
 
@@ -64,7 +76,7 @@ def _latency(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[datetime, f
             for name in names:
                 line = worst[name.removesuffix("_ms")]
                 line[row["hour"]] = max(line.get(row["hour"], row[name]), row[name])
-    return {name: sorted(line.items()) for name, line in worst.items()}
+    return {name: sorted(line.items()) for name, line in worst.items() if line}
 
 
 def _nacks(rows: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
@@ -79,11 +91,17 @@ def _section(title: str, note: str, columns: Sequence[str], rows: Sequence[Seque
     head = f"<h2>{escape(title)}</h2>" + (f'<p class="note">{escape(note)}</p>' if note else "")
     if not rows:
         return head + '<p class="none">none</p>'
-    names = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    heads = zip(columns, rows[0], strict=True)
+    names = "".join(f"<th{_side(value)}>{escape(name)}</th>" for name, value in heads)
     lines = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
     return f'{head}<div class="wide"><table><tr>{names}</tr>{lines}</table></div>'
 
 
 def _cell(value: Any) -> str:
+    return f"<td{_side(value)}>{escape(cell(value))}</td>"
+
+
+def _side(value: Any) -> str:
+    """Numbers stand to the right, and so do their names."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"<td{' class=n' if number else ''}>{escape(cell(value))}</td>"
+    return " class=n" if number else ""

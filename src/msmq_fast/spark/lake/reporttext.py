@@ -55,13 +55,19 @@ def _holes(row: dict[str, Any]) -> Iterator[str]:
 
 def sections(found: dict[str, Any]) -> list[Section]:
     """The tables of a report."""
+    names = {row["qm"]: row["name"] for row in found["coverage"]}
     return [
         (
             "Sender and receiver",
             "",
-            ("from", "to", "sent", "arrived", "received", "open", "lost", "verdict"),
+            ("from", "to", *_COUNTS, "verdict"),
             [
-                (_short(row["sender"]), row["dest"] or "?", *(row[name] for name in _COUNTS), row["verdict"])
+                (
+                    names.get(row["sender"]) or _short(row["sender"]),
+                    row["dest"] or "?",
+                    *(row[name] for name in _COUNTS),
+                    row["verdict"],
+                )
                 for row in found["reconciliation"]
             ],
         ),
@@ -92,7 +98,18 @@ def sections(found: dict[str, Any]) -> list[Section]:
     ]
 
 
-_COUNTS: Final = ("sent", "arrived", "received", "open", "lost")
+_COUNTS: Final = (
+    "sent",
+    "arrived",
+    "received",
+    "open",
+    "lost",
+    "expired",
+    "purged",
+    "dead",
+    "nacked",
+    "removed",
+)
 
 
 def _wire(found: dict[str, Any]) -> str:
@@ -136,7 +153,9 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
 
 
 def markdown(found: dict[str, Any]) -> str:
