@@ -279,8 +279,8 @@ def sealed(load: Load) -> Callable[[Server], Figures]:
 
 # ------------------------------------------------------------------------------------------------- all of it
 
-_FEW, _MANY = Load(count=20_000), Load(clients=16, count=60_000)
-_EXPRESS = Load(clients=16, count=60_000, recoverable=False)
+_FEW, _MANY = Load(count=4_096), Load(clients=16, count=40_960)
+_EXPRESS = Load(clients=16, count=40_960, recoverable=False)
 _LARGE = Load(count=80, body=LARGE, recoverable=False)
 CASES: Final = {
     "RemoteRead, 1 client": by_rpc(_FEW),
@@ -313,6 +313,13 @@ def checks(found: dict[str, Figures]) -> list[Check]:
     return [
         Check(name, found[name][figure], bound, unit) for name, figure, bound, unit in wanted if name in found
     ]
+
+
+def _line(figures: Figures) -> str:
+    shown = ((key, heading, form, factor) for key, heading, form, factor in _SHOWN if key in figures)
+    return ", ".join(
+        f"{format(figures[key] * factor, form)} {heading}" for key, heading, form, factor in shown
+    )
 
 
 def _table(found: dict[str, Figures]) -> str:
@@ -351,7 +358,7 @@ def main(arguments: Sequence[str]) -> int:
             for number in range(1, options.runs + 1):
                 with Server(options.dir, queues=(QUEUE,), settings=SETTINGS) as server:
                     runs.append(CASES[name](server))
-                print(f"  {name}: run {number} of {options.runs}", file=sys.stderr)
+                print(f"  {name}: run {number} of {options.runs}: {_line(runs[-1])}", file=sys.stderr)
             found[name] = medians(runs)
     except (GeneratorError, ServerError) as error:
         print(f"bench: {error}", file=sys.stderr)
