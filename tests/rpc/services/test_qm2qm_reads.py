@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet import Message
+from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
@@ -296,8 +299,10 @@ def test_when_it_arrived_and_what_is_ignored(remote: RemoteWorld, reader: Reader
         assert (desc.Reserved, desc.eAckNack) == (1, 0)
     empty = remote.reader()
     remote.world.receive()
-    desc = empty.start(Reserved=5).results.lpRemoteReadDesc2.pRemoteReadDesc
-    assert desc.Reserved == 1
+    for call in (empty.start(Reserved=5, eAckNack=7), empty.start0(Reserved=5, eAckNack=7)):
+        both = getattr(call.results, "lpRemoteReadDesc2", None)
+        desc = call.results.lpRemoteReadDesc if both is None else both.pRemoteReadDesc
+        assert (desc.Reserved, desc.eAckNack) == (1, 0)
 
 
 @pytest.mark.rule("QP-071")
@@ -733,3 +738,38 @@ def test_what_a_delivered_read_keeps(remote: RemoteWorld, reader: Reader) -> Non
     (read,) = queue.delivered.values()
     assert (read.args, read.call) == (None, None)  # with the packet and the connection
     assert queue.client == CLIENT
+
+
+# ---- what does not work
+
+
+def test_an_acknowledgment_that_the_disk_did_not_take_is_not_confirmed(
+    remote: RemoteWorld, reader: Reader
+) -> None:
+    remote.world.send(b"one")
+    context = reader.start().results.pphContext
+    remote.world.writer.fail_commit(1, errno.ENOSPC)
+    assert reader.end(context) == 0xC00E002A
+    remote.world.advance(5)  # the removal is repeated
+    remote.world.crash()
+    assert remote.world.bodies() == []
+
+
+def test_what_one_client_may_have(remote: RemoteWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (
+        ("openqueues.MOST_OPEN", 2),
+        ("openqueues.MOST_CURSORS", 3),
+        ("reads.MOST_PENDING", 1),
+    ):
+        monkeypatch.setattr(f"msmq_fast.rpc.services.{name}", most)
+    reader = remote.reader()
+    remote.opened()
+    with pytest.raises(InsufficientResources):
+        remote.opened()
+    for _ in range(3):
+        reader.cursor()
+    with pytest.raises(InsufficientResources):
+        reader.cursor()
+    waiting = reader.start(timeout=1000)
+    assert result(reader.start(request=2, timeout=1000)) == INSUFFICIENT_RESOURCES
+    assert not waiting.done

@@ -280,6 +280,7 @@ def test_lookups(remote: RemoteWorld, reader: RemoteReader, receive: int) -> Non
     assert [found(0x40000010, key) for key in keys] == texts
     assert [found(0x40000011, key) for key in keys] == [b"1", b"2", NOT_FOUND]
     assert [found(0x40000012, key) for key in keys] == [NOT_FOUND, b"0", b"1"]
+    assert found(0x40000012, (1 << 64) - 1) == b"2"
     assert remote.world.bodies() == texts
 
 

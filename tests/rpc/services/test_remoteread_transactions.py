@@ -140,6 +140,15 @@ def test_a_read_in_a_transaction_waits_and_ends_with_it(remote: RemoteWorld, rea
 
 
 @pytest.mark.rule("RR-074")
+def test_a_read_that_fails_leaves_a_known_transaction_alone(
+    remote: RemoteWorld, reader: RemoteReader
+) -> None:
+    transaction = known(remote)
+    assert result(reader.start(0x40000020, 5, transaction=transaction.identifier)) == NOT_FOUND
+    assert transaction.state is State.ACTIVE
+
+
+@pytest.mark.rule("RR-074")
 def test_it_is_not_ended_as_if_there_were_no_transaction(remote: RemoteWorld, reader: RemoteReader) -> None:
     fill(remote, b"one")
     transaction = known(remote)

@@ -224,9 +224,7 @@ class RemoteRead:
         """RR_NACK, whoever says so: the message is available again at its old place. Nothing happens if the
         read is over.
         """
-        if self.lookup_id is None:
-            return
-        with suppress(MSMQError):  # its queue is gone
+        with suppress(MSMQError):  # it is over, or its queue is gone
             self.end(Ack.NACK)
 
     def end(self, ack: int) -> Completion[None]:

@@ -79,11 +79,9 @@ def message_packet(received: Received, queue: Queue, path_of: Callable[[int], st
         tail = _extensions(received.abort_count, received.move_count, subqueue, dead_letter)
     else:
         tail = _PLAIN
-    within = packet[_TTRQ : _TTRQ + 4]
-    if within == b"\xff\xff\xff\xff":
-        return b"".join((packet, tail))
-    sent = packet[_SENT_TIME : _SENT_TIME + 4]
-    until = min(int.from_bytes(sent, "little") + int.from_bytes(within, "little"), INFINITE)
+    within = int.from_bytes(packet[_TTRQ : _TTRQ + 4], "little")
+    sent = int.from_bytes(packet[_SENT_TIME : _SENT_TIME + 4], "little")
+    until = min(sent + within, INFINITE)
     view = memoryview(packet)
     return b"".join((view[:_TTRQ], until.to_bytes(4, "little"), view[_TTRQ + 4 :], tail))
 
