@@ -88,7 +88,8 @@ def main() -> None:
             return
         pdus = reference.cut(bytes(stream), 65535)
         stub = b"".join(pdu["stub"] for pdu in pdus)
-        if len(pdus) != count or stub != data[6 : 6 + end] or max(pdu["length"] for pdu in pdus) > size:
+        sizes = [pdu["length"] for pdu in pdus]
+        if len(pdus) != count or sum(sizes) != len(stream) or max(sizes) > size or stub != data[6 : 6 + end]:
             raise AssertionError(f"native fragments {bytes(stream).hex()}, input {data.hex()}")
 
     def one_input(data: bytes) -> None:
