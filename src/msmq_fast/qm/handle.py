@@ -45,7 +45,7 @@ T = TypeVar("T")
 INFINITE = 0xFFFFFFFF  # milliseconds
 _AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
 _LAST_KEY = (1 << 64) - 1
-_STORED = (0, 4)  # EnqueueResult: taken
+STORED = (0, 4)  # EnqueueResult: taken
 
 
 class Lookup(IntEnum):
@@ -169,7 +169,7 @@ class OpenQueue:
                 completion.resolve(sent[0])
 
         results, keys = core.enqueue_packets([packet], kept)
-        if results[0] not in _STORED:
+        if results[0] not in STORED:
             raise refusal(results[0])
         sent.append(SentMessage(keys[0], message.message_id))
         if results[0] == 0:
@@ -194,7 +194,7 @@ class OpenQueue:
 
         def fill(results: list[int], keys: list[int]) -> None:
             for (place, message_id), result, key in zip(places, results, keys, strict=True):
-                outcomes[place] = SentMessage(key, message_id) if result in _STORED else refusal(result)
+                outcomes[place] = SentMessage(key, message_id) if result in STORED else refusal(result)
 
         self._enqueue(packets, fill, completion, outcomes)
         return completion

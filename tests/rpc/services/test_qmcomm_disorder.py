@@ -4,6 +4,7 @@ result or a fault, and nothing is left when they have gone.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from random import Random
 from typing import Any
 
@@ -23,7 +24,10 @@ NAMES = (ORDERS, BOTH, r"DIRECT=OS:HOST\private$\nosuch", r"DIRECT=OS:OTHER\priv
 UOWS = [bytes([number]) * 16 for number in range(3)]
 OPERATIONS = [(table, op) for table in (QMCOMM, QMCOMM2) for op in table.ops if not op.obsolete]
 GET_PORT = 31
-HANDLES = ("phQueue", "pphContext", "phIntXact")
+OFTEN = {"open_queue_internal": 6, "send_message_ex": 10, "receive_message_ex": 12, "create_cursor_ex": 3}
+WEIGHTS = [OFTEN.get(op.name, 1) for _, op in OPERATIONS]
+NUMBERS = {"pdwQMContext": "hQMContext", "pdwContext": "hQueue"}
+"""Which parameters take what others gave."""
 
 
 class Chaos:
@@ -33,30 +37,32 @@ class Chaos:
         self.client: Dependent = remote.dependent(who)
         self.values = Values(random)
         self.random = random
-        self.handles: list[bytes] = []
-        self.contexts: list[int] = [0]
+        self.handles: defaultdict[str, list[bytes]] = defaultdict(list)
+        self.numbers: defaultdict[str, list[int]] = defaultdict(lambda: [0])
         self.calls: list[MadeCall] = []
 
     def step(self) -> None:
-        """A call of any operation; half of the parameters are such that something can come of it."""
-        table, op = self.random.choice(OPERATIONS)
+        """A call of any operation; most parameters are such that something can come of it."""
+        (table, op) = self.random.choices(OPERATIONS, WEIGHTS)[0]
         args = self.values.arguments(op)
         peer = self.client.qmcomm if table is QMCOMM else self.client.qmcomm2
         given = {name: getattr(args, name) for name in op.inputs}
         for name in given:
-            if self.random.random() < 0.7:
+            if self.random.random() < 0.95:
                 given |= self._sensible(op, name)
         call = peer.begin(op.name, **given)
         self.calls.append(call)
         if call.results is not None:
-            self._remember(call.results)
+            self._remember(op, call.results)
         elif call.fault_status is None and self.random.random() < 0.5:
             call.abandon()
 
     def _sensible(self, op: Op, name: str) -> dict[str, Any]:
         random = self.random
-        if isinstance(op.inputs[name], ContextHandle):
-            return {name: random.choice(self.handles)} if self.handles else {}
+        kind = op.inputs[name]
+        if isinstance(kind, ContextHandle):
+            known = self.handles[kind.kind]
+            return {name: random.choice(known[-4:])} if known else {}
         match name:
             case "pQueueFormat":
                 return {name: named(random.choice(NAMES))}
@@ -67,29 +73,30 @@ class Chaos:
             case "pUow":
                 return {name: random.choice(UOWS)}
             case "hQMContext" | "hCursor" | "hQueue":
-                return {name: random.choice(self.contexts)}
+                return {name: random.choice(self.numbers[name][-4:])}
             case "ptb":
-                uow = random.choice((None, *UOWS))
+                uow = random.choice((None, None, None, *UOWS))
                 if op.name == "receive_message_ex":
                     action = random.choice((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT))
-                    timeout, cursor = random.choice((0, 1, 0xFFFFFFFF)), random.choice(self.contexts)
+                    timeout, cursor = (
+                        random.choice((0, 1, 0xFFFFFFFF)),
+                        random.choice(self.numbers["hCursor"][-4:]),
+                    )
                     size = random.choice((2, 50))
                     return {name: wanted(int(action), timeout=timeout, cursor=cursor, body=size, pUow=uow)}
                 return {name: sent(random.randbytes(random.choice((1, 20))), pUow=uow)}
         return {}
 
-    def _remember(self, results: Any) -> None:
-        for name in HANDLES:
-            handle = getattr(results, name, None)
-            if isinstance(handle, bytes) and any(handle):
-                self.handles.append(handle)
-        for name in ("pdwQMContext", "phQueue", "phCursor"):
-            number = getattr(results, name, None)
-            if isinstance(number, int) and number:
-                self.contexts.append(number)
+    def _remember(self, op: Op, results: Any) -> None:
+        for name, kind in op.outputs.items():
+            value = getattr(results, name)
+            if isinstance(kind, ContextHandle) and value is not None:
+                self.handles[kind.kind].append(value)
+            elif name in NUMBERS and value:
+                self.numbers[NUMBERS[name]].append(value)
         cursor = getattr(results, "pcc", None)
-        if cursor is not None and cursor.hCursor:
-            self.contexts.append(cursor.hCursor)
+        if cursor is not None:
+            self.numbers["hCursor"].append(cursor.hCursor)
 
 
 @pytest.mark.rule("MP-007", "MP-210", "MP-211", "MP-212")

@@ -18,7 +18,7 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.user import SecurityHeader, provider_info
-from msmq_fast.qm.handle import refusal
+from msmq_fast.qm.handle import STORED, refusal
 from msmq_fast.qm.multiple import MultipleQueue
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.signing import prepare
@@ -44,7 +44,6 @@ MOST_TITLE: Final = 250
 """Characters of a label that are looked at."""
 PROV_RSA_FULL: Final = 1
 _ENHANCED: Final = 2  # MQMSG_PRIV_LEVEL_BODY_ENHANCED in MS-MQMP; it is 3 in packets, and in programs
-_TAKEN: Final = (0, 4)  # EnqueueResult
 _REFUSALS: Final = {
     MessageClass.NACK_ACCESS_DENIED: "MQ_ERROR_ACCESS_DENIED",
     MessageClass.NACK_BAD_SIGNATURE: "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED",
@@ -208,7 +207,7 @@ class Sender:
         ordinal = message.message_id
 
         def kept(results: list[int]) -> Completion[int]:
-            if results[0] not in _TAKEN:
+            if results[0] not in STORED:
                 raise refusal(results[0])
             return Completion.of(ordinal)
 

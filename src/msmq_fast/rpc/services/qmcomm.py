@@ -29,6 +29,7 @@ from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
 from msmq_fast.rpc.services.dependentobjects import DependentObjects
 from msmq_fast.rpc.services.dependentproperties import Variant
+from msmq_fast.rpc.services.qm2qm import VERSION
 from msmq_fast.rpc.services.queueformat import name_of, queue_format
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ REMOTE_QUEUE: Final = "PCTX_OPENREMOTE_HANDLE_TYPE"
 STATUS_SHARING_VIOLATION: Final = 0xC0000043
 ILLEGAL_OPERATION: Final = IllegalOperation.default_code
 GET_PORT: Final = 31
-VERSION: Final = "6.1.7601"
 
 _REMOTE_ACCESS: Final = (Access.RECEIVE, Access.PEEK)
 _LOCAL_ACCESS: Final = (Access.RECEIVE, Access.SEND, Access.PEEK, Access.RECEIVE_ADMIN, Access.PEEK_ADMIN)
@@ -314,7 +314,7 @@ class QmCommService:
             case 2:
                 raise NoDirectory("there is no forest")
             case 3:
-                text = VERSION
+                text = ".".join(map(str, VERSION))
             case 4:
                 text = str(self._manager.guid)
             case _:
