@@ -6,7 +6,8 @@ import pytest
 
 from msmq_fast.packet.errors import MSMQError, RemoteMachineNotAvailable
 from msmq_fast.qm.remote import RemoteMessage, RemoteQueue, RemoteSubscription
-from tests.rpc.client.fakes import Network
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ
+from tests.rpc.client.fakes import Later, Network
 from tests.rpc.client.remotes import Reader, RemoteReadComputer, packet
 
 ACK, NACK = 2, 1
@@ -132,3 +133,43 @@ def test_an_acknowledgment_that_did_not_arrive_fails(network: Network) -> None:
     network.run()
     assert isinstance(done.exception(), MSMQError)
     assert list(it.computer.queue.messages) == [1]
+
+
+def test_what_the_line_broke_over_still_comes_when_it_was_removed(network: Network) -> None:
+    it = Subscriber(network, credit=3, acknowledge=False)
+    end = it.computer.end
+
+    def broken(args: object) -> None:
+        end(args)
+        it.computer.drop()
+
+    it.computer.server.handlers["end_receive"] = broken
+    it.computer.arrive(b"one")
+    network.run()
+    assert it.computer.queue.removed == [1]
+    assert it.packets == [packet(b"one")]
+    assert isinstance(it.end, RemoteMachineNotAvailable), "and nothing after it"
+
+
+def test_what_is_removed_behind_a_failure_still_comes(network: Network) -> None:
+    it = Subscriber(network, credit=9, acknowledge=False)
+    answers: list[Later] = []
+
+    def late(args: object) -> Later:
+        answers.append(Later())
+        return answers[-1]
+
+    it.computer.server.handlers["end_receive"] = late
+    for number in (1, 2):
+        it.computer.queue.messages[number] = packet(b"%d" % number)
+    args, later = it.computer.queue.waiting.popitem()[1]
+    later.answer(it.computer.found(args, 1))
+    network.run()
+    results = REMOTE_READ.op("end_receive").Results
+    answers[0].answer(results(result=0xC00E0007))
+    network.run()
+    assert it.end is None, "the removal of the second one is under way"
+    answers[1].answer(results())
+    network.run()
+    assert it.packets == [packet(b"2")]
+    assert it.end is not None

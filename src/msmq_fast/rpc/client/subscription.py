@@ -33,6 +33,7 @@ class Subscription:
         self._waiting: Read | None = None
         self._held: dict[int, Read] = {}  # by lookup id
         self._leaving: deque[tuple[RemoteMessage, Completion[None]]] = deque()  # removed, not delivered
+        self._failure: MSMQError | None = None  # of a subscription that ends when `_leaving` is delivered
         self._closed = False
 
     def grant(self, credit: int) -> None:
@@ -80,7 +81,7 @@ class Subscription:
 
     def _read_on(self) -> None:
         # A message that is there at once must not nest one read in the other.
-        while not self._closed and self._waiting is None and self._credit > 0:
+        while not self._over and self._waiting is None and self._credit > 0:
             try:
                 read = self._queue.hold()
             except MSMQError as refused:
@@ -101,7 +102,7 @@ class Subscription:
         self._read_on()
 
     def _take(self, read: Read, message: RemoteMessage) -> None:
-        if self._closed:
+        if self._over:
             read.end(Ack.NACK)
         elif self._acknowledge:
             self._held[message.lookup_id] = read
@@ -111,17 +112,27 @@ class Subscription:
             self._leaving.append((message, removed))
             removed.add_done_callback(lambda _: self._deliver())
 
+    @property
+    def _over(self) -> bool:
+        return self._closed or self._failure is not None
+
     def _deliver(self) -> None:
         while self._leaving and self._leaving[0][1].done:
             message, removed = self._leaving.popleft()
             failure = removed.exception()
             if failure is None and not self._closed:
                 self._sink([message])
-            elif failure is not None:
-                self._end(failure if isinstance(failure, MSMQError) else StaleHandle(str(failure)))
+            elif failure is not None and self._failure is None:
+                self._failure = failure if isinstance(failure, MSMQError) else StaleHandle(str(failure))
+        if self._failure is not None:
+            self._end(self._failure)
 
     def _end(self, failure: MSMQError) -> None:
         if self._closed:
+            return
+        if self._leaving:
+            # What the other computer has removed is nowhere else: it is delivered before the end is told.
+            self._failure = self._failure or failure
             return
         self.close()
         if self.on_end is not None:
