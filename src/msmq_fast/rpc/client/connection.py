@@ -126,6 +126,7 @@ class ClientConnection:
         self._credentials = credentials
         self._offload = offload
         self._security: SecurityContext | None = None
+        self._proved = False  # the server has proved an answer
         self._sign_header = False
         self._fragment = fragment
         self._max_transmit = fragment
@@ -407,6 +408,7 @@ class ClientConnection:
             privacy=self._privacy,
             sign_header=self._sign_header,
         )
+        self._proved = True
         return stub[: len(stub) - pdu.auth_pad]
 
     # ---- inside
@@ -423,6 +425,8 @@ class ClientConnection:
             return
         self._state = _State.CLOSED
         self.closing = True
+        if self._proved and isinstance(error, LogonRefused):
+            error = CallLost(str(error), sent=True)  # it was let in, and calls may have been carried out
         calls, self.calls = self.calls, {}
         for call in calls.values():
             if isinstance(error, CallLost):
