@@ -102,9 +102,14 @@ class Call:
             self.connection.fail(self, status)
 
     def abandon(self) -> None:
-        """The runtime: nobody waits for the reply any more."""
+        """The runtime: nobody waits for the reply any more. That a service fails at it stops nobody else."""
         if self.alive:
             self.alive = False
             abandoned, self.on_abandoned = self.on_abandoned, None
-            if abandoned is not None:
+            if abandoned is None:
+                return
+            try:
                 abandoned()
+            except Exception:
+                self.connection.server.counters.failures += 1
+                _log.exception("%s.%s cannot be abandoned", self.interface.name, self.operation.name)

@@ -35,7 +35,6 @@ __all__ = ["ServerConnection"]
 _log = logging.getLogger("msmq_fast.rpc")
 
 _CHUNK = 1 << 18  # bytes of replies that are made at a time
-_SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
 
 
 class ServerConnection:
@@ -109,7 +108,15 @@ class ServerConnection:
         """The next PDUs, some hundred kilobytes; ask again until there are none, or until the transport wants
         no more."""
         before = self._outbox.pdus
-        data = self._outbox.take(_CHUNK)
+        try:
+            data = self._outbox.take(_CHUNK)
+        except Exception:
+            # Such as a security context that has expired: what cannot be protected is not sent at all.
+            _log.exception("a reply to %s cannot be sent", self.address)
+            self.server.counters.failures += 1
+            self._end("internal error")
+            self._outbox.drop()
+            return []
         self.server.counters.pdus_out += self._outbox.pdus - before
         return data
 
@@ -271,6 +278,7 @@ class ServerConnection:
         request = self._requests.take(pdu, busy=bool(self._calls))
         if request is None:
             return
+        self._deadlines.partial(False)  # what is incomplete behind it has begun now
         if len(self._calls) >= self.server.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return

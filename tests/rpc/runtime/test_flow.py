@@ -5,9 +5,10 @@ import weakref
 
 import pytest
 
+from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 from msmq_fast.rpc.limits import Limits
 from tests.rpc import wire
-from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Secured, World
+from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Secured, SeeThrough, World
 
 MPX = wire.WHOLE | wire.MPX
 
@@ -188,3 +189,51 @@ def test_numbers_of_connections() -> None:
     first.close()
     world.connect()
     assert world.server.connection_count == 3
+
+
+def test_a_client_that_never_pauses_is_no_slow_writer() -> None:
+    world = World(limits=Limits(slow_writer=20.0))
+    client = world.bound(flags=MPX)
+    pdus = [wire.request(number, NOTHING) for number in range(1, 5)]
+    client.send(pdus[0][:10])
+    for number in range(3):
+        world.now += 15
+        client.connection.expire(world.now)
+        client.send(pdus[number][10:] + pdus[number + 1][:10])
+        client.read()
+    assert world.server.counters.calls_in == 3
+    assert not client.closed
+    client.connection.expire(world.now + 20)
+    assert client.closed
+
+
+def test_a_call_that_cannot_be_abandoned_keeps_nobody_else() -> None:
+    world = World()
+    client = world.bound(flags=MPX)
+    client.send(wire.request(1, DEFER), wire.request(2, DEFER))
+
+    def failing() -> None:
+        raise ZeroDivisionError
+
+    world.service.calls[0].on_abandoned = failing
+    client.close()
+    assert world.service.abandoned == [world.service.calls[1]]
+    assert world.server.connection_count == 0
+    assert len(world.server.associations) == 0
+    assert world.server.counters.failures == 1
+
+
+def test_a_reply_that_cannot_be_protected_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    secured = Secured(world.connect())
+    secured.establish()
+    secured.client.send(secured.pdu(1, DEFER, b""))
+
+    def expired(*args: object, **options: object) -> None:
+        raise AuthError(AuthFailure.SIGNATURE, "the ticket has expired")
+
+    monkeypatch.setattr(SeeThrough, "protect_pdus", expired)
+    world.service.calls[0].reply(b"message", world.service.written.append)
+    assert secured.client.read() == []
+    assert secured.client.closed
+    assert world.service.written == [False]
