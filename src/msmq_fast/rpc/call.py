@@ -15,6 +15,7 @@ from msmq_fast.rpc.faults import UNSPECIFIED
 if TYPE_CHECKING:
     from msmq_fast.rpc.connection import ServerConnection
     from msmq_fast.rpc.interface import Interface, Operation
+    from msmq_fast.rpc.room import ReplyRoom
     from msmq_fast.rpc.securing import Security
 
 __all__ = ["Call", "Caller"]
@@ -72,6 +73,11 @@ class Call:
     def handles(self) -> ContextHandles:
         """The context handles of the caller's association."""
         return self.association.handles
+
+    @property
+    def room(self) -> ReplyRoom | None:
+        """The gate of what is read for this call; None: there is room anyway."""
+        return self.connection.room
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
         """End the call with its results. `written` is called exactly once: with True when the transport has

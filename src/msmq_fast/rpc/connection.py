@@ -24,6 +24,7 @@ from msmq_fast.rpc.pdu import (
 )
 from msmq_fast.rpc.refusals import BindRefused, Refused
 from msmq_fast.rpc.requests import RequestIntake
+from msmq_fast.rpc.room import ReplyRoom
 from msmq_fast.rpc.securing import SecurityTable
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
@@ -35,6 +36,7 @@ __all__ = ["ServerConnection"]
 _log = logging.getLogger("msmq_fast.rpc")
 
 _CHUNK = 1 << 18  # bytes of replies that are made at a time
+_FEW = 8  # calls that may wait for whatever there is
 
 
 class ServerConnection:
@@ -55,6 +57,7 @@ class ServerConnection:
         self._busy = False  # inside received(): the adapter takes the output when it returns
         self._scanner = PduScanner(limits.fragment)
         self._outbox = Outbox()
+        self._room = ReplyRoom(self._outbox, limits.output)
         self._contexts: dict[int, PresentationContext] = {}
         self._calls: dict[int, Call] = {}
         self._security = SecurityTable(server.acceptors, address, limits.security_contexts)
@@ -118,6 +121,7 @@ class ServerConnection:
             self._outbox.drop()
             return []
         self.server.counters.pdus_out += self._outbox.pdus - before
+        self._room.resume()
         return data
 
     def pause_sending(self, now: float) -> None:
@@ -190,6 +194,11 @@ class ServerConnection:
     def header_signing(self) -> bool:
         """Whether PFC_SUPPORT_HEADER_SIGN was offered, and so agreed (MS-RPCE 3.3.1.5.2.2)."""
         return self._requests.header_signing
+
+    @property
+    def room(self) -> ReplyRoom | None:
+        """What bounds the messages that are taken for calls; None as long as few of them wait."""
+        return self._room if len(self._calls) >= _FEW else None
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
         """Queue the response of a call. `call.reply` is what services use."""

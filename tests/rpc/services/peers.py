@@ -49,6 +49,7 @@ class MadeCall:
         self.fault_status: int | None = None
         self.results: Any = None
         self.written: Any = None
+        self.room = None
 
     @property
     def handles(self) -> ContextHandles:

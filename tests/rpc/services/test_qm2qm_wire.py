@@ -203,3 +203,23 @@ def test_a_read_that_rpc_cancels_takes_nothing(endpoint: Endpoint) -> None:
         line.say(give_up(number))
     remote.world.send(b"one")
     assert remote.world.receive() == b"one"
+
+
+@pytest.mark.parametrize("action", [0, 0x80000000])
+def test_a_client_that_takes_nothing_is_not_given_all_it_waits_for(endpoint: Endpoint, action: int) -> None:
+    world = endpoint.remote.world
+    handle = endpoint.remote.opened()
+    line = Line(endpoint)
+    open_queue(line, handle)
+    for number in range(100):
+        assert line.start(9, desc2(handle, action, INFINITE, request=number + 1)) == []
+    body = bytes(1 << 20)
+    for _ in range(1 if action else 40):
+        world.send(body)
+    world.run()
+    assert line.engine._outbox.bytes < 24 * len(body), "one for each read would be 100 or 40"
+    answers = 0
+    while heard := list(line.heard()):
+        answers += sum(bool(answer.flags & wire.LAST) for answer in heard)
+        world.run()
+    assert answers == (100 if action else 40)

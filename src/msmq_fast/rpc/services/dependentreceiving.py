@@ -17,7 +17,7 @@ from msmq_fast.rpc.services.reads import Action
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
     from msmq_fast.qm.cursor import Cursor, CursorState
-    from msmq_fast.qm.reading import ReadRequest
+    from msmq_fast.qm.reading import Gate, ReadRequest
     from msmq_fast.qm.transaction import Transaction
     from msmq_fast.rpc.ndr.record import Record
     from msmq_fast.rpc.services.dependentqueues import DependentQueue
@@ -46,6 +46,7 @@ class DependentRead:
         buffer: Record,
         now_s: Callable[[], int],
         ended: Ended,
+        room: Gate | None,
     ) -> None:
         old = buffer.old
         if old.uTransferType != RECEIVE or old.transfer.Action not in _ACTIONS:
@@ -61,6 +62,7 @@ class DependentRead:
         self._buffer = buffer
         self._now_s = now_s
         self._ended = ended
+        self._room = room
         self._request: ReadRequest | None = None
 
     def start(self) -> None:
@@ -75,18 +77,20 @@ class DependentRead:
             self._request.cancel()
 
     def _begin(self) -> ReadRequest:
-        cursor, timeout = self._cursor, self._timeout
+        cursor, timeout, room = self._cursor, self._timeout, self._room
         if self._action is Action.PEEK_NEXT:
             if cursor is None:
                 raise IllegalCursorAction("there is no next message without a cursor")
-            return cursor.peek_next(timeout)
+            return cursor.peek_next(timeout, gate=room)
         if self._action is Action.PEEK_CURRENT:
-            return self._opened.receive(timeout, peek=True) if cursor is None else cursor.peek(timeout)
+            if cursor is None:
+                return self._opened.receive(timeout, peek=True, gate=room)
+            return cursor.peek(timeout, gate=room)
         if cursor is not None:
             self._place = cursor.place
         if self._transaction is not None:
-            return TransactedQueue(self._opened, self._transaction).receive(timeout, cursor=cursor)
-        return self._opened.begin(timeout, cursor=cursor)
+            return TransactedQueue(self._opened, self._transaction).receive(timeout, gate=room, cursor=cursor)
+        return self._opened.begin(timeout, gate=room, cursor=cursor)
 
     def _got(self, done: Completion[Received]) -> None:
         try:

@@ -69,7 +69,8 @@ class QmComm2Service:
         self._server.serving()
         transaction = self._transaction(call, args.ptb.old.pUow)
         queue = self._server.queues.of_context(call, args.hQMContext)
-        read = DependentRead(queue, transaction, args.ptb, self._now_s, partial(self._received, call, args))
+        ended = partial(self._received, call, args)
+        read = DependentRead(queue, transaction, args.ptb, self._now_s, ended, call.room)
         call.on_abandoned = read.abandon
         read.start()
 

@@ -146,23 +146,23 @@ class RemoteRead:
         """
         remote = self.remote
         opened = remote.opened
-        timeout = self.timeout_ms
+        timeout, room = self.timeout_ms, self.call.room
         if len(remote.pending) >= MOST_PENDING:
             raise InsufficientResources(f"{MOST_PENDING} reads wait")
         if self.action == Action.RECEIVE:
             if self.transaction is not None:
                 queue = TransactedQueue(opened, self.transaction)
-                request = queue.receive(timeout, cursor=cursor)
+                request = queue.receive(timeout, gate=room, cursor=cursor)
             else:
-                request = opened.begin(timeout, cursor=cursor)
+                request = opened.begin(timeout, gate=room, cursor=cursor)
         else:
             self.peek = True
             if cursor is None:
-                request = opened.receive(timeout, peek=True)
+                request = opened.receive(timeout, peek=True, gate=room)
             elif self.action == Action.PEEK_NEXT:
-                request = cursor.peek_next(timeout)
+                request = cursor.peek_next(timeout, gate=room)
             else:
-                request = cursor.peek(timeout)
+                request = cursor.peek(timeout, gate=room)
         completion = request.completion
         if not completion.done:
             self.request = request

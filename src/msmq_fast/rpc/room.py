@@ -1,0 +1,53 @@
+"""Room for the replies of one connection: calls that wait are many, what is fetched for them at a time is
+little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.reading import Readers
+    from msmq_fast.rpc.outbox import Outbox
+
+__all__ = ["ReplyRoom"]
+
+_MOST = 8  # messages under way at once: 4 MiB each at most
+
+
+class ReplyRoom:
+    """A qm.reading.Gate: no message is taken for a waiting call while the client leaves its replies."""
+
+    def __init__(self, outbox: Outbox, limit: int) -> None:
+        """`limit`: bytes of replies in `outbox` from which on no more are made."""
+        self._outbox = outbox
+        self._limit = limit
+        self._under_way = 0
+        self._waiting: dict[Readers, None] = {}
+
+    @property
+    def _full(self) -> bool:
+        return self._under_way >= _MOST or self._outbox.bytes >= self._limit
+
+    def begin(self) -> None:
+        """A message is taken for a call that does not wait."""
+        self._under_way += 1
+
+    def enter(self, readers: Readers) -> bool:
+        """Whether a message may be taken for a waiting call; if not, `readers` are served when it may."""
+        if self._full:
+            self._waiting[readers] = None
+            return False
+        self._under_way += 1
+        return True
+
+    def leave(self, size: int) -> None:
+        """A message of `size` bytes was handed over, or with 0 none."""
+        self._under_way -= 1
+        self.resume()
+
+    def resume(self) -> None:
+        """Serve the calls that were passed over, as far as there is room."""
+        while self._waiting and not self._full:
+            readers = next(iter(self._waiting))
+            del self._waiting[readers]
+            readers.serve()
