@@ -32,6 +32,7 @@ from msmq_fast.server.remoteconfig import RemoteConfig
 __all__ = ["RemoteReading"]
 
 _PROBES: Final = 4
+_LONGEST_IDLE: Final = 32767  # seconds that Linux takes
 _LEVELS: Final = {
     "connect": AuthLevel.CONNECT,
     "packet": AuthLevel.PKT,
@@ -125,7 +126,7 @@ class RemoteReading:
 
     def _watch(self, connected: socket.socket) -> None:
         """Reads wait as long as they like, so nobody else would notice that the other computer is gone."""
-        idle = max(1, int(self._keep_alive))
+        idle = min(max(1, int(self._keep_alive)), _LONGEST_IDLE)
         for option, value in (
             (socket.TCP_KEEPIDLE, idle),
             (socket.TCP_KEEPINTVL, max(1, idle // _PROBES)),

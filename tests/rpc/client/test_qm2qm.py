@@ -275,6 +275,17 @@ def test_the_open_time_out(network: Network) -> None:
 
 
 @pytest.mark.rule("QP-189")
+def test_an_open_does_not_wait_for_the_version_for_ever(network: Network) -> None:
+    computer = OldComputer(network, MODERN)
+    computer.qm2qm.handlers["get_version"] = lambda args: None
+    done = Reader(network).queues.open(*_arguments())
+    network.run()
+    network.pass_time(300)
+    assert isinstance(done.exception(), RemoteMachineNotAvailable)
+    assert not any(connection.open for connection in computer.qm2qm.connections)
+
+
+@pytest.mark.rule("QP-189")
 def test_no_other_call_has_a_time_out(network: Network) -> None:
     OldComputer(network, MODERN)
     read = Reader(network).open().receive(None)

@@ -446,6 +446,18 @@ def test_a_server_that_takes_one_call_at_a_time_gets_more_connections(network: N
     assert network.dialled.count((HOST, 2103)) == 2
 
 
+def test_the_call_identifiers_of_a_connection_end(network: Network) -> None:
+    computer = RemoteReadComputer(network, b"one", b"two")
+    queue = Reader(network).open()
+    (connection,) = (link.client for link in network.links if link.server is computer.server)
+    connection._last_call = 0x7FFFFFFD  # as after some months
+    reads = [queue.receive(0), queue.receive(0)]
+    network.run()
+    assert [read.completion.result().packet for read in reads] == [packet(b"one"), packet(b"two")]
+    assert computer.server.groups == [0, 0x1234], "another one of the same association goes on"
+    assert max(request.call_id for request in computer.server.seen) == 0x7FFFFFFF
+
+
 @pytest.mark.rule("RR-091")
 def test_the_interface_is_asked_for_its_port_where_that_is_wanted(network: Network) -> None:
     computer = RemoteReadComputer(network)

@@ -128,7 +128,7 @@ class Binding:
     def _free(self) -> ClientConnection | None:
         opened = [connection for connection in self._connections if connection.open]
         for connection in opened:
-            if connection.multiplexed or not connection.calls:
+            if not connection.spent and (connection.multiplexed or not connection.calls):
                 return connection
         if opened and len(opened) == len(self._connections) < MOST_CONNECTIONS:
             self._dial(opened[0].association)

@@ -44,6 +44,7 @@ MOST_STUB: Final = 0x0048_0000
 
 _LARGEST = 0xFFFF
 _BIND_CALL = 1
+_LARGEST_CALL_ID = 0x7FFF_FFFF  # MS-RPCE 3.3.3.5.2, note 123
 _HEADER_SIZE = 24
 _LEAST_FRAGMENT = 128
 _AUTH_CONTEXT = 0
@@ -190,6 +191,11 @@ class ClientConnection:
     def open(self) -> bool:
         """Whether calls can be sent."""
         return self._state is _State.OPEN
+
+    @property
+    def spent(self) -> bool:
+        """Whether its call identifiers are used up: servers take those up to 0x7FFFFFFF, and in order."""
+        return self._last_call >= _LARGEST_CALL_ID
 
     def send(self, call: ClientCall) -> None:
         """Send a request. Raises what encoding its arguments raises."""

@@ -180,7 +180,7 @@ def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
         else:
             version.fail(failure)
 
-    qm2qm.call("get_version").add_done_callback(told)
+    qm2qm.call("get_version", timeout=OPEN_TIMEOUT).add_done_callback(told)
     return version
 
 
