@@ -18,7 +18,7 @@ INTERFACES = {QM2QM: 12, QMCOMM: 36, QMCOMM2: 12, REMOTE_READ: 16, MGMT: 6, EPM:
 """With one operation more than there are."""
 
 _NUMBERS = (0, 1, 2, 3, 0x10, 0x20000, 0x420000, 0x420001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
-_NEGOTIATE = b"NTLMSSP\0" + struct.pack("<II", 1, 0xE20882B7) + bytes(24)
+NEGOTIATE = b"NTLMSSP\0" + struct.pack("<II", 1, 0xE20882B7) + bytes(24)
 
 
 def stub(chance: random.Random) -> bytes:
@@ -55,7 +55,7 @@ def _calls(chance: random.Random, interface: wire.Syntax) -> Iterator[bytes]:
 def _legs(chance: random.Random, interface: wire.Syntax) -> Iterator[bytes]:
     """Security contexts of which nothing comes."""
     kind, level = chance.choice([9, 10, 16, 99]), chance.randrange(8)
-    token = _NEGOTIATE if chance.randrange(2) else chance.randbytes(chance.randrange(1, 200))
+    token = NEGOTIATE if chance.randrange(2) else chance.randbytes(chance.randrange(1, 200))
     contexts = [(0, interface, [wire.NDR])]
     yield wire.bind(contexts, auth=wire.Auth(kind, level, 1, token))
     for _ in range(chance.randrange(3)):
