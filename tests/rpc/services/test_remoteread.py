@@ -284,6 +284,21 @@ def test_lookups(remote: RemoteWorld, reader: RemoteReader, receive: int) -> Non
     assert remote.world.bodies() == texts
 
 
+def test_lookups_that_wait_for_the_disk_under_one_request_identifier(remote: RemoteWorld) -> None:
+    keys = [remote.world.send(text) & SEQUENTIAL for text in (b"one", b"two")]
+    remote.world.crash()
+    remote.begin()
+    reader = RemoteReader(remote_peer(remote))
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    calls = [reader.start(0x40000020, key) for key in keys]
+    assert not any(call.done for call in calls), "both are on the disk"
+    remote.world.run = run  # type: ignore[method-assign]
+    remote.world.run()
+    assert sorted(map(result, calls)) == [OK, INVALID_PARAMETER]
+    assert reader.end(1, Ack.NACK) == OK
+    assert sorted(remote.world.bodies()) == [b"one", b"two"], "none stays locked"
+
+
 @pytest.mark.rule("RR-031")
 @pytest.mark.parametrize("action", [RECEIVE, PEEK])
 def test_a_read_waits_so_many_milliseconds(remote: RemoteWorld, reader: RemoteReader, action: int) -> None:

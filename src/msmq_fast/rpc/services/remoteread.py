@@ -292,6 +292,12 @@ class RemoteReadService:
 
     def _answer(self, read: EntryRead, received: Received) -> None:
         call, args = read.call, read.args
+        if not read.peek and read.request_id in read.remote.delivered:
+            # Another one was delivered under this identifier while this one waited for the disk.
+            read.deliver(b"", received.lookup_id)
+            read.put_back()
+            call.reply(self.failed(call, args, InvalidParameter.default_code))
+            return
         packet = message_packet(received, read.remote.queue, self._path_of)
         buffers = [
             _SECTION(section.kind, section.allocated, len(section.data), section.data)
