@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -328,3 +329,23 @@ def test_who_a_principal_is() -> None:
     # Nobody is taken for an account of another realm, host or name.
     for principal in ("alice@OTHER.TEST", f"alice/admin@{REALM}", f"alice\\@{REALM}@{REALM}", "alice", "@"):
         assert name(principal) == principal
+
+
+@pytest.mark.needs(modules=["gssapi"])
+def test_a_ticket_of_nobody_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    from msmq_fast.rpc.auth import kerberos
+
+    anonymous = SimpleNamespace(
+        context=None,
+        more_steps=False,
+        flags=kerberos.gss.RequirementFlag.dce_style | kerberos.gss.RequirementFlag.anonymity,
+        initiator_name=None,
+        token=b"",
+    )
+    monkeypatch.setattr(kerberos.gss, "accept_sec_context", lambda *_, **__: anonymous)
+    server = SimpleNamespace(credentials=None)
+    acceptor = kerberos.KerberosAcceptor(server, AuthLevel.CONNECT)  # type: ignore[arg-type]
+    with pytest.raises(AuthError, match="anonymous") as refused:
+        acceptor.step(b"ticket")
+    assert refused.value.failure is AuthFailure.LOGON
+    assert not acceptor.complete

@@ -236,6 +236,8 @@ class KerberosAcceptor(_KerberosMechanism):
             self._context = result.context
             if not result.more_steps:
                 _check_strength(int(result.flags), self._level)
+                if int(result.flags) & int(gss.RequirementFlag.anonymity):  # RFC 8062: a ticket of nobody
+                    raise AuthError(AuthFailure.LOGON, "Kerberos: anonymous callers are not let in")
                 initiator = _name(result.initiator_name)
                 realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
                 token_of = self._server.principals.of_principal(initiator, realm.rpartition("@")[2])
