@@ -43,7 +43,7 @@ class RawOp:
     obsolete: bool = False
 
     def decode_request(self, stub: Any, *, ndr64: bool, big_endian: bool) -> bytes:
-        if bytes(stub[:3]) == b"bad":
+        if bytes(stub[:3]) == b"bad" or (self.opnum in (OPEN, USE, CLOSE) and len(stub) < 2):
             raise RpcFault(0x6F7)
         return bytes(stub)[::-1] if big_endian else bytes(stub)
 
