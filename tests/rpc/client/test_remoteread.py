@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handle import Lookup
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.client.fakes import CANCEL, ORPHANED, Network
 from tests.rpc.client.remotes import (
     CLIENT,
@@ -446,6 +448,26 @@ def test_a_server_that_takes_one_call_at_a_time_gets_more_connections(network: N
     assert network.dialled.count((HOST, 2103)) == 2
 
 
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_removal_that_the_disk_did_not_take_at_once_is_settled(network: Network, removed: bool) -> None:
+    computer = RemoteReadComputer(network, b"one")
+
+    def full(args: Any) -> Any:
+        if removed:
+            computer.end(args)
+        computer.queue.locked.clear()
+        return REMOTE_READ.op("end_receive").results(args, result=0xC00E002A)
+
+    computer.server.handlers["end_receive"] = full
+    read = Reader(network).open().receive(0)
+    network.run()
+    network.pass_time(5)
+    if removed:
+        assert read.completion.result().packet == packet(b"one"), "nobody else has it"
+    else:
+        assert isinstance(read.completion.exception(), MSMQError)
+
+
 def test_the_call_identifiers_of_a_connection_end(network: Network) -> None:
     computer = RemoteReadComputer(network, b"one", b"two")
     queue = Reader(network).open()
@@ -462,7 +484,6 @@ def test_the_call_identifiers_of_a_connection_end(network: Network) -> None:
 def test_the_interface_is_asked_for_its_port_where_that_is_wanted(network: Network) -> None:
     computer = RemoteReadComputer(network)
     network.servers[HOST, 2200] = network.servers[HOST, 2103]
-    from msmq_fast.rpc.idl.remoteread import REMOTE_READ
     from tests.rpc.client.fakes import mapper
 
     network.servers[HOST, 135] = mapper({REMOTE_READ.uuid: 2200})
@@ -574,7 +595,6 @@ def test_a_message_that_is_still_locked_is_asked_for_again(network: Network) -> 
 
 def test_a_removal_that_is_refused(network: Network) -> None:
     from msmq_fast.packet.errors import TransactionSequence
-    from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 
     computer = RemoteReadComputer(network, b"first")
     queue = Reader(network).open()

@@ -11,6 +11,7 @@ from msmq_fast.packet.errors import (
     InvalidHandle,
     IOTimeout,
     MessageNotFound,
+    MessageStorageFailed,
     MSMQError,
     OperationCancelled,
     RemoteMachineNotAvailable,
@@ -173,7 +174,7 @@ class Read:
 
     def _told(self, done: Completion[None], ack: Ack, ended: Completion[None]) -> None:
         failure = done.exception()
-        if ack is Ack.ACK and isinstance(failure, CallLost) and failure.sent:
+        if ack is Ack.ACK and _uncertain(failure):
             settled = self._queue.settle(self._message.lookup_id if self._message is not None else 0)
             settled.add_done_callback(lambda removed: self._settled(removed, ended))
             return
@@ -398,6 +399,11 @@ class QueueReader:
 
     def _lost(self, reason: str) -> None:
         self.lost = reason
+
+
+def _uncertain(failure: Exception | None) -> bool:
+    """Whether a message may be removed although nobody said so: one whose disk is full may do it later."""
+    return isinstance(failure, MessageStorageFailed) or (isinstance(failure, CallLost) and failure.sent)
 
 
 def _timeout(timeout_ms: int | None) -> int:
