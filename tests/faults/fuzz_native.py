@@ -87,9 +87,9 @@ def sanitized() -> dict[str, str]:
     }
 
 
-def seconds() -> int:
+def seconds(default: int = 600) -> int:
     """How long a fuzzer runs in `make test-long`."""
-    return int(os.environ.get(SECONDS, "600"))
+    return int(os.environ.get(SECONDS, default))
 
 
 def instrumented(name: str, directory: Path) -> Path | None:
