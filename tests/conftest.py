@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,11 @@ _WRONG = pytest.StashKey[str]()
 _TOGETHER = ("tests/spark/",)
 # What takes long begins first, so that no process is left alone with it at the end.
 _FIRST = (*_TOGETHER, "tests/simulator/", "tests/faults/", "tests/interop/", "tests/cli/", "tests/server/")
+
+
+# A shell lets what it starts in the background ignore SIGINT, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -192,6 +192,7 @@ def test_only_what_is_served_listens(server: Server, settings: dict[str, str], l
     assert set(server.ready) & {"rpc", "qm2qm", "epm"} == listeners
 
 
+@pytest.mark.long(seconds=3)
 @pytest.mark.needs(modules=("gssapi",))
 def test_a_keytab_that_cannot_be_used(server: Server, tmp_path: Path) -> None:
     keytab = tmp_path / "keytab"

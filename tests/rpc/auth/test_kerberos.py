@@ -331,6 +331,7 @@ def test_who_a_principal_is() -> None:
         assert name(principal) == principal
 
 
+@pytest.mark.long(seconds=1)
 @pytest.mark.needs(modules=["gssapi"])
 def test_a_ticket_of_nobody_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     from msmq_fast.rpc.auth import kerberos
