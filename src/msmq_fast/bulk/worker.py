@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from asyncio import Future, get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import TypeVar
 
 __all__ = ["Worker"]
 
 T = TypeVar("T")
-
-_NICE: Final = 10
-"""By so much the thread stands back behind those that serve live traffic."""
 
 
 class Worker:
@@ -32,7 +27,7 @@ class Worker:
         self.cpu_seconds = 0.0
         self._closing = threading.Event()
         self._free_at = 0.0
-        self._executor = ThreadPoolExecutor(1, "bulk", initializer=_stand_back)
+        self._executor = ThreadPoolExecutor(1, "bulk")
 
     def run(self, work: Callable[[], T]) -> Future[T]:
         """Have the thread do it; to be called on the event loop. RuntimeError: the worker is closed."""
@@ -54,10 +49,3 @@ class Worker:
         """Waits for the piece of work that is being done, drops the others; closing twice is fine."""
         self._closing.set()
         self._executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _stand_back() -> None:
-    """Of this thread alone, which only Linux knows."""
-    if sys.platform == "linux":
-        nice = os.getpriority(os.PRIO_PROCESS, 0) + _NICE
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(nice, 19))

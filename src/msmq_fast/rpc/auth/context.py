@@ -21,6 +21,7 @@ __all__ = [
     "AuthType",
     "Buffer",
     "Caller",
+    "Protection",
     "SecurityContext",
 ]
 
@@ -78,29 +79,8 @@ class Caller:
     address: str
 
 
-class SecurityContext(Protocol):
-    """One security context of a connection, for either side. Whatever raises AuthError ends it."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the legs are done, so that PDUs can be protected."""
-
-    @property
-    def blocking(self) -> bool:
-        """Whether the next `step` may wait for files or the network: it belongs on a thread then."""
-
-    @property
-    def caller(self) -> Caller:
-        """Who the client is. Only on the server's side, and only when complete."""
-
-    def step(self, token: bytes) -> bytes:
-        """Take the peer's token and give the next one for it; empty: none.
-
-        An initiator begins with an empty one. Raises AuthError.
-        """
-
-    def overhead(self) -> int:
-        """Bytes of the token of a PDU at the level of the context (RP-22). Only when complete."""
+class Protection(Protocol):
+    """What is done to PDUs once the legs are done."""
 
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
@@ -137,6 +117,31 @@ class SecurityContext(Protocol):
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
         """The reverse: the stub of each PDU is in clear then. Raises AuthError, also for lengths."""
+
+
+class SecurityContext(Protection, Protocol):
+    """One security context of a connection, for either side. Whatever raises AuthError ends it."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the legs are done, so that PDUs can be protected."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the next `step` may wait for files or the network: it belongs on a thread then."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who the client is. Only on the server's side, and only when complete."""
+
+    def step(self, token: bytes) -> bytes:
+        """Take the peer's token and give the next one for it; empty: none.
+
+        An initiator begins with an empty one. Raises AuthError.
+        """
+
+    def overhead(self) -> int:
+        """Bytes of the token of a PDU at the level of the context (RP-22). Only when complete."""
 
 
 class AcceptorFactory(Protocol):

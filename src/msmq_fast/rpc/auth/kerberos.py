@@ -116,7 +116,7 @@ class _KerberosMechanism:
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """See SecurityContext."""
+        """See Protection."""
         if not privacy:
             return bytes(stub), self.make_mic(_signed(header, stub, trailer, sign_header))
         parts = _sealed((IOVBufferType.header, True, None), header, stub, trailer, sign_header)
@@ -136,7 +136,7 @@ class _KerberosMechanism:
         privacy: bool,
         sign_header: bool,
     ) -> bytes:
-        """See SecurityContext."""
+        """See Protection."""
         if not privacy:
             self.check_mic(_signed(header, stub, trailer, sign_header), bytes(token))
             return bytes(stub)
@@ -150,7 +150,7 @@ class _KerberosMechanism:
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
             sealed, made = self.protect(head, stub, trailer, privacy=privacy, sign_header=sign_header)
             if len(made) != len(token):
@@ -162,7 +162,7 @@ class _KerberosMechanism:
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         try:
             for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
                 clear = self.unprotect(head, stub, trailer, token, privacy=privacy, sign_header=sign_header)

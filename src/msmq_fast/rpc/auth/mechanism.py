@@ -6,7 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
-from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, Buffer, Caller
+from msmq_fast.rpc.auth.context import (
+    AuthError,
+    AuthFailure,
+    AuthLevel,
+    AuthType,
+    Buffer,
+    Caller,
+    Protection,
+)
 from msmq_fast.security.token import Token
 
 __all__ = ["AuthCounters", "Context", "Identity", "Mechanism"]
@@ -23,7 +31,7 @@ class Identity:
     token: Token
 
 
-class Mechanism(Protocol):
+class Mechanism(Protection, Protocol):
     """One side of a GSS mechanism: legs, then messages. All raise AuthError for what the peer did."""
 
     @property
@@ -49,33 +57,6 @@ class Mechanism(Protocol):
 
     def check_mic(self, data: bytes, mic: bytes) -> None:
         """Check the peer's."""
-
-    def protect(
-        self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
-    ) -> tuple[bytes, bytes]:
-        """See SecurityContext."""
-
-    def unprotect(
-        self,
-        header: Buffer,
-        stub: Buffer,
-        trailer: Buffer,
-        token: Buffer,
-        *,
-        privacy: bool,
-        sign_header: bool,
-    ) -> bytes:
-        """See SecurityContext."""
-
-    def protect_pdus(
-        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
-    ) -> None:
-        """See SecurityContext."""
-
-    def unprotect_pdus(
-        self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
-    ) -> None:
-        """See SecurityContext."""
 
 
 @dataclass(slots=True)
@@ -112,7 +93,7 @@ class Context:
 
     @property
     def blocking(self) -> bool:
-        """See SecurityContext."""
+        """See Protection."""
         return self._mechanism.blocking
 
     @property
@@ -122,7 +103,7 @@ class Context:
         return Caller(identity.name, identity.token, self._type, self._level, self._address)
 
     def step(self, token: bytes) -> bytes:
-        """See SecurityContext."""
+        """See Protection."""
         self._legs += 1
         if self._failed or self._mechanism.complete or self._legs > _MAX_LEGS or len(token) > _MAX_TOKEN:
             self._fail(AuthError(AuthFailure.TOKEN, "a token that is not due, or too large"))
@@ -135,19 +116,19 @@ class Context:
         return answer
 
     def overhead(self) -> int:
-        """See SecurityContext."""
+        """See Protection."""
         return self._mechanism.signature_size(privacy=self._level == AuthLevel.PRIVACY)
 
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """See SecurityContext."""
+        """See Protection."""
         return self._mechanism.protect(header, stub, trailer, privacy=privacy, sign_header=sign_header)
 
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._mechanism.protect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)
 
     def unprotect(
@@ -160,7 +141,7 @@ class Context:
         privacy: bool,
         sign_header: bool,
     ) -> bytes:
-        """See SecurityContext."""
+        """See Protection."""
         self._live()
         try:
             return self._mechanism.unprotect(
@@ -172,7 +153,7 @@ class Context:
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._live()
         try:
             self._mechanism.unprotect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)

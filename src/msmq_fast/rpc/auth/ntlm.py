@@ -139,7 +139,7 @@ class _NtlmMechanism:
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """See SecurityContext."""
+        """See Protection."""
         return self._keys.protect(header, stub, trailer, privacy=privacy)
 
     def unprotect(
@@ -152,19 +152,19 @@ class _NtlmMechanism:
         privacy: bool,
         sign_header: bool,
     ) -> bytes:
-        """See SecurityContext."""
+        """See Protection."""
         return self._keys.unprotect(header, stub, trailer, token, privacy=privacy)
 
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._keys.protect_pdus(buffer, header_size, privacy=privacy)
 
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._keys.unprotect_pdus(buffer, header_size, privacy=privacy)
 
 

@@ -89,7 +89,7 @@ class _Negotiation:
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """See SecurityContext."""
+        """See Protection."""
         return self._inner.protect(header, stub, trailer, privacy=privacy, sign_header=sign_header)
 
     def unprotect(
@@ -102,19 +102,19 @@ class _Negotiation:
         privacy: bool,
         sign_header: bool,
     ) -> bytes:
-        """See SecurityContext."""
+        """See Protection."""
         return self._inner.unprotect(header, stub, trailer, token, privacy=privacy, sign_header=sign_header)
 
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._inner.protect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)
 
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """See SecurityContext."""
+        """See Protection."""
         self._inner.unprotect_pdus(buffer, header_size, privacy=privacy, sign_header=sign_header)
 
 
