@@ -86,8 +86,12 @@ cdef struct Cells:
 
 @cython.final
 cdef class Contents:
-    """``Contents(tables)``: packets and position records of a store, for one thread. The store stays open until `close`."""
+    """``Contents(tables, background=False)``: packets and position records of a store, for one thread. The store stays open until `close`.
+
+    In the `background` the thread gives way to all others while it reads and encodes, which it does without the GIL.
+    """
     cdef readonly Tables tables
+    cdef readonly bint background
     cdef LmdbStore* _store      # NULL: in memory
     cdef bint _closed
     cdef int check(self) except -1

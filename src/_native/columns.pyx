@@ -103,6 +103,10 @@ cdef extern from "batch_gather.h" nogil:
         WHOLE_BYTES
     uint64_t monotonic_ns()
 
+cdef extern from "columns_manners.h" nogil:
+    int give_way(int background)
+    void take_part(int away)
+
 cdef extern from "batch_thread.h" nogil:
     ctypedef struct StoreFields "LmdbStore":
         MDB_env* env

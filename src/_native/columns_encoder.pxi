@@ -110,6 +110,8 @@ cdef class MessageEncoder(Encoder):
         cdef Encoded encoded = Encoded.__new__(Encoded)
         cdef Words owners = Words(holders or {})
         cdef int status
+        cdef int away
+        cdef bint background = self.contents.background
         self.contents.fill(rows)
         memset(&work, 0, sizeof(work))
         work.lookup.store = self.contents._store
@@ -122,9 +124,11 @@ cdef class MessageEncoder(Encoder):
             work.keep_damaged = work.keep_damaged or field[0] == FIELD_CORRUPT
         try:
             with nogil:
+                away = give_way(background)
                 status = encode_rows(&work, rows._rows, rows._count)
                 lookup_end(&work.lookup)
                 free(work.lookup.scratch.data)
+                take_part(away)
             check(status)
             encoded.rows, encoded.gone, encoded.damaged = work.rows, work.gone + rows.gone, work.damaged
             encoded.finished = rows.finished

@@ -265,7 +265,8 @@ cdef class EventEncoder(Encoder):
         """
         cdef Stretch s
         cdef Encoded encoded = Encoded.__new__(Encoded)
-        cdef int status = 0
+        cdef int away, status = 0
+        cdef bint background = self.contents.background
         self.contents.check()
         memset(&s, 0, sizeof(s))
         s.store = self.contents._store
@@ -284,7 +285,9 @@ cdef class EventEncoder(Encoder):
                     status = self._from_memory(&s)
                 else:
                     with nogil:
+                        away = give_way(background)
                         status = encode_feed(&s)
+                        take_part(away)
                 if status != ASK_QUEUE:
                     break
                 self.learn(s.unknown)

@@ -102,8 +102,9 @@ cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* sec
 
 
 cdef class Contents:
-    def __init__(self, Tables tables not None):
+    def __init__(self, Tables tables not None, *, bint background=False):
         self.tables = tables
+        self.background = background
         if isinstance(tables, LmdbTables):
             self._store = &(<LmdbTables>tables)._store
             if (<StoreFields*>self._store).env == NULL:

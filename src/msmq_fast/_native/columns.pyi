@@ -46,7 +46,8 @@ class Encoded:
 
 class Contents:
     tables: Tables
-    def __init__(self, tables: Tables) -> None: ...
+    background: bool
+    def __init__(self, tables: Tables, *, background: bool = False) -> None: ...
     def close(self) -> None: ...
 
 class MessageEncoder:
