@@ -343,6 +343,7 @@ def test_nothing_is_encrypted_for_direct_names(remote: DependentWorld) -> None:
             | {"pulAuthProvNameLenProp": 2},
             INVALID_PARAMETER,
         ),
+        ({"ppSenderCert": bytes(0x10000), "ulSenderCertLen": 0x10000}, INVALID_PARAMETER),
     ],
 )
 def test_what_contradicts_itself(values: dict[str, Any], result: int) -> None:
@@ -358,6 +359,14 @@ def leaving(remote: DependentWorld, **values: Any) -> Message:
     key = next(iter(queue.core.positions.keys()))
     queue.core.peek(key, lambda got, _: found.append(Message.from_packet(got.packet)))  # type: ignore[union-attr]
     return found[0]
+
+
+def test_a_sender_identifier_of_no_type_is_none(remote: DependentWorld) -> None:
+    values = {"ppSenderID": b"nobody..", "uSenderIDLen": 8, "pulSenderIDType": 0}
+    assert leaving(remote, **values).security is None
+    message = leaving(DependentWorld(), **values, ppSenderCert=b"certificate", ulSenderCertLen=11)
+    assert message.security is not None
+    assert (message.security.sender_id_type, message.security.sender_id) == (0, b"")
 
 
 @pytest.mark.rule("MP-174", "MP-220")

@@ -117,6 +117,10 @@ def _name(given: Any) -> FormatName | None:
     return None if given is None else name_of(given)
 
 
+_MOST_CERTIFICATE: Final = 0xFFFF
+"""Bytes; a packet with more is not taken."""
+
+
 def _privacy(value: int | None) -> int:
     level = PrivacyLevel.ENHANCED if value == _ENHANCED else value or 0
     if level not in tuple(PrivacyLevel):
@@ -136,6 +140,10 @@ def _security(buffer: Any) -> SecurityHeader | None:
     if buffer.uSenderIDLen and buffer.pulSenderIDType is None:
         raise InvalidParameter("pulSenderIDType is missing")
     header.sender_id_type = _bits(buffer.pulSenderIDType, 0x03, "pulSenderIDType")
+    if not header.sender_id_type:
+        header.sender_id = b""  # of no type: there is none
+    if len(header.certificate) > _MOST_CERTIFICATE:
+        raise InvalidParameter(f"a certificate has {_MOST_CERTIFICATE} bytes at most")
     if header.signature:
         header.default_provider = bool(buffer.fDefaultProvider)
         if header.default_provider:
