@@ -1,0 +1,1 @@
+"""SRMP: messages as SOAP over HTTP, HTTPS and PGM ([MC-MQSRM])."""

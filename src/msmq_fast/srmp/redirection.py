@@ -1,0 +1,116 @@
+"""Redirection: URLs that stand for others (MC-MQSRM 3.1.1.1, 3.1.5.1.3, 3.1.7.2.4, 3.1.7.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.system import ORDER
+from msmq_fast.srmp.urls import OwnUrls, Url, parse_url
+
+__all__ = ["Destination", "Pair", "Redirections", "Redirector", "matches"]
+
+_ACCEPTING = (QueueKind.PUBLIC, QueueKind.PRIVATE)
+
+
+def matches(pattern: str, url: str) -> bool:
+    """Whether a URL is the one of `pattern`, or begins like it if that ends with `*` (SR-114); in any case,
+    and whichever way the slashes lean.
+    """
+    wanted, given = _plain(pattern), _plain(url)
+    return given.startswith(wanted[:-1]) if wanted.endswith("*") else given == wanted
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", "/").casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What stands for what: `source` may end with `*`, `target` is one URL (From and To)."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirections:
+    """What the administrator has written down; in each list the first match counts."""
+
+    inbound: tuple[Pair, ...] = ()
+    outbound: tuple[Pair, ...] = ()
+    exceptions: tuple[str, ...] = ()  # of outbound
+    stream_receipts: tuple[Pair, ...] = ()
+    default_stream_receipt: str = ""  # empty: the own order queue
+    transparent: bool = False  # TransparentStoreAndForward: messages for others are passed on
+
+    def __add__(self, more: Redirections) -> Redirections:
+        """Both: what stands here comes first."""
+        return Redirections(
+            self.inbound + more.inbound,
+            self.outbound + more.outbound,
+            self.exceptions + more.exceptions,
+            self.stream_receipts + more.stream_receipts,
+            self.default_stream_receipt or more.default_stream_receipt,
+            self.transparent or more.transparent,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a message that arrived is to go. `local`: `url` means this computer; `queue`: the one there, None
+    if there is none that can be sent to. `forward`: to be sent on to `url`.
+
+    Of the system queues only order_queue$ is ever given, for stream receipts.
+    """
+
+    url: Url
+    local: bool
+    queue: Queue | None
+    forward: bool
+
+
+class Redirector:
+    """Puts the redirections to use."""
+
+    def __init__(self, own: OwnUrls, redirections: Redirections) -> None:
+        self.own = own
+        self._redirections = redirections
+
+    def destination(self, to: str) -> Destination:
+        """Where a message for the URL `to` goes: redirected first, then looked up (A-51).
+
+        Raises ValueError: not a URL.
+        """
+        target = _first(self._redirections.inbound, to)
+        url = parse_url(to if target is None else target)
+        if not self.own.is_local(url):
+            return Destination(url, False, None, target is not None or self._redirections.transparent)
+        queue = self.own.queue(url)
+        if queue is not None and queue.kind not in _ACCEPTING and queue.key != ORDER.part.key:
+            queue = None
+        return Destination(url, True, queue, False)
+
+    def connect_to(self, url: Url) -> Url:
+        """To whose host and port to connect for a message to `url`, which stays as it is (SR-222, SR-223).
+
+        A redirection matches the whole URL, or its scheme and host alone.
+        """
+        texts = (url.text, f"{url.scheme}://{url.authority}")
+        if any(matches(each, text) for each in self._redirections.exceptions for text in texts):
+            return url
+        for pair in self._redirections.outbound:
+            if any(matches(pair.source, text) for text in texts):
+                return parse_url(pair.target)
+        return url
+
+    def receipts_to(self, destination: str) -> str:
+        """Where the stream receipts of messages for a URL are to be sent (SR-206, SR-207)."""
+        found = _first(self._redirections.stream_receipts, destination)
+        scheme = "https" if destination[:6].lower() == "https:" else "http"
+        return found or self._redirections.default_stream_receipt or self.own.order_queue(scheme)
+
+
+def _first(pairs: Iterable[Pair], url: str) -> str | None:
+    return next((pair.target for pair in pairs if matches(pair.source, url)), None)

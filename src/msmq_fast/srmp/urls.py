@@ -1,0 +1,147 @@
+"""URLs of queues: what they consist of, which mean this computer, and which queue they name.
+
+MC-MQSRM says `http://host[:port]/msmq/[private$/]queue`; slashes of both kinds occur, any case, and queries
+behind the name (4.4), which may as well be part of it: `?` is legal in queue names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Final
+from urllib.parse import quote, unquote
+
+from msmq_fast.packet.names import QueuePart, Scope, parse_queue_part
+from msmq_fast.qm.lookup import Directory, Target
+from msmq_fast.qm.queue import Queue
+
+__all__ = ["DEFAULT_PORTS", "OwnUrls", "Url", "authority", "is_http", "parse_url", "queue_parts"]
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+_MAX_URL: Final = 8192
+_URL = re.compile(
+    r"(https?)://(\[[0-9A-Fa-f:.]{2,45}\]|[^\s:/\\\[\]?#@%]{1,255})(?::([0-9]{1,5}))?([/\\?].*)?",
+    re.IGNORECASE,
+)
+_ROOT = re.compile(r"[/\\]msmq[/\\](.+)", re.IGNORECASE | re.DOTALL)
+_CONTROLS = re.compile(r"[\x00-\x1F\x7F]")
+_AS_IT_IS: Final = "".join(map(chr, range(0x21, 0x7F)))  # of a path in a request line
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """The pieces of an http or https URL. `host` is in lower case, IPv6 without brackets; `path` is as
+    written, the query included, and never empty.
+    """
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """`host` or `host:port`, as in a Host field and in front of the path."""
+        return authority(self.scheme, self.host, self.port)
+
+    @property
+    def target(self) -> str:
+        """The path as a request line has it: `/` only, percent escapes for spaces and what is not ASCII."""
+        return quote(self.path.replace("\\", "/"), safe=_AS_IT_IS)
+
+
+def authority(scheme: str, host: str, port: int) -> str:
+    """`host` or `host:port`: without the port that the scheme implies, IPv6 addresses in brackets."""
+    shown = f"[{host}]" if ":" in host else host
+    return shown if DEFAULT_PORTS[scheme] == port else f"{shown}:{port}"
+
+
+def is_http(text: str) -> bool:
+    """Whether a text begins as an http or https URL does."""
+    return text[:8].lower().startswith(("http://", "https://"))
+
+
+def parse_url(text: str) -> Url:
+    """The pieces of a URL. Raises ValueError: it is none of http or https, or cannot be sent to."""
+    found = _URL.fullmatch(text) if len(text) <= _MAX_URL else None
+    if found is None or _CONTROLS.search(text):
+        raise ValueError("expected a URL such as http://host/msmq/private$/queue")
+    scheme, host, digits, path = found.groups()
+    scheme, host = scheme.lower(), host.lower()
+    port = int(digits) if digits else DEFAULT_PORTS[scheme]
+    if not 0 < port <= 0xFFFF:
+        raise ValueError("expected a port from 1 to 65535")
+    if host.startswith("["):
+        try:
+            host = str(IPv6Address(host[1:-1]))
+        except ValueError:
+            raise ValueError("expected an IPv6 address in the brackets") from None
+    if not path:
+        path = "/"
+    return Url(text, scheme, host, port, f"/{path}" if path.startswith("?") else path)
+
+
+def queue_parts(url: Url) -> tuple[QueuePart, ...]:
+    """What the path may name, in the order in which it is to be tried: the whole rest, then without the query
+    (A-87), each first with its percent escapes decoded. Only queues that can be sent to.
+    """
+    found = _ROOT.fullmatch(url.path)
+    if found is None:
+        return ()
+    whole = found[1].replace("/", "\\")
+    parts: dict[QueuePart, None] = {}
+    for text in (whole, whole.partition("?")[0]):
+        for spelling in (_decoded(text), text):
+            part = None if spelling is None else parse_queue_part(spelling)
+            if part is not None and not (part.journal or part.subqueue or part.scope is Scope.SYSTEM):
+                parts[part] = None
+    return tuple(parts)
+
+
+def _decoded(text: str) -> str | None:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+class OwnUrls:
+    """Which URLs mean this computer, and how others reach it."""
+
+    def __init__(self, directory: Directory, public_host: str) -> None:
+        """`public_host` stands in URLs that are given to others: a name or an address, without a port."""
+        self._directory = directory
+        self._public_host = public_host.strip("[]").lower() if ":" in public_host else public_host
+        self._ports: dict[str, int] = {}
+
+    def listen(self, scheme: str, ports: Iterable[int]) -> None:
+        """The ports of the listeners of a scheme are known; the first one goes into our own URLs."""
+        for port in ports:
+            self._ports.setdefault(scheme, port)
+
+    def is_local(self, url: Url) -> bool:
+        """Whether the host is this computer and the port one of ours, or the one that the scheme implies."""
+        if not self._directory.is_local(url.host):
+            return False
+        return url.port == DEFAULT_PORTS[url.scheme] or url.port in self._ports.values()
+
+    def queue(self, url: Url) -> Queue | None:
+        """The queue of this computer that a URL names, whatever its host; None if there is none."""
+        for part in queue_parts(url):
+            found = self._directory.find(Target(None, key=part.key))
+            if found is not None:
+                return found
+        return None
+
+    def order_queue(self, scheme: str) -> str:
+        """Where stream receipts are to be sent (SR-206, A-49): by `scheme`, or by the other one if there is
+        no listener for it.
+        """
+        if scheme not in self._ports and self._ports:
+            scheme = next(iter(self._ports))
+        port = self._ports.get(scheme, DEFAULT_PORTS[scheme])
+        return f"{scheme}://{authority(scheme, self._public_host, port)}/MSMQ/PRIVATE$/order_queue$"
