@@ -1,1 +1,1 @@
-"""HTTP/1.1 as SRMP uses it, in both directions ([MC-MQSRM] 2.1.1): engines without IO and thin asyncio adapters."""
+"""HTTP/1.1 as SRMP uses it ([MC-MQSRM] 2.1.1), both sides: engines without IO, thin asyncio adapters."""

@@ -14,8 +14,10 @@ __all__ = ["Handler", "HttpRequest"]
 class HttpRequest:
     """One request, its framing taken off: a chunked body is one piece again.
 
-    `target` is as on the request line. `headers` keep their order and repetitions; names are in lower case, folded lines are joined by one blank, white space around values
-    is gone. `raw_head` is the head as it came, from the request line to the empty line, both included. `peer` is the address of the other side, without its port.
+    `target` is as on the request line. `headers` keep their order and repetitions; names are in lower case,
+    folded lines are joined by one blank, white space around values is gone. `raw_head` is the head as it
+    came, from the request line to the empty line, both included. `peer` is the address of the other side,
+    without its port.
     """
 
     method: str
