@@ -17,8 +17,8 @@ def test_steps_follow_quickly_until_nothing_is_left() -> None:
         return dropped
 
     upkeep = FeedUpkeep(lambda: now, trim)
-    assert upkeep.next_deadline() == 60.0
-    for expected in (0.1, 0.1, 60.0):
+    assert upkeep.next_deadline() == 5.0
+    for expected in (0.1, 0.1, 5.0):
         now = upkeep.next_deadline()
         upkeep.expire()
         assert upkeep.next_deadline() - now == pytest.approx(expected)
