@@ -46,6 +46,11 @@ cdef class OutSequence:
     cdef readonly uint64_t sent             # of them, those that were transmitted and not returned
     cdef public uint64_t finals             # messages that wait for a FinalAck
     cdef readonly uint16_t stamp            # low bits of the time stamp of the incarnation that the numbers are of
+    # Of a queue whose messages leave by SRMP, where message 1 must be the first that a receiver gets (MC-MQSRM 2.2.5.3.4):
+    cdef readonly uint64_t alias            # the identifier that receivers know; 0: `identifier`
+    cdef readonly uint32_t base             # what is taken from a number for them
+    cdef public bint answered               # the receiver said that it has a message of this sequence
+    cdef public bint unsure                 # one of these has changed and is not known to be durable: nothing may be sent
     cdef public uint32_t last_ack_s         # TimeOfLastAck, Unix seconds; 0: none yet
     cdef public uint32_t resend_index       # ResendIntervalIndex
     cdef public uint32_t resend_interval    # ResendInterval, seconds
@@ -58,6 +63,12 @@ cdef class OutSequence:
     cdef OutEntry* depart(self, uint64_t key, uint32_t* previous) noexcept
     cdef uint32_t previous_of(self, const OutEntry* entry) noexcept
     cpdef int begin(self, uint64_t identifier) except -1
+    # The identifier on the wire.
+    cdef uint64_t known_as(self) noexcept
+    # Receivers are to take the first message that is here for number 1 of the sequence `alias`.
+    cdef int rename(self, uint64_t alias) except -1
+    # Whether the first message here must become number 1, as nothing of the sequence has ever reached its receiver.
+    cdef bint headless(self) noexcept
     cpdef bint set_apart(self, uint32_t stamp) noexcept
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0
     cpdef int acknowledged(self, uint64_t key) noexcept

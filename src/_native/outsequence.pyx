@@ -95,7 +95,41 @@ cdef class OutSequence:
         self._first = self._tail
         self.last_ack = self.ack_count = self.highest = 0
         self.last_ack_s = self.resend_s = self.resend_index = 0
+        self.alias = self.base = 0
+        self.answered = self.unsure = False
         return 0
+
+    cdef uint64_t known_as(self) noexcept:
+        return self.alias if self.alias else self.identifier
+
+    cdef bint headless(self) noexcept:
+        cdef uint64_t index
+        cdef OutEntry* entry
+        if self.answered or self.last_ack or self.sent:
+            return False
+        for index in range(max(self._first, self._head), self._tail):
+            entry = &self._ring[index & (self._capacity - 1)]
+            if not entry.flags & (ENTRY_GONE | ENTRY_ORDERED):
+                return entry.number != self.base + 1
+        return False
+
+    cdef int rename(self, uint64_t alias) except -1:
+        cdef uint64_t index
+        cdef OutEntry* entry
+        for index in range(max(self._first, self._head), self._tail):
+            entry = &self._ring[index & (self._capacity - 1)]
+            if not entry.flags & (ENTRY_GONE | ENTRY_ORDERED):
+                self.base = entry.number - 1
+                self.alias = alias
+                self.unsure = True
+                return 0
+        return 0
+
+    def resume_alias(self, uint64_t alias, uint32_t base, bint answered) -> None:
+        """What is stored beside `resume` of a sequence that leaves by SRMP."""
+        self.alias = alias
+        self.base = base
+        self.answered = answered
 
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0:
         """The next number, for the message `key`, which stands behind all others. OverflowError: every number was used."""

@@ -187,6 +187,7 @@ cdef class QueueCore(CommitListener):
     cdef readonly bint outgoing             # TTRQ counts here
     cdef readonly OutSequence sequence      # of an outgoing queue
     cdef uint64_t _stream_batch, _stream_place      # where its state stands in the current batch
+    cdef public bint srmp                   # an outgoing queue whose messages leave by SRMP
     cdef set _passing                       # source << 32 | ordinal of the transactional messages of others that wait here
     cdef public uint8_t role                # a Role
     cdef public bint timeless               # nothing expires: journals and dead-letter queues

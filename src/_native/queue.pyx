@@ -6,7 +6,7 @@ inventory. Nothing here knows about names, sessions or clients. Everything runs 
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport ENOSPC
+from libc.errno cimport EAGAIN, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
@@ -52,12 +52,14 @@ from msmq_fast._native.record cimport (
     POSITION_TRANSACTIONAL,
     POSITION_VERSION,
     STREAM_KEY_SIZE,
+    STREAM_RENAMED,
     STREAM_VERSION,
     FeedEntry,
     HistoryEntry,
     NumberedPosition,
     OutgoingStream,
     PositionRecord,
+    RenamedStream,
     position_key,
     position_size,
     stream_key,

@@ -932,7 +932,7 @@ cdef class QueueCore(CommitListener):
         self.interested = False
         self.ready = None
         if self.sequence is not None:
-            self.ledger._streams.pop(self.sequence.identifier, None)
+            self.ledger._streams.pop(self.sequence.known_as(), None)
         removed = self._set_aside(True)
         self.ledger._cores.pop(self.ordinal, None)
         return removed

@@ -56,11 +56,13 @@ cdef int number(QueueCore core, const Slot* slot, NumberedPosition* record) exce
 cdef int stream_changed(QueueCore core) except -1:
     """The state of a sequence joins the current batch: one record in each, which is brought up to date in place."""
     cdef uint8_t key[STREAM_KEY_SIZE]
-    cdef OutgoingStream record
+    cdef RenamedStream whole
+    cdef OutgoingStream* record = &whole.stream
     cdef OutSequence sequence = core.sequence
     cdef Writer writer = core.ledger.writer
-    memset(&record, 0, sizeof(record))
-    record.version = STREAM_VERSION
+    cdef size_t size = sizeof(whole) if core.srmp else sizeof(whole.stream)
+    memset(&whole, 0, sizeof(whole))
+    record.version = STREAM_RENAMED if core.srmp else STREAM_VERSION
     record.resend_index = <uint8_t>min(sequence.resend_index, 255)
     record.stamp = sequence.stamp
     record.last_ack = sequence.last_ack
@@ -68,11 +70,14 @@ cdef int stream_changed(QueueCore core) except -1:
     record.next_number = sequence.next_number
     record.ack_count = sequence.ack_count
     record.last_ack_s = sequence.last_ack_s
+    whole.alias = sequence.alias
+    whole.base = sequence.base
+    whole.answered = sequence.answered
     if core._stream_batch == writer.batch_number():
-        memcpy(writer.head_at(core._stream_place), &record, sizeof(record))
+        memcpy(writer.head_at(core._stream_place), &whole, size)
         return 0
     stream_key(key, core.ordinal)
-    core._stream_place = writer.put_head(TABLE_SEQUENCE, key, STREAM_KEY_SIZE, <const uint8_t*>&record, sizeof(record))
+    core._stream_place = writer.put_head(TABLE_SEQUENCE, key, STREAM_KEY_SIZE, <const uint8_t*>&whole, size)
     core._stream_batch = writer.batch_number()
     return 0
 
@@ -85,8 +90,10 @@ cdef int retire(QueueCore core, uint64_t key) except -1:
         return 0
     if slot.flags & FLAG_REMOVING:
         return 0    # somebody has taken it out already; `_return` asks again should that not be kept
-    if slot.wishes & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+    if slot.wishes & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
         return await_final(core, slot)
+    if core.srmp and slot.wishes & POSITION_JOURNAL_POSITIVE:
+        return conclude(core, key, REASON_ARRIVED)     # nobody tells what becomes of it (MC-MQSRM 3.1.1.3.3)
     return core._take_out(slot, EVENT_ACKED)
 
 
@@ -95,6 +102,9 @@ cdef int await_final(QueueCore core, Slot* slot) except -1:
     cdef NumberedPosition record
     stored_record(core, slot, &record)
     record.position.flags |= POSITION_ORDERED
+    if core.sequence.alias and record.sequence_id == core.sequence.identifier:
+        record.sequence_id = core.sequence.alias
+        record.sequence_number -= core.sequence.base
     core.ledger.writer.put_position(core.ordinal, slot.key, &record.position)
     core.sequence.remove(slot.key)
     if slot.state != STATE_LOCKED:
@@ -173,9 +183,9 @@ def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "
     None if no queue sends this sequence now, or if no message with this number was ever transmitted (AMB-14).
     """
     cdef QueueCore core = ledger._streams.get(identifier)
-    if core is None:
+    if core is None or number > LAST_NUMBER - core.sequence.base:
         return None
-    over = core.sequence.order(number)
+    over = core.sequence.order(number + core.sequence.base)
     if over is None:
         return None
     core.sequence.last_ack_s = ledger.now_s
@@ -224,10 +234,10 @@ def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uin
             conclude(waiting[0], waiting[1], reason)
             return True
     core = ledger._streams.get(identifier)
-    if core is None:
+    if core is None or number > LAST_NUMBER - core.sequence.base:
         return False
-    entry = core.sequence.numbered(identifier, number)
-    if entry == NULL or entry.ordinal != ordinal or number > core.sequence.highest:
+    entry = core.sequence.numbered(core.sequence.identifier, number + core.sequence.base)
+    if entry == NULL or entry.ordinal != ordinal or entry.number > core.sequence.highest:
         return False
     conclude(core, entry.key, reason)
     return True
@@ -240,7 +250,7 @@ def resend(QueueCore core not None) -> int:
     cdef int released = 0
     for key in core.sequence.underway():
         slot = core.positions.find(key)
-        if slot != NULL and slot.owner >= OWNER_FIRST:
+        if slot != NULL and slot.owner & <uint32_t>OWNER_TRANSFER:
             released += core.release(array("Q", (key,)), slot.owner)
     return released
 
@@ -262,6 +272,76 @@ def session_ended(QueueCore core not None, uint32_t owner) -> int:
     return core.release(array("Q", keys), owner) if keys else 0
 
 
+# ---- queues whose messages leave by SRMP: an answer to each message, then stream receipts
+
+
+def may_continue(QueueCore core not None, sink) -> bool:
+    """Whether the next message of an SRMP queue may be sent. If not, `sink(status)` is called when that is to be asked again; a status other
+    than 0: the store does not keep up.
+
+    A receiver takes a sequence from its message 1 on only, so that one of which nothing was ever answered and whose first message has left
+    begins again under an identifier of its own (A-14). What was answered is known for ever before anything else is sent: a sequence that
+    began again though its receiver has a part of it would be received twice.
+    """
+    cdef OutSequence sequence = core.sequence
+    cdef Ledger ledger = core.ledger
+    cdef uint64_t alias
+    if not sequence.unsure:
+        if not sequence.headless():
+            return True
+        alias = ledger.open_stream()
+        if not alias:
+            sink(-EAGAIN)
+            return False
+        ledger._streams.pop(sequence.known_as(), None)
+        sequence.rename(alias)
+        ledger._streams[alias] = core
+    ledger.writer.begin_unit()
+    try:
+        stream_changed(core)
+        ledger.writer.notify(confirmation(sink), 0)
+    finally:
+        ledger.writer.end_unit()
+    return False
+
+
+def depart(QueueCore core not None, uint64_t key) -> tuple:
+    """A message that is locked is about to be sent: (identifier, number, previous) of its place in the sequence as its receiver knows it,
+    zeros if it has none. `previous`: the one before that is still here, else the last that a receipt covers, else 0."""
+    cdef OutSequence sequence = core.sequence
+    cdef uint32_t previous = 0
+    cdef OutEntry* entry = sequence.depart(key, &previous)
+    if entry == NULL:
+        return 0, 0, 0
+    return sequence.known_as(), entry.number - sequence.base, previous - sequence.base if previous > sequence.base else 0
+
+
+def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t keeper) -> bool:
+    """The receiver of a message that `owner` has locked says that it has it. Those of a sequence wait for a stream receipt, locked for `keeper`;
+    the others leave. Whether it waits."""
+    cdef OutSequence sequence = core.sequence
+    cdef Slot* slot = NULL
+    cdef int answer = sequence.acknowledged(key)
+    if answer == ANSWER_OTHER:
+        core.acked(array("Q", (key,)), owner)
+        return False
+    sequence.unsure = sequence.unsure or not sequence.answered
+    sequence.answered = True
+    if answer == ANSWER_OVER:
+        retire_one(core, key)
+        return False
+    slot = core.positions.find(key)
+    if slot == NULL or slot.owner != owner:
+        return False
+    slot.owner = keeper
+    if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED and slot.state == STATE_LOCKED:
+        slot.flags &= ~FLAG_EXPIRE_WHEN_UNLOCKED
+        core._late(slot)
+    elif core.ledger.cached_bytes > core.ledger.cache_limit // 2:
+        core.shed_body(key)
+    return True
+
+
 cdef int forget_purged(QueueCore core) except -1:
     """The queue was purged: the numbers of the messages that are not in it any more lead to a gap (QB-113)."""
     cdef uint64_t key
@@ -278,7 +358,7 @@ cdef int forget_purged(QueueCore core) except -1:
         slot = core.positions.following(key, EVERY_STATE)
     if not core.gone:
         return 0
-    core.ledger._streams.pop(core.sequence.identifier, None)
+    core.ledger._streams.pop(core.sequence.known_as(), None)
     for ordinal, waiting in list(core.ledger._finals.items()):
         for _, final_key, _, _ in [one for one in waiting if one[0] is core]:
             forget_final(core.ledger, ordinal, core, final_key)
@@ -296,18 +376,24 @@ cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* re
 
 def resume_sequence(QueueCore core not None, bytes record) -> None:
     """At start, before the positions are loaded: the stored state of a sequence, None if there is none. ValueError: it is damaged."""
+    cdef RenamedStream whole
     cdef OutgoingStream stream
+    cdef bint renamed
     if record is None:
         return
-    if len(record) < <Py_ssize_t>sizeof(stream) or record[0] != STREAM_VERSION:
+    renamed = record[:1] == bytes((STREAM_RENAMED,))
+    memset(&whole, 0, sizeof(whole))
+    if len(record) < <Py_ssize_t>(sizeof(whole) if renamed else sizeof(stream)) or not (renamed or record[0] == STREAM_VERSION):
         raise ValueError("no state of an outgoing sequence of a known version")
-    memcpy(&stream, PyBytes_AS_STRING(record), sizeof(stream))
+    memcpy(&whole, PyBytes_AS_STRING(record), sizeof(whole) if renamed else sizeof(stream))
+    stream = whole.stream
     if not stream.sequence_id or not 0 < stream.next_number <= <uint64_t>LAST_NUMBER + 1 or stream.last_ack >= stream.next_number:
         raise ValueError("the state of an outgoing sequence is impossible")
     core.sequence.resume(stream.sequence_id, stream.next_number, stream.last_ack, stream.ack_count, stream.stamp)
+    core.sequence.resume_alias(whole.alias, whole.base, whole.answered)
     core.sequence.resend_index = stream.resend_index
     core.sequence.last_ack_s = stream.last_ack_s
-    core.ledger._streams[stream.sequence_id] = core
+    core.ledger._streams[core.sequence.known_as()] = core
 
 
 def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
@@ -319,7 +405,7 @@ def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
     cdef NumberedPosition record
     cdef uint64_t key = 0
     if core.sequence.identifier:
-        core.ledger._streams[core.sequence.identifier] = core
+        core.ledger._streams[core.sequence.known_as()] = core
     retire_all(core, core.sequence.covered())
     if core.sequence.set_apart(stamp):
         stream_changed(core)

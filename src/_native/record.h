@@ -16,6 +16,7 @@
 #define POSITION_VERSION 1
 #define POSITION_NUMBERED 2 /* a NumberedPosition */
 #define STREAM_VERSION 1
+#define STREAM_RENAMED 2 /* a RenamedStream */
 #define CONTENT_VERSION 1
 #define PACK_VERSION 1
 #define IN_STREAM_VERSION 1
@@ -78,6 +79,15 @@ typedef struct {
     uint32_t last_ack_s; /* TimeOfLastAck, Unix seconds; 0: none yet */
 } OutgoingStream;
 
+/* Version 2: of a queue whose messages leave by SRMP. Its receiver may know the sequence by another identifier and by numbers that begin later. */
+typedef struct {
+    OutgoingStream stream;
+    uint64_t alias;   /* the identifier on the wire; 0: sequence_id */
+    uint32_t base;    /* what is taken from a number for the wire */
+    uint8_t answered; /* 1: the receiver said that it has a message of the sequence */
+    uint8_t reserved[3];
+} RenamedStream;
+
 /* A stream of transactional messages that arrives: the address of the peer, then the DestinationQueue field, follow. */
 typedef struct {
     uint8_t version;
@@ -129,6 +139,7 @@ typedef struct {
 _Static_assert(sizeof(PositionRecord) == 88, "PositionRecord is stored");
 _Static_assert(sizeof(NumberedPosition) == 100, "NumberedPosition is stored");
 _Static_assert(sizeof(OutgoingStream) == 32, "OutgoingStream is stored");
+_Static_assert(sizeof(RenamedStream) == 48, "RenamedStream is stored");
 _Static_assert(sizeof(IncomingStream) == 28, "IncomingStream is stored");
 _Static_assert(sizeof(FeedEntry) == 72, "FeedEntry is stored");
 _Static_assert(sizeof(HistoryEntry) == 24, "HistoryEntry is stored");

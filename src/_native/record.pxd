@@ -8,6 +8,7 @@ cdef extern from "record.h" nogil:
         POSITION_VERSION
         POSITION_NUMBERED
         STREAM_VERSION
+        STREAM_RENAMED
         CONTENT_VERSION
         PACK_VERSION
         IN_STREAM_VERSION
@@ -60,6 +61,12 @@ cdef extern from "record.h" nogil:
         uint64_t next_number
         uint32_t ack_count
         uint32_t last_ack_s
+
+    ctypedef struct RenamedStream:
+        OutgoingStream stream
+        uint64_t alias
+        uint32_t base
+        uint8_t answered
 
     ctypedef struct IncomingStream:
         uint8_t version

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 RECORD_VERSION: Final = 1
 NUMBERED_VERSION: Final = 2  # of a position record that has a place in a transactional sequence
+RENAMED_VERSION: Final = 2  # of the state of a sequence that leaves by SRMP
 
 POSITION_KEY: Final = struct.Struct(">IQ")
 CONTENT_KEY: Final = struct.Struct(">QH")
@@ -29,6 +30,7 @@ PLACE: Final = struct.Struct("<QI")
 # version, index in the resend ladder, low bits of the time stamp of the incarnation, last
 # acknowledged number, sequence id, next number, how often the last number was acknowledged, last_ack_s
 OUTGOING_STREAM: Final = struct.Struct("<BBHIQQII")
+RENAMED: Final = struct.Struct("<QIB3x")
 # version, destination type, size of the address, reserved, queue ordinal, sequence id and number, rejects,
 # accessed_s; the address and the DestinationQueue field follow
 INCOMING_STREAM: Final = struct.Struct("<BBBBIQIII")
@@ -143,6 +145,9 @@ class OutgoingStream(NamedTuple):
     next_number: int
     ack_count: int
     last_ack_s: int
+    alias: int = 0  # what leaves by SRMP: see RenamedStream in record.h
+    base: int = 0
+    answered: int = 0
 
 
 class IncomingStream(NamedTuple):
@@ -239,11 +244,16 @@ def position(value: bytes) -> Position:
 
 def outgoing_stream(value: bytes) -> OutgoingStream:
     """The state of an outgoing sequence."""
-    _versioned(value)
-    if len(value) < OUTGOING_STREAM.size:
-        raise DecodeError(f"the state of a sequence has {OUTGOING_STREAM.size} bytes, not {len(value)}")
+    renamed = value[:1] == bytes((RENAMED_VERSION,))
+    if not renamed:
+        _versioned(value)
+    size = OUTGOING_STREAM.size + RENAMED.size * renamed
+    if len(value) < size:
+        raise DecodeError(f"the state of a sequence has {size} bytes, not {len(value)}")
     _version, index, _reserved, *rest = OUTGOING_STREAM.unpack_from(value)
-    return OutgoingStream(index, *rest)
+    return OutgoingStream(
+        index, *rest, *(RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ())
+    )
 
 
 def incoming_stream(key: bytes, value: bytes) -> IncomingStream:

@@ -28,7 +28,10 @@ def position(value: Position) -> bytes:
 
 def outgoing_stream(value: OutgoingStream) -> bytes:
     """The state of an outgoing sequence."""
-    return decode.OUTGOING_STREAM.pack(decode.RECORD_VERSION, value[0], 0, *value[1:])
+    renamed = value.alias or value.base or value.answered
+    version = decode.RENAMED_VERSION if renamed else decode.RECORD_VERSION
+    packed = decode.OUTGOING_STREAM.pack(version, value[0], 0, *value[1:-3])
+    return packed + (decode.RENAMED.pack(*value[-3:]) if renamed else b"")
 
 
 def feed_entry(event: FeedEvent) -> bytes:
