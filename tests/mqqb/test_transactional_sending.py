@@ -12,7 +12,6 @@ import pytest
 from msmq_fast._native.queue import Received
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.node import Node
-from msmq_fast.mqqb.outgoing import OutgoingSequences
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
@@ -23,6 +22,7 @@ from msmq_fast.packet.message import Journal, Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.multiple import MultipleQueue, open_destinations
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.resending import OutgoingSequences
 from msmq_fast.qm.sequences import transfer_info
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.store import decode

@@ -11,10 +11,10 @@ import pytest
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.queue import order_ack as native_order_ack
-from msmq_fast.mqqb import outgoing
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
+from msmq_fast.qm import resending
 from msmq_fast.qm.reading import Subscription
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.server import mqqblistener
@@ -87,7 +87,7 @@ def order_ack_covers_too_much(patch: Patch) -> None:
         more = native_order_ack(ledger, identifier, number + 1)
         return more if more is not None else native_order_ack(ledger, identifier, number)
 
-    patch.setattr(outgoing, "order_ack", order_ack)
+    patch.setattr(resending, "order_ack", order_ack)
 
 
 def renumbered_on_reconnect(patch: Patch) -> None:

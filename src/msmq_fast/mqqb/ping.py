@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from msmq_fast.mqqb.agenda import Agenda
 from msmq_fast.packet.session import Ping
+from msmq_fast.qm.agenda import Agenda
 
 
 def answer(request: bytes, own: UUID, would_refuse: bool) -> bytes | None:

@@ -10,12 +10,12 @@ from uuid import UUID
 from msmq_fast._native.queue import QueueCore, Received, session_ended
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.outgoing import OutgoingSequences
 from msmq_fast.mqqb.receive import Destination, Resolver
 from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queue import Privacy, Queue, QueueKind
+from msmq_fast.qm.resending import OutgoingSequences
 from msmq_fast.qm.system import is_internal
 
 TAKE_BYTES = 1 << 20

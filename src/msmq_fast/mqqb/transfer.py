@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from itertools import count
 
-from msmq_fast.mqqb.agenda import Agenda
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.link import (
     Connect,
@@ -23,6 +22,7 @@ from msmq_fast.mqqb.link import (
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
+from msmq_fast.qm.agenda import Agenda
 
 __all__ = [
     "Connect",

@@ -14,7 +14,6 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
-from msmq_fast.mqqb.outgoing import Heard, OutgoingSequences
 from msmq_fast.mqqb.protection import OutgoingProtection, SentProtection
 from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
@@ -26,6 +25,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.resending import Heard, OutgoingSequences
 from msmq_fast.security.encryption import Failure
 from msmq_fast.server.addresses import is_own_address, source_address
 from msmq_fast.server.clock import SystemClock

@@ -251,7 +251,8 @@ def outgoing_stream(value: bytes) -> OutgoingStream:
     if len(value) < size:
         raise DecodeError(f"the state of a sequence has {size} bytes, not {len(value)}")
     _version, index, _reserved, *rest = OUTGOING_STREAM.unpack_from(value)
-    return OutgoingStream(
+    names = RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ()
+    return OutgoingStream(index, *rest, *names)
         index, *rest, *(RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ())
     )
 

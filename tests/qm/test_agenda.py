@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.mqqb.agenda import Agenda
+from msmq_fast.qm.agenda import Agenda
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["set", "clear", "take"]), st.integers(0, 5), st.integers(0, 20)), max_size=200
