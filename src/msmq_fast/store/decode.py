@@ -253,8 +253,6 @@ def outgoing_stream(value: bytes) -> OutgoingStream:
     _version, index, _reserved, *rest = OUTGOING_STREAM.unpack_from(value)
     names = RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ()
     return OutgoingStream(index, *rest, *names)
-        index, *rest, *(RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ())
-    )
 
 
 def incoming_stream(key: bytes, value: bytes) -> IncomingStream:
