@@ -1,8 +1,11 @@
-"""Signs messages of local programs as they are sent (MS-MQQB 3.1.7.1.4), with certificates kept here."""
+"""Signs messages of local programs as they are sent (MS-MQQB 3.1.7.1.4), with certificates kept here; those
+for HTTP, HTTPS and multicast get an XML signature (MC-MQSRM 3.1.7.2.4).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast.packet.errors import (
@@ -22,6 +25,7 @@ from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.signature import sign
 from msmq_fast.security.switches import SecuritySwitches
+from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_info
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -90,6 +94,24 @@ class Signing:
             return protected(message, header, hash_algorithm=chosen)
         return with_multi_signature(parse(protected(message, header, hash_algorithm=chosen)), signature)
 
+    def sign_xml(self, packet: bytes, user: Sid, *, digest: bytes = b"") -> bytes:
+        """The packet with an XML signature for SRMP, over the bytes of its body and extension.
+
+        Raises CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
+        """
+        signer = self._certificates.signer(user, digest)
+        message = parse(packet)
+        octets = signed_info(UUID(bytes_le=message.source), bytes(message.body), bytes(message.extension))
+        header = security_of(message) or SecurityHeader()
+        header.sender_id_type, header.sender_id = SenderType.SID, user.data
+        header.certificate, header.default_provider = signer.certificate, True
+        header.authentication_level = XML_SIGNATURE
+        try:
+            header.signature = sign_value(signer.key, octets)
+        except ValueError as problem:
+            raise error("MQ_ERROR_CANNOT_SIGN_DATA_EX", str(problem)) from None
+        return protected(message, header, hash_algorithm=HashAlgorithm.SHA1)
+
     def identify(self, packet: bytes, user: Sid) -> bytes:
         """The packet with the SID of its sender, which nothing proves (PROPID_M_SENDERID_TYPE)."""
         message = parse(packet)
@@ -100,6 +122,16 @@ class Signing:
 
 def _is_direct(queue: Queue) -> bool:
     return isinstance(queue, OutgoingQueue) and queue.destination.kind is NameKind.DIRECT
+
+
+def _by_srmp(queue: Queue) -> bool:
+    """Whether messages leave a queue by SRMP."""
+    if not isinstance(queue, OutgoingQueue):
+        return False
+    direct = queue.destination.direct
+    return queue.destination.kind is NameKind.MULTICAST or (
+        direct is not None and direct.protocol in ("HTTP", "HTTPS")
+    )
 
 
 def demands(queue: Queue) -> bool:
@@ -127,7 +159,9 @@ def prepare(
         level, algorithm, digest = wish
         if level and _is_direct(queue) and not manager.signing.to_direct_names:
             raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
-        if level:
+        if level and _by_srmp(queue):
+            packet = manager.signing.sign_xml(packet, token.user, digest=digest)
+        elif level:
             packet = manager.signing.sign(
                 packet, token.user, level=level, algorithm=algorithm, digest=digest, local=local
             )

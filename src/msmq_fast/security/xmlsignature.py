@@ -1,0 +1,140 @@
+"""XML signatures as SRMP has them (MC-MQSRM 2.2.7, 3.1.7.2.4): the text that is signed, and the value.
+
+What is signed is the SignedInfo element: one reference for the body and one for the extension, each with the
+digest of its bytes. The octets of the element as sent are hashed by SHA-1, without canonicalisation, and the
+value is made with the key of the sender's certificate (A-64), whatever "#dsa" says: RSA with PKCS #1 v1.5, or
+DSA as the two numbers one after the other.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from collections.abc import Collection
+from typing import Final
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.dsa import DSAPrivateKey, DSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import (
+    NoDigestInfo,
+    Prehashed,
+    decode_dss_signature,
+    encode_dss_signature,
+)
+
+from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.certificates import key_of
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.hashing import digest, digest_info
+
+__all__ = [
+    "NAMESPACE",
+    "XML_SIGNATURE",
+    "PublicKey",
+    "certificate_key",
+    "is_valid",
+    "sign_value",
+    "signed_info",
+]
+
+NAMESPACE: Final = "http://www.w3.org/2000/02/xmldsig#"
+
+XML_SIGNATURE: Final = 9
+"""AuthenticationLevel of a message with such a signature (MQMSG_AUTHENTICATED_SIGNATURE_XMLDSIG)."""
+
+PublicKey = RSAPublicKey | DSAPublicKey
+
+_PADDING: Final = padding.PKCS1v15()
+_RAW: Final = NoDigestInfo()
+_MAX_DSA_BITS: Final = 4096
+_DSA_HASHES: Final = {
+    HashAlgorithm.SHA1: hashes.SHA1(),  # noqa: S303
+    HashAlgorithm.SHA256: hashes.SHA256(),
+    HashAlgorithm.SHA512: hashes.SHA512(),
+}
+
+
+def signed_info(manager: UUID, body: bytes, extension: bytes) -> bytes:
+    """The SignedInfo element of a message that the queue manager `manager` sends, in the literal strings of
+    3.1.7.2.4: one Reference for each of the two that is not empty (SR-097), digests of SHA-1 (SR-107).
+    """
+    references = "".join(
+        f'<Reference URI="cid:{kind}@{manager}"><DigestMethod Algorithm="{NAMESPACE}sha1"></DigestMethod>'
+        f"<DigestValue>{b64encode(digest(HashAlgorithm.SHA1, (content,))).decode()}</DigestValue></Reference>"
+        for kind, content in (("body", body), ("extension", extension))
+        if content
+    )
+    method = f'<SignatureMethod Algorithm="{NAMESPACE}dsa"></SignatureMethod>'
+    return f"<SignedInfo>{method}{references}</SignedInfo>".encode()
+
+
+def sign_value(key: RSAPrivateKey | DSAPrivateKey, octets: bytes) -> bytes:
+    """SignatureValue over the octets of a SignedInfo element. ValueError: the key is too short."""
+    value = digest(HashAlgorithm.SHA1, (octets,))
+    if isinstance(key, RSAPrivateKey):
+        return key.sign(digest_info(HashAlgorithm.SHA1, value), _PADDING, _RAW)
+    r, s = decode_dss_signature(key.sign(value, Prehashed(_DSA_HASHES[HashAlgorithm.SHA1])))
+    size = _half(key.public_key())
+    return r.to_bytes(size) + s.to_bytes(size)
+
+
+def is_valid(
+    key: PublicKey, octets: bytes, value: bytes, accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,)
+) -> bool:
+    """Whether `value` was made over `octets` with the private half of `key`, and with one of the hash
+    algorithms `accepted`. Of RSA also byte-reversed, as CryptoAPI gives signatures.
+    """
+    if isinstance(key, DSAPublicKey):
+        return _is_valid_dsa(key, octets, value, accepted)
+    for spelling in (value, value[::-1]):
+        try:
+            signed = key.recover_data_from_signature(spelling, _PADDING, None)
+        except (InvalidSignature, ValueError):
+            continue
+        return any(
+            hmac.compare_digest(signed, digest_info(algorithm, digest(algorithm, (octets,))))
+            for algorithm in accepted
+        )
+    return False
+
+
+def _is_valid_dsa(
+    key: DSAPublicKey, octets: bytes, value: bytes, accepted: Collection[HashAlgorithm]
+) -> bool:
+    size = _half(key)
+    if len(value) != 2 * size:
+        return False
+    signature = encode_dss_signature(int.from_bytes(value[:size]), int.from_bytes(value[size:]))
+    for algorithm in accepted:
+        known = _DSA_HASHES.get(algorithm)
+        if known is None:
+            continue
+        try:
+            key.verify(signature, digest(algorithm, (octets,)), Prehashed(known))
+        except (InvalidSignature, ValueError):
+            continue
+        return True
+    return False
+
+
+def _half(key: DSAPublicKey) -> int:
+    """Bytes of one of the two numbers."""
+    return (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
+
+
+def certificate_key(certificate: bytes) -> PublicKey:
+    """The RSA or DSA key of a certificate in DER. Raises SecurityDataError."""
+    try:
+        key = x509.load_der_x509_certificate(certificate).public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+        raise SecurityDataError("not a certificate that can be read") from None
+    if not isinstance(key, DSAPublicKey):
+        return key_of(certificate)
+    if key.key_size > _MAX_DSA_BITS:
+        raise SecurityDataError(f"a certificate with a DSA key of more than {_MAX_DSA_BITS} bits")
+    return key

@@ -1,0 +1,199 @@
+"""Signed messages of SRMP: what a receiver checks (MC-MQSRM 3.1.5.1.6.1) and what a sender adds (3.1.7.2.4).
+
+Only body and extension are proved, not label, destination, order or expiry. Nobody has compared this with a
+Windows host: how its certificates travel is not written anywhere (A-64).
+"""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from lxml import etree
+
+from msmq_fast._native.framing import ParsedMessage, parse
+from msmq_fast.packet.protect import protected, security_of
+from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.hashing import digest
+from msmq_fast.security.principals import SenderType
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.xmlsignature import (
+    NAMESPACE,
+    XML_SIGNATURE,
+    PublicKey,
+    certificate_key,
+    is_valid,
+    signed_info,
+)
+from msmq_fast.srmp.model import Reference, SignaturePart
+from msmq_fast.srmp.values import Nonconforming
+
+__all__ = ["SignaturePolicy", "SignatureRefused", "Signer", "Verifier", "authenticated", "outgoing_signature"]
+
+_METHOD: Final = f"{NAMESPACE}dsa"
+_DIGESTS: Final = {
+    f"{NAMESPACE}{name}": algorithm
+    for name, algorithm in (
+        ("sha1", HashAlgorithm.SHA1),
+        ("md5", HashAlgorithm.MD5),
+        ("sha256", HashAlgorithm.SHA256),
+        ("sha512", HashAlgorithm.SHA512),
+    )
+}
+_MOST_TRIED: Final = 256  # registered certificates that one message makes us try
+_REMEMBERED: Final = 256
+
+
+class SignatureRefused(Nonconforming):
+    """A signature that is missing or cannot be believed: the message is refused (A-35)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignaturePolicy:
+    """What is believed (A-65). `digests`: hash algorithms of the references; those of them but MD5 are
+    also taken for the signature itself. `unregistered`: certificates that come with messages need not be
+    registered, as in messages of MS-MQQB that do not name their sender.
+    """
+
+    digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA1, HashAlgorithm.MD5))
+    unregistered: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signed: a certificate, and the user for whom it is registered, if there is one."""
+
+    certificate: bytes
+    user: Sid | None = None
+
+
+class Verifier:
+    """`registered` gives the certificates that are registered, each with its user."""
+
+    def __init__(
+        self, registered: Callable[[], Iterable[tuple[Sid, bytes]]], policy: SignaturePolicy | None = None
+    ) -> None:
+        self._registered = registered
+        self._policy = policy or SignaturePolicy()
+        self._values = self._policy.digests - {HashAlgorithm.MD5}
+        self._keys: dict[bytes, PublicKey | None] = {}
+
+    def verify(
+        self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
+    ) -> Signer:
+        """Who signed a message: `envelope` as it came, the bytes of the two attachments, None for those that
+        are not there. Raises SignatureRefused.
+        """
+        if signature is None:
+            raise SignatureRefused("no signature")
+        if signature.method != _METHOD:
+            raise SignatureRefused("a signature method other than #dsa")
+        self._check_digests(signature.references, {"body": body, "extension": extension})
+        candidates = list(self._candidates(signature))
+        for octets in _spellings(signature.signed_info, envelope):
+            for signer in candidates:
+                key = self._key(signer.certificate)
+                if key is not None and is_valid(key, octets, signature.value, self._values):
+                    return signer
+        raise SignatureRefused(
+            "the signature value is wrong" if candidates else "nobody's certificate is known to check it with"
+        )
+
+    def _check_digests(self, references: tuple[Reference, ...], parts: dict[str, bytes | None]) -> None:
+        if not 1 <= len(references) <= 2:
+            raise SignatureRefused(f"{len(references)} references")
+        seen = set()
+        for reference in references:
+            kind = reference.uri.partition("@")[0].removeprefix("cid:")
+            if kind not in parts or not reference.uri.startswith("cid:"):
+                raise SignatureRefused("a reference to neither body nor extension")
+            if kind in seen:
+                raise SignatureRefused(f"two references to the {kind}")
+            seen.add(kind)
+            content = parts[kind]
+            if content is None:
+                raise SignatureRefused(f"a reference to the {kind}, which is not there")
+            algorithm = _DIGESTS.get(reference.digest_method or "")
+            if algorithm is None or algorithm not in self._policy.digests:
+                raise SignatureRefused("a digest method that is not accepted")
+            if not hmac.compare_digest(digest(algorithm, (content,)), _decoded(reference.digest_value)):
+                raise SignatureRefused(f"the digest of the {kind} is wrong")
+
+    def _candidates(self, signature: SignaturePart) -> Iterator[Signer]:
+        """The certificates that come with a message, else all registered ones (A-64)."""
+        registered = list(self._registered())
+        for certificate in signature.certificates:
+            user = next((user for user, each in registered if each == certificate), None)
+            if user is not None or self._policy.unregistered:
+                yield Signer(certificate, user)
+        if not signature.certificates:
+            for user, certificate in registered[:_MOST_TRIED]:
+                yield Signer(certificate, user)
+
+    def _key(self, certificate: bytes) -> PublicKey | None:
+        if certificate not in self._keys:
+            if len(self._keys) >= _REMEMBERED:
+                self._keys.clear()
+            try:
+                self._keys[certificate] = certificate_key(certificate)
+            except SecurityDataError:
+                self._keys[certificate] = None
+        return self._keys[certificate]
+
+
+def _decoded(text: str | None) -> bytes:
+    if text is None:
+        raise SignatureRefused("a reference without a digest")
+    try:
+        return b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise SignatureRefused("a digest that is not base64") from None
+
+
+def _spellings(octets: bytes, envelope: bytes) -> Iterator[bytes]:
+    """What may have been hashed: the octets as they came, else exclusive and inclusive canonical XML."""
+    yield octets
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        top = etree.fromstring(envelope, parser)
+    except etree.XMLSyntaxError:
+        return
+    element = next(top.iter(f"{{{NAMESPACE}}}SignedInfo"), None)
+    if element is not None:
+        element.tail = None
+        yield etree.tostring(element, method="c14n", exclusive=True, with_comments=False)
+        whole = etree.Element(element.tag, element.attrib, element.nsmap)
+        whole.text = element.text
+        whole.extend(list(element))
+        yield etree.tostring(whole, method="c14n", exclusive=False, with_comments=False)
+
+
+def authenticated(packet: bytes, signer: Signer) -> bytes:
+    """The packet of a message that was verified, as a queue keeps it (A-66).
+
+    InsufficientResources: with the certificate, it would be too large.
+    """
+    message = parse(packet)
+    header = security_of(message) or SecurityHeader()
+    header.certificate = signer.certificate
+    header.authentication_level = XML_SIGNATURE
+    if signer.user is not None:
+        header.sender_id_type, header.sender_id = SenderType.SID, signer.user.data
+    return protected(message, header)
+
+
+def outgoing_signature(message: ParsedMessage, *, with_certificate: bool = False) -> SignaturePart | None:
+    """The signature that a message of this computer got when it was sent (`qm.signing`), None without one."""
+    header = security_of(message)
+    if header is None or header.authentication_level != XML_SIGNATURE or not header.signature:
+        return None
+    octets = signed_info(UUID(bytes_le=message.source), bytes(message.body), bytes(message.extension))
+    certificates = (header.certificate,) if with_certificate else ()
+    return SignaturePart(_METHOD, (), header.signature, octets, certificates)
