@@ -54,6 +54,7 @@ cdef class InStreams(CommitListener):
     cdef dict _streams          # source, type and folded name -> InStream
     cdef dict _names            # source, type and name as it came -> InStream
     cdef size_t _limit
+    cdef bytes _prefix          # of the keys of its records
     cdef readonly uint64_t generation       # grows when streams were forgotten: what was found before is found anew
     cdef Touch* _touches        # ring of `_capacity` (a power of two)
     cdef uint64_t _capacity, _head, _tail
@@ -66,6 +67,9 @@ cdef class InStreams(CommitListener):
     cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1
     # The message with this TransactionHeader is taken, or rejected for good: to be called last in the unit that stores what follows.
     cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1
+    # The same by what the header says.
+    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous, object address) except -1
+    cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1
     cdef int _put(self, InStream stream) except -1
     cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0
     cdef int _hear(self, InStream stream) except -1

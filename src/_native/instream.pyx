@@ -45,9 +45,13 @@ def folded(int dest_type, bytes name not None) -> bytes:
     return text.casefold().encode("utf-16-le", "surrogatepass")
 
 
-cdef bytes _record_key(bytes source, bytes distinct):
+cdef bytes _record_key(bytes prefix, bytes source, bytes distinct):
     # `distinct` is the key of the stream among all.
-    return KEY_PREFIX + source + blake2b(distinct, digest_size=HASH_SIZE).digest()
+    return prefix + source + blake2b(distinct, digest_size=HASH_SIZE).digest()
+
+
+cdef inline uint64_t _identifier(const uint8_t* header) noexcept nogil:
+    return <uint64_t>get_u32(header + 8) << 32 | get_u32(header + 4)
 
 
 cdef class InStream:
@@ -60,12 +64,16 @@ cdef class InStream:
 
 
 cdef class InStreams(CommitListener):
-    """``InStreams(ledger, limit)``: at most `limit` streams are known at a time.
+    """``InStreams(ledger, limit, prefix)``: at most `limit` streams are known at a time.
 
     Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
+    `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own.
     """
 
-    def __init__(self, Ledger ledger not None, size_t limit=100_000):
+    def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX):
+        if len(prefix) != 1:
+            raise ValueError("a prefix has one byte")
+        self._prefix = prefix
         self._ledger = ledger
         self._writer = ledger.writer
         self._streams = {}
@@ -117,7 +125,7 @@ cdef class InStreams(CommitListener):
                 return None
             stream = InStream.__new__(InStream)
             stream.source, stream.dest_type, stream.name, stream.address = source, dest_type, name, ""
-            stream._key = _record_key(source, key)
+            stream._key = _record_key(self._prefix, source, key)
             stream.accessed = self._ledger.now_s
             self._streams[key] = stream
         if len(self._names) >= MAX_NAMES:
@@ -132,8 +140,24 @@ cdef class InStreams(CommitListener):
     # ---- the gate
 
     cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1:
-        cdef uint64_t identifier = <uint64_t>get_u32(header + 8) << 32 | get_u32(header + 4)
-        cdef uint32_t number = get_u32(header + 12), previous = get_u32(header + 16)
+        return self.place(stream, _identifier(header), get_u32(header + 12), get_u32(header + 16), address)
+
+    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1:
+        return self.advance(stream, _identifier(header), get_u32(header + 12), queue)
+
+    def consider(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t previous) -> int:
+        """Where a message stands in its stream: NEXT, REPEATED or AHEAD. Whatever it is, its sender is to hear how far the stream is."""
+        return self.place(stream, identifier, number, previous, stream.address)
+
+    def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
+        """The message with this number is taken by a queue: to be called last in the unit that stores it."""
+        self.advance(stream, identifier, number, queue)
+
+    def hear(self, InStream stream not None) -> None:
+        """Have `take_heard` give a stream."""
+        self._hear(stream)
+
+    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous, object address) except -1:
         if stream.address is not address:
             stream.address = address
         stream.accessed = self._ledger.now_s
@@ -149,17 +173,17 @@ cdef class InStreams(CommitListener):
             return ORDER_REPEATED
         return ORDER_AHEAD
 
-    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1:
-        cdef uint64_t identifier = stream.identifier
-        cdef uint32_t number = stream.number, rejects = stream.rejects, before = stream.queue
-        stream.identifier = <uint64_t>get_u32(header + 8) << 32 | get_u32(header + 4)
-        stream.number = get_u32(header + 12)
+    cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1:
+        cdef uint64_t old = stream.identifier
+        cdef uint32_t last = stream.number, rejects = stream.rejects, before = stream.queue
+        stream.identifier = identifier
+        stream.number = number
         stream.rejects = 0
         stream.queue = queue
         try:
             self._put(stream)
         except BaseException:
-            stream.identifier, stream.number, stream.rejects, stream.queue = identifier, number, rejects, before
+            stream.identifier, stream.number, stream.rejects, stream.queue = old, last, rejects, before
             raise
         return 0
 
@@ -306,6 +330,18 @@ cdef class InStreams(CommitListener):
         self.generation += 1
         return len(old)
 
+    def drop(self, InStream stream not None) -> bool:
+        """Forget a stream, in the current unit. False, and nothing happens: something of it is not durable yet."""
+        cdef bytes key = stream.source + bytes((stream.dest_type,)) + folded(stream.dest_type, stream.name)
+        if stream._unsettled or self._streams.get(key) is not stream:
+            return False
+        if stream.durable_number:
+            self._writer.delete_record(TABLE_SEQUENCE, stream._key)
+        del self._streams[key]
+        self._names.clear()
+        self.generation += 1
+        return True
+
     def load(self, bytes key not None, bytes value not None) -> None:
         """A record of an earlier life (REC-09). ValueError: it cannot be the record of a stream."""
         cdef IncomingStream record
@@ -321,7 +357,7 @@ cdef class InStreams(CommitListener):
         stream = InStream.__new__(InStream)
         stream.source, stream.dest_type, stream.name = key[1:1 + GUID_SIZE], record.dest_type, value[start:]
         distinct = stream.source + bytes((record.dest_type,)) + folded(record.dest_type, stream.name)
-        stream._key = _record_key(stream.source, distinct)
+        stream._key = _record_key(self._prefix, stream.source, distinct)
         if stream._key != key:
             raise ValueError("its name does not fit its key")
         stream.address = address

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.instream import KEY_PREFIX, InStream, InStreams
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import Ledger
 from msmq_fast.mqqb.timers import Timers, earliest
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
@@ -18,6 +18,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.incoming import IncomingTransfer
+from msmq_fast.qm.superseding import Place, Superseding
 from msmq_fast.store.schema import Table
 
 DIRECT = 7
@@ -26,9 +27,6 @@ _PRIVATE_HERE, _PRIVATE_THERE = 3, 6
 _NUMBER = ORDER_QUEUE.to_bytes(4, "little")
 _PART = "\\private$\\order_queue$"
 _RECORDS = 1000
-
-Place = tuple[QueueCore, int]
-"""An outgoing queue, and the lookup id of a message there."""
 
 
 class OrderAcks:
@@ -58,7 +56,7 @@ class OrderAcks:
         self._monotonic = monotonic
         self._timers = timers or Timers()
         self._armed: list[tuple[float, int, InStream]] = []
-        self._waiting: dict[InStream, list[Place]] = {}  # OrderAcks that may not have left yet
+        self._superseding: Superseding[InStream] = Superseding()
         self._numbers = count()
         self._cleanup = monotonic() + self._timers.stream_cleanup
 
@@ -98,8 +96,7 @@ class OrderAcks:
         if now >= self._cleanup:
             self._cleanup = now + self._timers.stream_cleanup
             self.streams.forget(max(0, self._ledger.now_s - int(self._timers.stream_lifetime)))
-            waiting = ((stream, _still_there(places)) for stream, places in self._waiting.items())
-            self._waiting = {stream: places for stream, places in waiting if places}
+            self._superseding.tidy()
 
     def _acknowledge(self, stream: InStream) -> None:
         """The highest number that is durable; nothing if there is none (QB-396, AMB-15)."""
@@ -112,15 +109,7 @@ class OrderAcks:
         place = None if target is None else self._send(ack.message(target, self._guid))
         if place is not None:
             self.order_acks += 1
-            self._supersede(stream, place)
-
-    def _supersede(self, stream: InStream, latest: Place) -> None:
-        """Of a stream no more than one OrderAck waits: the older ones, unless they are under way, say nothing
-        that the latest does not. A peer that cannot be reached would find any number of them.
-        """
-        older = _still_there(self._waiting.get(stream, []))
-        under_way = [(queue, key) for queue, key in older if not queue.remove(key)]
-        self._waiting[stream] = [*under_way, latest]
+            self._superseding.put(stream, place)
 
     def _target(self, dest_type: int, source: bytes, stream: InStream | None) -> FormatName | None:
         """Where acknowledgments go: by the form of the name that the sender used (AMB-63, AMB-64).
@@ -179,10 +168,6 @@ class OrderAcks:
             return False
         self.final_acks += 1
         return True
-
-
-def _still_there(places: list[Place]) -> list[Place]:
-    return [(queue, key) for queue, key in places if queue.positions.state(key)]
 
 
 def ordering_ack(message: ParsedMessage) -> OrderAck | FinalAck | None:

@@ -12,6 +12,12 @@ _HEADER_SECTION = 0x0320
 _BODY_SECTION = 0x0384
 _ENVELOPE = 0x0190
 _COMPOUND = 0x01F4
+_FLAGS, _HTTP = 63, 0x02  # the last byte of UserHeader.Flags, and its bit for these headers
+
+
+def has_envelope(packet: bytes) -> bool:
+    """Whether a UserMessage packet came over HTTP, and has an SRMPEnvelopeHeader."""
+    return bool(packet[_FLAGS] & _HTTP)
 
 
 @dataclass(slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.queue import QueueCore, dead_letter
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError, PacketFault
 from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.soap import has_envelope
 from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
@@ -35,16 +36,28 @@ _KEPT_WHERE_REFUSED = (
 )
 
 
+class Receipts(Protocol):
+    """What messages that came over HTTP ask for, inside the unit of its cause."""
+
+    def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
+        """A message reached its queue, or left it; whether an acknowledgment went out."""
+
+    def finish(self, packet: bytes, original: Message, reason: int) -> bool:
+        """A transactional message left its queue; whether its sender is told."""
+
+
 class Disposition:
     """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
     acknowledgments that could not be delivered (X-68). `final_ack(packet, reason)` tells the sender of a
-    transactional message from another queue manager what became of it, and says whether it could.
+    transactional message from another queue manager what became of it, and says whether it could. `receipts`
+    does both for messages that came over HTTP.
     """
 
     def __init__(self, manager: QueueManager, *, insecure_nacks: bool) -> None:
         self._manager = manager
         self._insecure = insecure_nacks
         self.final_ack: Callable[[bytes, int], bool] | None = None
+        self.receipts: Receipts | None = None
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
         self.discarded = 0
@@ -62,6 +75,9 @@ class Disposition:
             return reason, False, None
         if role == Role.DESTINATION and message.message_class == MessageClass.NACK_ACCESS_DENIED:
             return reason, False, None  # it was refused before, and is kept for an operator
+        if self.receipts is not None and has_envelope(packet):
+            told = role == Role.DESTINATION and self._receipts(self.receipts, packet, message, reason, wishes)
+            return reason, told, self._copy_to(role, message, reason, wishes, chosen)
         if role == Role.DESTINATION and wishes & Wish.FINAL:
             self._finish(packet, reason)
         if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
@@ -70,6 +86,17 @@ class Disposition:
             reason = self._which_timeout(message)
         told = reason != _SENT and bool(wishes & asked_for(reason)) and self._acknowledge(message, reason)
         return reason, told, self._copy_to(role, message, reason, wishes, chosen)
+
+    def _receipts(
+        self, receipts: Receipts, packet: bytes, message: Message, reason: int, wishes: int
+    ) -> bool:
+        """For a message that came over HTTP, at its destination."""
+        if wishes & Wish.FINAL and reason != MessageClass.ACK_REACH_QUEUE:
+            receipts.finish(packet, message, reason)
+        if not wishes & asked_for(reason) or not receipts.acknowledge(packet, message, reason):
+            return False
+        self.acknowledged[reason] += 1
+        return True
 
     def reject(self, packet: bytes, reason: MessageClass) -> bool:
         """A message came from another queue manager and was not taken; whether something followed.

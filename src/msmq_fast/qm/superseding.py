@@ -1,0 +1,38 @@
+"""Messages of the queue manager itself of which only the latest says anything: acknowledgments of streams."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msmq_fast._native.queue import QueueCore
+
+__all__ = ["Place", "Superseding"]
+
+T = TypeVar("T")
+
+Place = tuple[QueueCore, int]
+"""An outgoing queue, and the lookup id of a message there."""
+
+
+class Superseding(Generic[T]):
+    """Of each subject no more than one message waits: the older ones, unless they are under way, say nothing
+    that the latest does not. A peer that cannot be reached would find any number of them.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[T, list[Place]] = {}
+
+    def put(self, subject: T, latest: Place) -> None:
+        """A message about `subject` was put into its queue; inside a unit."""
+        older = _still_there(self._waiting.get(subject, []))
+        under_way = [(queue, key) for queue, key in older if not queue.remove(key)]
+        self._waiting[subject] = [*under_way, latest]
+
+    def tidy(self) -> None:
+        """Forget what has left."""
+        waiting = ((subject, _still_there(places)) for subject, places in self._waiting.items())
+        self._waiting = {subject: places for subject, places in waiting if places}
+
+
+def _still_there(places: list[Place]) -> list[Place]:
+    return [(queue, key) for queue, key in places if queue.positions.state(key)]
