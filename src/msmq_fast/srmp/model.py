@@ -188,7 +188,13 @@ class Envelope:
     @property
     def multicast(self) -> str | None:
         """`address:port` of a multicast destination, None for a URL."""
-        return self.to[len(MULTICAST_PREFIX) :] if self.to.startswith(MULTICAST_PREFIX) else None
+        is_multicast = self.to[: len(MULTICAST_PREFIX)].upper() == MULTICAST_PREFIX
+        return self.to[len(MULTICAST_PREFIX) :] if is_multicast else None
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether the message must be on disk before it is acknowledged; a stream implies it (A-83)."""
+        return self.durable or self.stream is not None
 
     @property
     def destination_name(self) -> str:

@@ -1,0 +1,130 @@
+"""Multipart bodies as SRMP writes them ([MC-MQSRM] 4): parts that are delimited by their Content-Length.
+
+No line break stands between the last byte of a part and the next delimiter, so what RFC 2046 says about
+delimiters does not hold, and a part may contain the text of one (A-01). Parts without a length, which are
+what MIME libraries send, are delimited as RFC 2046 says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.srmp.values import Nonconforming
+
+__all__ = ["Part", "boundary_of", "build", "read_fields", "split"]
+
+MAX_PARTS: Final = 256
+MAX_PART_HEAD: Final = 16_384  # bytes
+MAX_BOUNDARY: Final = 256
+
+_LINE_END = re.compile(rb"[ \t]*\r?\n")
+_FIRST_LINE = re.compile(rb"\s{0,8}--([^\r\n]+?)[ \t]*\r?\n")
+_FIELD = re.compile(rb"([!#-'*+.0-9A-Z^-z|~-]+)[ \t]*:[ \t]*(.*?)[ \t]*", re.DOTALL)
+_FOLDED = re.compile(rb"\r?\n[ \t]+")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_LENGTH = re.compile(rb"[0-9]{1,10}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: its header fields by lower-case name, its content, and where that starts in the body."""
+
+    fields: dict[bytes, bytes]
+    content: bytes
+    offset: int = 0
+
+
+def boundary_of(body: bytes) -> bytes:
+    """The boundary that a body starts with, for those who were not told (footnote 2). Nonconforming: none."""
+    found = _FIRST_LINE.match(body[: MAX_BOUNDARY + 16])
+    if found is None:
+        raise Nonconforming("the message starts neither with an envelope nor with a boundary")
+    return found[1]
+
+
+def split(boundary: bytes, body: bytes) -> list[Part]:
+    """The parts of a body, in their order. Nonconforming: it is not built as they must be."""
+    if not 0 < len(boundary) <= MAX_BOUNDARY:
+        raise Nonconforming(f"a boundary has 1 to {MAX_BOUNDARY} characters")
+    delimiter = b"--" + boundary
+    at = 0 if body.startswith(delimiter) else _next_delimiter(body, 0, delimiter)[1]
+    parts: list[Part] = []
+    while True:
+        at += len(delimiter)
+        if body.startswith(b"--", at):
+            return parts
+        if len(parts) == MAX_PARTS:
+            raise Nonconforming(f"more than {MAX_PARTS} parts")
+        line = _LINE_END.match(body, at)
+        if line is None:
+            raise Nonconforming("a delimiter with other text behind it")
+        fields, start = _part_head(body, line.end())
+        end, at = _part_end(body, start, fields.get(b"content-length"), delimiter)
+        parts.append(Part(fields, body[start:end], start))
+
+
+def _part_head(body: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
+    """The header fields of the part at `at`, and where its content starts."""
+    for empty in (b"\r\n", b"\n"):
+        if body.startswith(empty, at):
+            return {}, at + len(empty)
+    end = _HEAD_END.search(body, at, at + MAX_PART_HEAD)
+    if end is None:
+        raise Nonconforming("a part whose head does not end")
+    return read_fields(body[at : end.start()]), end.end()
+
+
+def read_fields(head: bytes) -> dict[bytes, bytes]:
+    """Header fields by lower-case name; of repeated ones the first. Nonconforming: a line that is none."""
+    fields: dict[bytes, bytes] = {}
+    if b"\n " in head or b"\n\t" in head:
+        head = _FOLDED.sub(b" ", head)
+    for line in head.splitlines():
+        found = _FIELD.fullmatch(line)
+        if found is None:
+            raise Nonconforming("a line in a head that is no header field")
+        fields.setdefault(found[1].lower(), found[2])
+    return fields
+
+
+def _part_end(body: bytes, start: int, length: bytes | None, delimiter: bytes) -> tuple[int, int]:
+    """Where the content that starts at `start` ends, and where the next delimiter stands."""
+    if length is None:
+        return _next_delimiter(body, start, delimiter)
+    if not _LENGTH.fullmatch(length) or int(length) > len(body) - start:
+        raise Nonconforming("the Content-Length of a part does not fit the message")
+    end = start + int(length)
+    for between in (b"", b"\r\n", b"\n"):
+        if body.startswith(between + delimiter, end):
+            return end, end + len(between)
+    raise Nonconforming("no delimiter where the Content-Length of a part says that it ends")
+
+
+def _next_delimiter(body: bytes, start: int, delimiter: bytes) -> tuple[int, int]:
+    """The delimiter that ends the text at `start`: on a line of its own, else anywhere."""
+    if body.startswith(delimiter, start):
+        return start, start
+    at = body.find(b"\r\n" + delimiter, start)
+    if at >= 0:
+        return at, at + 2
+    at = body.find(delimiter, start)
+    if at < 0:
+        raise Nonconforming("a part without an end")
+    return at, at
+
+
+def build(boundary: bytes, parts: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
+    """The body for parts of content type, Content-Id (empty: none) and content."""
+    pieces = []
+    for content_type, content_id, content in parts:
+        pieces.append(
+            b"--%b\r\nContent-Type: %b\r\nContent-Length: %d\r\n" % (boundary, content_type, len(content))
+        )
+        if content_id:
+            pieces.append(b"Content-Id: %b\r\n" % content_id)
+        pieces += b"\r\n", content
+    pieces.append(b"--%b--\r\n" % boundary)
+    return b"".join(pieces)

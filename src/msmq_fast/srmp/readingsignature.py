@@ -1,0 +1,68 @@
+"""The Signature element of an envelope ([MC-MQSRM] 2.2.7). What it is worth is decided elsewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msmq_fast.srmp.model import Reference, SignaturePart
+from msmq_fast.srmp.values import Nonconforming, read_base64
+
+__all__ = ["read_signature"]
+
+_DS: Final = "{http://www.w3.org/2000/02/xmldsig#}"
+_DS_LATER: Final = "{http://www.w3.org/2000/09/xmldsig#}"  # of the Recommendation
+
+
+def read_signature(signature: Any, xml: bytes) -> SignaturePart:
+    """The Signature element `signature` of the envelope `xml`.
+
+    Nonconforming: SignedInfo, SignatureMethod or SignatureValue is not there exactly once.
+    """
+    info = _only(signature, "SignedInfo")
+    method = _only(info, "SignatureMethod")
+    value = _only(signature, "SignatureValue")
+    return SignaturePart(
+        method=method.get("Algorithm", ""),
+        references=tuple(_read_reference(each) for each in info.findall(f"{_DS}Reference")),
+        value=read_base64(value.text or ""),
+        signed_info=_octets(info.prefix, xml),
+        certificates=_certificates(signature),
+    )
+
+
+def _only(parent: Any, name: str) -> Any:
+    found = parent.findall(_DS + name)
+    if len(found) != 1:
+        raise Nonconforming(f"a signature has one {name}, not {len(found)}")
+    return found[0]
+
+
+def _read_reference(reference: Any) -> Reference:
+    method = reference.find(f"{_DS}DigestMethod")
+    value = reference.find(f"{_DS}DigestValue")
+    return Reference(
+        uri=reference.get("URI", ""),
+        digest_method=None if method is None else method.get("Algorithm"),
+        digest_value=None if value is None else "".join((value.text or "").split()),
+    )
+
+
+def _octets(prefix: str | None, xml: bytes) -> bytes:
+    """The octets of SignedInfo as they came (A-64). Text that looks like its tags occurs nowhere else."""
+    name = b"SignedInfo" if prefix is None else prefix.encode() + b":SignedInfo"
+    starts = [found.start() for found in re.finditer(rb"<%b[\s>]" % re.escape(name), xml)]
+    ends = [found.end() for found in re.finditer(rb"</%b\s*>" % re.escape(name), xml)]
+    if len(starts) != 1 or len(ends) != 1:
+        raise Nonconforming("it cannot be told which octets of SignedInfo are signed")
+    return xml[starts[0] : ends[0]]
+
+
+def _certificates(signature: Any) -> tuple[bytes, ...]:
+    """Certificates in KeyInfo, of which the specification says nothing, by either namespace (A-64)."""
+    return tuple(
+        read_base64(each.text or "")
+        for space in (_DS, _DS_LATER)
+        for info in (f"{_DS}KeyInfo", f"{_DS_LATER}KeyInfo")
+        for each in signature.iterfind(f"{info}/{space}X509Data/{space}X509Certificate")
+    )
