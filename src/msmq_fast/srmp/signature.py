@@ -81,8 +81,8 @@ class Verifier:
         self, registered: Callable[[], Iterable[tuple[Sid, bytes]]], policy: SignaturePolicy | None = None
     ) -> None:
         self._registered = registered
-        self._policy = policy or SignaturePolicy()
-        self._values = self._policy.digests - {HashAlgorithm.MD5}
+        self.policy = policy or SignaturePolicy()
+        self._values = self.policy.digests - {HashAlgorithm.MD5}
         self._keys: dict[bytes, PublicKey | None] = {}
 
     def verify(
@@ -121,7 +121,7 @@ class Verifier:
             if content is None:
                 raise SignatureRefused(f"a reference to the {kind}, which is not there")
             algorithm = _DIGESTS.get(reference.digest_method or "")
-            if algorithm is None or algorithm not in self._policy.digests:
+            if algorithm is None or algorithm not in self.policy.digests:
                 raise SignatureRefused("a digest method that is not accepted")
             if not hmac.compare_digest(digest(algorithm, (content,)), _decoded(reference.digest_value)):
                 raise SignatureRefused(f"the digest of the {kind} is wrong")
@@ -131,7 +131,7 @@ class Verifier:
         registered = list(self._registered())
         for certificate in signature.certificates:
             user = next((user for user, each in registered if each == certificate), None)
-            if user is not None or self._policy.unregistered:
+            if user is not None or self.policy.unregistered:
                 yield Signer(certificate, user)
         if not signature.certificates:
             for user, certificate in registered[:_MOST_TRIED]:

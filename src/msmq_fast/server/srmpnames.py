@@ -1,0 +1,76 @@
+"""Names and signatures of SRMP as the configuration says: redirections, own URLs, who signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from msmq_fast.qm.certificates import Certificates
+from msmq_fast.qm.lookup import Directory
+from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.sid import Sid
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
+from msmq_fast.srmp.mapping import MappingError, read_mapping
+from msmq_fast.srmp.redirection import Redirections, Redirector
+from msmq_fast.srmp.signature import SignaturePolicy, Verifier
+from msmq_fast.srmp.urls import OwnUrls
+
+__all__ = ["redirections", "redirector", "verifier"]
+
+
+def redirections(settings: SrmpNamesConfig) -> Redirections:
+    """Those of the configuration, then those of the mapping files in the order of their names.
+
+    Raises DeclarationError: a file cannot be used.
+    """
+    found = Redirections(
+        settings.inbound,
+        settings.outbound,
+        settings.outbound_exceptions,
+        settings.stream_receipts,
+        settings.default_stream_receipt,
+        settings.store_and_forward,
+    )
+    for file, data in _files(settings.mapping):
+        try:
+            found += read_mapping(data)
+        except MappingError as problem:
+            raise DeclarationError(f"{file}: {problem}") from None
+    return found
+
+
+def _files(directory: Path | None) -> Iterator[tuple[Path, bytes]]:
+    if directory is None:
+        return
+    try:
+        for file in sorted(directory.iterdir()):
+            if file.suffix.lower() == ".xml":
+                yield file, file.read_bytes()
+    except OSError as problem:
+        raise DeclarationError(
+            f"srmp.mapping: {problem.filename or directory}: {problem.strerror or problem}"
+        ) from None
+
+
+def redirector(settings: SrmpNamesConfig, directory: Directory, about: QueueManagerSettings) -> Redirector:
+    """What resolves URLs. Raises DeclarationError. The ports are told later (`OwnUrls.listen`)."""
+    host = settings.public_host or about.advertised or about.qualified_name
+    return Redirector(OwnUrls(directory, host), redirections(settings))
+
+
+def verifier(settings: SrmpNamesConfig, certificates: Certificates) -> Verifier:
+    """What checks signatures: with the certificates that users have here."""
+    digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
+    policy = SignaturePolicy(digests, settings.unregistered_certificates)
+    return Verifier(_registered(certificates), policy)
+
+
+def _registered(certificates: Certificates) -> Callable[[], Iterable[tuple[Sid, bytes]]]:
+    def found() -> Iterator[tuple[Sid, bytes]]:
+        for user in certificates.users():
+            for kept in certificates.of(user):
+                yield user, kept.certificate
+
+    return found

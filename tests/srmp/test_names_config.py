@@ -1,0 +1,132 @@
+"""Redirection and signatures in the configuration: TOML, mapping files, one line for a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.qm.certificates import Certificates
+from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.vault import Vault
+from msmq_fast.server.config import keys_of
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.srmpnames import redirections, redirector, verifier
+from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
+from msmq_fast.srmp.redirection import Pair, Redirections
+from msmq_fast.srmp.urls import parse_url
+from tests.qm.world import World
+from tests.srmp.test_mapping import INBOUND, OUTBOUND, RECEIPTS
+
+
+def configured(**values: object) -> SrmpNamesConfig:
+    """As the TOML values say."""
+    config = SrmpNamesConfig()
+    for name, value in values.items():
+        setattr(config, name, keys_of(SrmpNamesConfig)[name].metadata["kind"].check(value))
+    return config
+
+
+def test_without_a_word() -> None:
+    assert redirections(SrmpNamesConfig()) == Redirections()
+
+
+@pytest.mark.rule("SR-112", "SR-113")
+def test_what_the_configuration_says() -> None:
+    """Both settings stand in the file and so outlive the process."""
+    found = redirections(
+        configured(
+            inbound=["http://www.example.com/msmq/* -> http://inner/msmq/private$/q"],
+            outbound=["*->http://relay"],
+            outbound_exceptions=["http://near/*"],
+            stream_receipts="http://far/* -> http://nat/msmq/private$/order_queue$",
+            default_stream_receipt="https://nat/msmq/private$/order_queue$",
+            store_and_forward=True,
+        )
+    )
+    assert found == Redirections(
+        inbound=(Pair("http://www.example.com/msmq/*", "http://inner/msmq/private$/q"),),
+        outbound=(Pair("*", "http://relay"),),
+        exceptions=("http://near/*",),
+        stream_receipts=(Pair("http://far/*", "http://nat/msmq/private$/order_queue$"),),
+        default_stream_receipt="https://nat/msmq/private$/order_queue$",
+        transparent=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("inbound", ["http://a/msmq/q"], 'expected "http://from'),
+        ("inbound", ["a -> http://b"], 'expected "http://from'),
+        ("outbound", ["http://a -> b"], 'expected "http://from'),
+        ("stream_receipts", ["http://*/q -> http://b", 1], "expected a text or a list"),
+        ("outbound_exceptions", ["near"], "expected URLs such as"),
+        ("default_stream_receipt", "order_queue$", "expected a URL such as"),
+        ("signature_digests", ["sha1", "sha3"], 'expected some of sha1, md5, sha256, sha512, got "sha3"'),
+    ],
+)
+def test_mistakes(key: str, value: object, says: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        configured(**{key: value})
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_environment_variables() -> None:
+    kind = keys_of(SrmpNamesConfig)["inbound"].metadata["kind"]
+    assert kind.from_text("http://a/* -> http://b, http://c -> http://d") == (
+        Pair("http://a/*", "http://b"),
+        Pair("http://c", "http://d"),
+    )
+
+
+def test_a_directory_of_mapping_files(tmp_path: Path) -> None:
+    (tmp_path / "2.XML").write_bytes(RECEIPTS)
+    (tmp_path / "1.xml").write_bytes(INBOUND)
+    (tmp_path / "3.xml").write_bytes(OUTBOUND)
+    (tmp_path / "readme.txt").write_text("not a mapping")
+    found = redirections(configured(mapping=str(tmp_path), inbound=["http://first -> http://x"]))
+    assert [pair.source for pair in found.inbound] == [
+        "http://first",
+        "http://www.example.com/msmq/orders*",
+        "http://www.example.com/msmq/a&b",
+    ]
+    assert len(found.outbound) == len(found.stream_receipts) == 1
+    assert found.default_stream_receipt == "https://nat.example.com/msmq/private$/order_queue$"
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.xml"
+    file.write_text("<redirections>\n<redirection/></redirections>")
+    with pytest.raises(DeclarationError) as caught:
+        redirections(configured(mapping=str(tmp_path)))
+    assert str(caught.value).startswith(f"{file}: line 2: <redirection> needs one")
+    with pytest.raises(DeclarationError, match=r"srmp\.mapping: .*missing: No such file"):
+        redirections(configured(mapping=str(tmp_path / "missing")))
+
+
+def test_the_public_host() -> None:
+    world = World()
+    directory = world.manager.directory
+    receipts = [
+        redirector(configured(**values), directory, World(**settings).settings).receipts_to("http://far/q")
+        for values, settings in (
+            ({}, {}),
+            ({}, {"advertised": "nat.example.com"}),
+            ({"public_host": "www.example.com"}, {"advertised": "nat.example.com"}),
+        )
+    ]
+    assert [parse_url(url).host for url in receipts] == [
+        "host.example.net",
+        "nat.example.com",
+        "www.example.com",
+    ]
+
+
+def test_the_policy_of_signatures() -> None:
+    world = World()
+    certificates = Certificates(world.manager, Vault(bytes(32), world.manager.random_bytes))
+    made = verifier(configured(signature_digests="sha256", unregistered_certificates=False), certificates)
+    assert made.policy.digests == {HashAlgorithm.SHA256}
+    assert not made.policy.unregistered
