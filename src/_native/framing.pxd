@@ -146,7 +146,7 @@ cdef struct MessageFields:
     uint32_t time_to_be_received
     uint32_t sent_time
     uint32_t message_id
-    uint32_t user_flags                 # extra bits (JN, JP, RC, HH, MQ); DM, DQ, AQ, RQ, SH, TH, MP, CQ are computed
+    uint32_t user_flags                 # extra bits (JN, JP, RC, HH, MQ, AH); DM, DQ, AQ, RQ, SH, TH, MP, CQ are computed
     # Queue names in wire form, padded to 4 (packet.names: wire()), as long as `*_length` says.
     const uint8_t* dest
     uint32_t dest_length

@@ -102,7 +102,8 @@ cdef void write_packet(const MessageFields* f, uint8_t* p, uint64_t size) noexce
     put_u32(p + 48, f.time_to_be_received)
     put_u32(p + 52, f.sent_time)
     put_u32(p + 56, f.message_id)
-    flags = f.user_flags & (USER_HOPS | USER_JOURNAL_NEGATIVE | USER_JOURNAL_POSITIVE | USER_MULTI_QUEUE | USER_SOAP)
+    flags = f.user_flags & (USER_HOPS | USER_JOURNAL_NEGATIVE | USER_JOURNAL_POSITIVE | USER_MULTI_QUEUE | USER_HTTP
+                            | USER_SOAP)
     flags |= USER_PROPERTIES | <uint32_t>(f.delivery & 3) << USER_DELIVERY_SHIFT
     flags |= (<uint32_t>(f.dest_type & 7) << USER_DEST_SHIFT | <uint32_t>(f.admin_type & 7) << USER_ADMIN_SHIFT
               | <uint32_t>(f.response_type & 7) << USER_RESPONSE_SHIFT)

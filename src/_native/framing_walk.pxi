@@ -232,6 +232,11 @@ cdef int walk_optional(const uint8_t* data, uint64_t size, uint64_t* pos, UserMe
         if <uint64_t>get_u32(h + 8) + get_u32(h + 12) > length:
             return FAULT_COMPOUND_SIZE
         m.compound_offset = <uint32_t>pos[0]
+        if not m.body_length and get_u32(h + 8) and not (
+                m.security_offset and get_u16(data + m.security_offset) & SECURITY_ENCRYPTED):
+            # The body of a message that came over HTTP is kept once, where it came (MS-MQRR 2.2.5.1.2.2).
+            m.body_offset = <uint32_t>pos[0] + 16 + get_u32(h + 12)
+            m.body_length = get_u32(h + 8)
         pos[0] += align4(16 + length)
     if m.user_flags & USER_SOAP:
         fault = walk_soap(data, size, pos, m)

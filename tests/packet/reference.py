@@ -204,6 +204,10 @@ def read_srmp_headers(cursor: Cursor, found: dict[str, int]) -> None:
     cursor.pad("COMPOUND_SIZE")
     if offset + size > http:
         raise Refused("COMPOUND_SIZE")
+    encrypted = "security_offset" in found and bit(cursor.data[found["security_offset"]], 5)
+    if size and "body_length" not in found and not encrypted:  # the body is kept where it came
+        found["body_offset"] = found["compound_offset"] + 16 + offset
+        found["body_length"] = size
 
 
 def read_soap_header(cursor: Cursor, found: dict[str, int]) -> None:

@@ -65,7 +65,8 @@ def protected(
     # An empty body has no offset: it is what is left behind label and extension.
     fixed = start + 56 + 2 * message.label_chars + message.extension_length
     properties = bytearray(packet[start:fixed])
-    old = packet[fixed : fixed + message.body_length]
+    # The body of a message that came over HTTP may stand in its compound message instead.
+    old = packet[fixed : fixed + message.body_length] if message.body_offset == fixed else b""
     new = old if body is None else body
     if body is not None:
         size = len(new) if message_size is None else message_size

@@ -78,12 +78,17 @@ class SRMPEnvelopeHeader:
 
 @dataclass(slots=True)
 class CompoundMessageHeader:
-    """The HTTP request body of a message that came over HTTP, and where the message body lies in it."""
+    """The HTTP request that a message came with, head and body, and where the message body lies in it."""
 
     data: bytes = b""
     body_offset: int = 0
     body_size: int = 0
     header_id: int = _COMPOUND
+
+    @property
+    def body(self) -> bytes:
+        """The message body."""
+        return self.data[self.body_offset : self.body_offset + self.body_size]
 
     def encode(self) -> bytes:
         fixed = struct.pack("<HHIII", self.header_id, 0, len(self.data), self.body_size, self.body_offset)

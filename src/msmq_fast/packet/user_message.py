@@ -29,6 +29,16 @@ class UserMessagePacket:
     multi: MultiQueueFormatHeader | None = None
     session: SessionHeader | None = None
 
+    @property
+    def body(self) -> bytes:
+        """The message body: that of the properties, else the part of the compound message that is said to be
+        it (MS-MQRR 2.2.5.1.2.2), unless the message is encrypted.
+        """
+        encrypted = self.security is not None and self.security.encrypted
+        if self.properties.body or self.compound is None or encrypted:
+            return self.properties.body
+        return self.compound.body
+
     def encode(self, *, count_session: bool = False) -> bytes:
         """The bytes on the wire. `count_session`: PacketSize counts the SessionHeader (some senders do)."""
         if (self.envelope is None) != (self.compound is None):
