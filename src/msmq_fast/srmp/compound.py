@@ -1,0 +1,169 @@
+"""Whole messages of SRMP: an envelope and what is attached to it ([MC-MQSRM] 2.2.2, 4; sections 1.1, 4.15).
+
+A message is the body of an HTTP request, or a text that starts like such a request (PGM, stored messages).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msmq_fast.srmp.model import Envelope
+from msmq_fast.srmp.multipart import Part, boundary_of, read_fields, split
+from msmq_fast.srmp.reading import read_envelope
+from msmq_fast.srmp.values import Nonconforming
+
+__all__ = ["Compound", "extent", "read_http", "read_text"]
+
+MAX_HEAD: Final = 65_536  # bytes
+
+_PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))', re.DOTALL)
+_QUOTED = re.compile(r"\\(.)", re.DOTALL)
+_CHARSETS: Final = ("utf-8", "utf8", "us-ascii")
+_AS_IT_IS: Final = (b"binary", b"8bit", b"7bit")  # Content-Transfer-Encoding
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_LENGTH = re.compile(rb"[0-9]{1,10}")
+
+
+@dataclass(frozen=True, slots=True)
+class Compound:
+    """One message. `body_offset` and `size` tell where the message body stands in the text it was read from:
+    so many bytes behind the start of its last `size` bytes.
+    """
+
+    envelope: Envelope
+    envelope_xml: bytes
+    body: bytes | None = None
+    extension: bytes | None = None
+    attachments: Mapping[str, bytes] = field(default_factory=dict)
+    """The other parts by Content-Id."""
+    body_offset: int = 0
+    size: int = 0
+
+
+def read_http(content_type: str, body: bytes | bytearray | memoryview) -> Compound:
+    """The message in the body of a request with this Content-Type. Raises Nonconforming."""
+    body = bytes(body)
+    kind, parameters = _media_type(content_type)
+    if kind == "text/xml":
+        _check_charset(parameters)
+        return _alone(body)
+    if kind != "multipart/related":
+        raise Nonconforming("a Content-Type that is neither text/xml nor multipart/related")
+    boundary = parameters.get("boundary", "").encode("latin-1", "replace")
+    return _assembled(split(boundary, body), parameters.get("start", ""), len(body))
+
+
+def read_text(text: bytes | bytearray | memoryview) -> Compound:
+    """The message in a text with the head of an HTTP request, of which only Content-Type counts, and not even
+    that is needed: without it the boundary is what the first line behind the head says (footnote 2).
+
+    Raises Nonconforming.
+    """
+    text = bytes(text)
+    start, fields = _head(text)
+    body = text[start:]
+    content_type = fields.get(b"content-type")
+    if content_type is not None:
+        return read_http(content_type.decode("latin-1"), body)
+    if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        return _alone(body)
+    return _assembled(split(boundary_of(body), body), "", len(body))
+
+
+def extent(text: bytes | bytearray | memoryview) -> int | None:
+    """How many bytes of `text` its first message takes, by Content-Length, which may be more than are there
+    (A-75); None: the head is not complete. A head without the field takes everything.
+
+    Raises Nonconforming.
+    """
+    text = bytes(text)
+    if _HEAD_END.search(text, 0, MAX_HEAD) is None and len(text) < MAX_HEAD:
+        return None
+    start, fields = _head(text)
+    length = fields.get(b"content-length")
+    if length is None:
+        return len(text)
+    if not _LENGTH.fullmatch(length):
+        raise Nonconforming("a Content-Length that is no number")
+    return start + int(length)
+
+
+def _head(text: bytes) -> tuple[int, dict[bytes, bytes]]:
+    """Where the body starts, and the header fields. The first line may be anything."""
+    end = _HEAD_END.search(text, 0, MAX_HEAD)
+    if end is None:
+        raise Nonconforming("a message whose head does not end")
+    line = text.find(b"\n", 0, end.start())
+    return end.end(), {} if line < 0 else read_fields(text[line + 1 : end.start()])
+
+
+def _media_type(content_type: str) -> tuple[str, dict[str, str]]:
+    """The media type in lower case, and its parameters."""
+    kind = content_type.partition(";")[0].strip().lower()
+    parameters: dict[str, str] = {}
+    for name, quoted, plain in _PARAMETER.findall(content_type):
+        value = _QUOTED.sub(r"\1", quoted) if quoted else plain.strip()
+        parameters.setdefault(name.lower(), value)
+    return kind, parameters
+
+
+def _check_charset(parameters: Mapping[str, str]) -> None:
+    if parameters.get("charset", "utf-8").lower() not in _CHARSETS:
+        raise Nonconforming("an envelope in another encoding than UTF-8")
+
+
+def _alone(xml: bytes) -> Compound:
+    """A message without payload."""
+    return Compound(read_envelope(xml), xml, size=len(xml))
+
+
+def _assembled(parts: list[Part], start: str, size: int) -> Compound:
+    """The envelope is the first part, or the one that the parameter `start` names (RFC 2387)."""
+    if not parts:
+        raise Nonconforming("a multipart message without parts")
+    names = [_content_id(part) for part in parts]
+    root = names.index(_bare(start)) if start and _bare(start) in names else 0
+    kind, parameters = _media_type(parts[root].fields.get(b"content-type", b"text/xml").decode("latin-1"))
+    if kind != "text/xml":
+        raise Nonconforming("the envelope is not in a part of type text/xml")
+    _check_charset(parameters)
+    xml = parts[root].content
+    envelope = read_envelope(xml)
+    if envelope.is_receipt:
+        raise Nonconforming("a receipt with a payload")
+    known: dict[str, Part] = {}
+    others: dict[str, bytes] = {}
+    for name, part in zip(names, parts, strict=True):
+        if part is parts[root]:
+            continue
+        if part.fields.get(b"content-transfer-encoding", b"binary").lower() not in _AS_IT_IS:
+            raise Nonconforming("a part in a transfer encoding")
+        role = name.partition("@")[0].lower()
+        if role not in ("body", "extension"):
+            others.setdefault(name, part.content)
+        elif role in known:
+            raise Nonconforming(f"two parts with the {role}")
+        else:
+            known[role] = part
+    body, extension = known.get("body"), known.get("extension")
+    return Compound(
+        envelope=envelope,
+        envelope_xml=xml,
+        body=None if body is None else body.content,
+        extension=None if extension is None else extension.content,
+        attachments=others,
+        body_offset=0 if body is None else body.offset,
+        size=size,
+    )
+
+
+def _content_id(part: Part) -> str:
+    return _bare(part.fields.get(b"content-id", b"").decode("latin-1"))
+
+
+def _bare(content_id: str) -> str:
+    content_id = content_id.strip()
+    return content_id[1:-1] if content_id[:1] == "<" and content_id[-1:] == ">" else content_id

@@ -1,0 +1,210 @@
+"""Messages that come by SRMP → UserMessage packets, as they are kept ([MC-MQSRM] 3.1.5.1.1).
+
+The packet has the request as it came in its CompoundMessageHeader and the envelope in its SRMPEnvelopeHeader
+(MS-MQRR 2.2.5.1.2); the message body stands in the former only, so that it is kept once. All other fields
+say what those of a message of MS-MQQB say.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from msmq_fast._native.framing import PacketTooLarge, build_user_message
+from msmq_fast.packet.base import INFINITE, NULL_GUID
+from msmq_fast.packet.errors import (
+    IllegalFormatName,
+    InsufficientResources,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.fields import DIRECT, Hosts, QueueField, direct_wire, reply_field
+from msmq_fast.packet.message import Acknowledge
+from msmq_fast.packet.multi import (
+    ADMINISTRATION,
+    DESTINATION,
+    RESPONSE,
+    Element,
+    MQFAddressHeader,
+    MultiQueueFormatHeader,
+)
+from msmq_fast.packet.names import FormatName, direct_from_wire, parse_format_name
+from msmq_fast.packet.properties import DebugHeader
+from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
+from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
+from msmq_fast.srmp.compound import Compound
+from msmq_fast.srmp.model import Envelope, MsmqPart, StreamPart, format_name_of
+from msmq_fast.srmp.values import END_OF_TIME, Nonconforming
+
+__all__ = ["to_packet"]
+
+_HTTP: Final = 1 << 25  # UserHeader.Flags.AH
+_MULTI: Final = 1 << 23
+_TRACED: Final = 0x0120  # BaseHeader.Flags: TR and DH
+_SHA1: Final = 0x8004
+_BOM: Final = "\ufeff"
+
+
+def to_packet(compound: Compound, raw: bytes, arrival_s: int) -> bytes:
+    """The packet of a message.
+
+    `raw` is the whole request or APDU, head included; `compound` was read from its last `compound.size`
+    bytes. `arrival_s`, Unix seconds, stands for a sentAt that is not there (A-09). Nonconforming: a name in
+    the envelope is none. InsufficientResources: the packet would be larger than 4 MiB.
+    """
+    envelope = compound.envelope
+    msmq = envelope.msmq or MsmqPart(NULL_GUID, envelope.expires_at)
+    source, ordinal = envelope.identifier
+    sent = _u32(arrival_s if envelope.sent_at is None else envelope.sent_at)
+    destination = _destination(envelope)
+    response = _response(envelope, source)
+    admin = envelope.delivery_to or envelope.commitment_to  # A-43
+    admin_wire = _direct(admin) if admin is not None else None
+    try:
+        return build_user_message(
+            destination.wire or None,
+            destination.kind,
+            label=envelope.label,
+            extension=compound.extension,
+            priority=0 if envelope.stream is not None else msmq.priority,
+            delivery=int(envelope.recoverable),
+            time_to_reach_queue=_u32(msmq.ttrq - sent),
+            time_to_be_received=_time_to_be_received(envelope, sent),
+            sent_time=sent,
+            message_id=ordinal,
+            source=source.bytes_le,
+            admin=admin_wire,
+            admin_type=DIRECT if admin_wire is not None else 0,
+            response=response.wire or None,
+            response_type=response.kind,
+            connector=msmq.connector_type.bytes_le if msmq.connector_type is not None else None,
+            base_flags=_TRACED if msmq.trace else 0,
+            user_flags=_user_flags(msmq),
+            acknowledge=_acknowledge(envelope),
+            message_class=msmq.message_class,
+            correlation_id=msmq.correlation,
+            body_type=msmq.body_type,
+            app_specific=msmq.app or 0,
+            hash_algorithm=_SHA1 if msmq.hash_algorithm is None else msmq.hash_algorithm,
+            transaction=_transaction(envelope.stream, msmq),
+            security=_security(msmq),
+            trailer=_trailer(compound, raw, msmq),
+        )
+    except PacketTooLarge as problem:
+        raise InsufficientResources(f"a message of {len(raw)} bytes makes too large a packet") from problem
+
+
+def _u32(value: int) -> int:
+    return min(max(value, 0), INFINITE)
+
+
+def _direct(url: str) -> bytes:
+    try:
+        return direct_wire(url)
+    except IllegalFormatName as problem:
+        raise Nonconforming(str(problem)) from None
+
+
+def _destination(envelope: Envelope) -> QueueField:
+    """The URL as a direct name. No field of a packet can hold a multicast address."""
+    return QueueField(0) if envelope.multicast is not None else QueueField(DIRECT, _direct(envelope.to))
+
+
+def _format_name(address: str) -> FormatName:
+    """The format name of a URL, or of `MSMQ:` and a format name."""
+    text = format_name_of(address)
+    if text == f"DIRECT={address}" and address[:4].lower() == "http":
+        return direct_from_wire(address)
+    try:
+        return parse_format_name(text)
+    except IllegalFormatName as problem:
+        raise Nonconforming(str(problem)) from None
+
+
+def _response(envelope: Envelope, source: UUID) -> QueueField:
+    if envelope.via is None:
+        return QueueField(0)
+    try:
+        return reply_field(_format_name(envelope.via), Hosts(source, NULL_GUID))
+    except UnsupportedFormatNameOperation:
+        return QueueField(0)  # a name, but none that a packet can carry: it stays in the envelope
+    except IllegalFormatName as problem:
+        raise Nonconforming(str(problem)) from None
+
+
+def _time_to_be_received(envelope: Envelope, sent: int) -> int:
+    """With Msmq, expiresAt is what MSMQ on Windows uses it for (A-07); without, it is the other limit."""
+    if envelope.msmq is None or envelope.expires_at >= END_OF_TIME:
+        return INFINITE
+    return _u32(envelope.expires_at - sent)
+
+
+def _acknowledge(envelope: Envelope) -> Acknowledge:
+    wishes = Acknowledge.NONE
+    if envelope.delivery_to is not None:
+        wishes |= Acknowledge.POSITIVE_ARRIVAL
+    if envelope.positive_only:
+        wishes |= Acknowledge.POSITIVE_RECEIVE
+    if envelope.negative_only:
+        wishes |= Acknowledge.NEGATIVE_RECEIVE
+    return wishes
+
+
+def _user_flags(msmq: MsmqPart) -> int:
+    lists = bool(msmq.destination_mqf or msmq.admin_mqf or msmq.response_mqf)
+    return _HTTP | _MULTI * lists | msmq.deadletter << 8 | msmq.journal << 9
+
+
+def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
+    """The place in the stream. A final stream receipt is due where a dead letter was asked for (SR-123)."""
+    if stream is None:
+        return None
+    header = TransactionHeader(
+        sequence_ordinal=stream.sequence & 0xFFFFFFFF,
+        sequence_timestamp=stream.sequence >> 32,
+        sequence_number=stream.current,
+        previous_number=stream.before,
+        final_ack=msmq.deadletter,
+    )
+    if msmq.eod is not None:
+        header.first, header.last = msmq.eod.first, msmq.eod.last
+        header.connector_manager = msmq.eod.connector
+    return header.encode()
+
+
+def _security(msmq: MsmqPart) -> bytes | None:
+    """What the provider's name needs; signatures are in the envelope."""
+    if msmq.provider is None:
+        return None
+    return SecurityHeader(provider_info=provider_info(msmq.provider.type, msmq.provider.name)).encode()
+
+
+def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
+    """The headers behind the properties."""
+    body = compound.body or b""
+    at = len(raw) - compound.size + compound.body_offset if body else 0
+    envelope = compound.envelope_xml.decode("utf-8").removeprefix(_BOM)
+    parts = [
+        SRMPEnvelopeHeader(envelope).encode(),
+        CompoundMessageHeader(raw, at, len(body)).encode(),
+    ]
+    if msmq.trace:
+        parts.insert(0, DebugHeader().encode())
+    if msmq.destination_mqf or msmq.admin_mqf or msmq.response_mqf:
+        lists = (
+            _address(DESTINATION, msmq.destination_mqf),
+            _address(ADMINISTRATION, msmq.admin_mqf),
+            _address(RESPONSE, msmq.response_mqf),
+        )
+        parts.append(MultiQueueFormatHeader(*lists).encode())
+    return b"".join(parts)
+
+
+def _address(section: int, names: tuple[str, ...]) -> MQFAddressHeader:
+    """A list of queue names; what is no format name, or none that a packet can carry, is left out (A-82)."""
+    elements = []
+    for name in names:
+        try:
+            elements.append(Element.of(_format_name(name)))
+        except (Nonconforming, UnsupportedFormatNameOperation):
+            continue
+    return MQFAddressHeader(section, elements)
