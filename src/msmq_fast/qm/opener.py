@@ -91,13 +91,14 @@ class Opener:
         return self._manager.subqueues.make(parent, subqueue)
 
     def _queue_to_open(self, target: Target, name: str, access: Access, token: Token | None) -> Queue:
-        if target.name is not None:
-            check_name(target.name, access)
         if access.admin:
             outgoing = self._manager.outgoing_of(target.name)
-            if outgoing is None:
-                raise QueueNotFound(f"there is no outgoing queue to {name}")
-            return outgoing
+            if outgoing is not None:
+                return outgoing
+        if target.name is not None:
+            check_name(target.name, access, self._manager.settings)
+        if access.admin:
+            raise QueueNotFound(f"there is no outgoing queue to {name}")
         if target.local:
             queue = self._manager.directory.find(target) or self._new_subqueue(target, access, token)
             if queue is None:
@@ -122,7 +123,7 @@ class Opener:
         target = self._manager.directory.resolve(name)
         if target.local or target.name is None:
             return None
-        check_name(target.name, Access.RECEIVE)
+        check_name(target.name, Access.RECEIVE, self._manager.settings)
         return target.name
 
     def queue_for(self, name: FormatName) -> Queue:

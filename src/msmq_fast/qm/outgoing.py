@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
-from msmq_fast.qm.opening import is_http
+from msmq_fast.qm.opening import by_srmp, is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.system import is_internal
 
@@ -92,6 +92,7 @@ class OutgoingQueue(Queue):
         self.manager = destination.guid if destination.kind is NameKind.PRIVATE else manager
         if is_internal(destination):
             self.core.role = Role.NONE
+        self.core.srmp = by_srmp(destination)
         self.next_hops: tuple[str, ...] = ()
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)

@@ -33,6 +33,8 @@ class QueueManagerSettings:
     long_lived: int = 345_600  # seconds of TimeToReachQueue for messages without one
     own_copy_ids: bool = True  # each copy of a message for several queues has its own identifier (DA-028)
     hardened: bool = False  # nothing leaves but by HTTP
+    http: bool = False  # SrmpHttpSupport: messages may be sent to HTTP and HTTPS names
+    multicast: bool = False  # SrmpPgmSupport: and to MULTICAST names
     insecure_nacks: bool = False  # SendInsecureNacks (QB-083)
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000

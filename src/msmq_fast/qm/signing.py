@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
+from msmq_fast._native.queue import is_transactional
 from msmq_fast.packet.errors import (
     MessageNotAuthenticated,
     UnsupportedFormatNameOperation,
@@ -18,6 +19,7 @@ from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.certificates import Certificates
+from msmq_fast.qm.opening import check_transactional
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Privacy, Queue, QueueKind
 from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
@@ -126,19 +128,16 @@ def _is_direct(queue: Queue) -> bool:
 
 def _by_srmp(queue: Queue) -> bool:
     """Whether messages leave a queue by SRMP."""
-    if not isinstance(queue, OutgoingQueue):
-        return False
-    direct = queue.destination.direct
-    return queue.destination.kind is NameKind.MULTICAST or (
-        direct is not None and direct.protocol in ("HTTP", "HTTPS")
-    )
+    return queue.kind is QueueKind.OUTGOING and queue.core.srmp
 
 
 def demands(queue: Queue) -> bool:
-    """Whether a queue of this computer looks at how messages are protected."""
+    """Whether it is looked at how messages are protected that go into a queue: one of this computer, or one
+    whose messages leave by SRMP, which protects none.
+    """
     properties = queue.properties
     if queue.kind is QueueKind.OUTGOING:
-        return False
+        return _by_srmp(queue)
     return properties.authenticated or properties.privacy is not Privacy.OPTIONAL
 
 
@@ -149,7 +148,8 @@ def prepare(
     computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts is the wish.
 
     Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: nobody can sign here;
-    UNSUPPORTED_FORMATNAME_OPERATION: nor for a direct name; MESSAGE_NOT_AUTHENTICATED,
+    UNSUPPORTED_FORMATNAME_OPERATION: nor for a direct name, or encrypted messages do not leave that way;
+    TRANSACTION_USAGE: nor those of transactions; MESSAGE_NOT_AUTHENTICATED,
     ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages only.
     """
     local = queue.kind is not QueueKind.OUTGOING
@@ -167,7 +167,10 @@ def prepare(
             )
         else:
             packet = manager.signing.identify(packet, token.user)
-    if not local or not demands(queue):
+    if not demands(queue):
+        return packet
+    if not local:
+        _check_srmp(queue, parse(packet))
         return packet
     _check(queue, parse(packet), signed=wish is not None and bool(wish[0]))
     return packet
@@ -181,6 +184,17 @@ def check_kept(queue: Queue, packet: bytes) -> None:
         message = parse(packet)
         security = security_of(message)
         _check(queue, message, signed=security is not None and bool(security.authentication_level))
+
+
+def _check_srmp(queue: Queue, message: ParsedMessage) -> None:
+    """SR-226, A-77: SRMP has no encryption but that of HTTPS, and multicast has no streams."""
+    start, packet = message.properties_offset + _PRIVACY, message.packet
+    if any(packet[start : start + 4]):
+        raise UnsupportedFormatNameOperation(
+            f"encrypted messages are not sent to {queue.name}: HTTPS is what protects messages there"
+        )
+    if isinstance(queue, OutgoingQueue) and is_transactional(packet):
+        check_transactional(queue.destination)
 
 
 def _check(queue: Queue, message: ParsedMessage, *, signed: bool) -> None:

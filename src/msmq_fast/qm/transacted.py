@@ -19,6 +19,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.cursor import Cursor
 from msmq_fast.qm.handle import Lookup, OpenQueue, refusal
 from msmq_fast.qm.moving import check_move
+from msmq_fast.qm.opening import check_transactional
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.reading import BATCH, BATCH_BYTES, Gate, ReadRequest, Sink, Subscription
 from msmq_fast.store.completion import Completion
@@ -33,6 +35,8 @@ def check_usage(queue: Queue) -> None:
     """
     if not queue.transactional and not queue.core.outgoing:
         raise TransactionUsage(f"{queue.name} is not transactional")
+    if isinstance(queue, OutgoingQueue):
+        check_transactional(queue.destination)
 
 
 class TransactedQueue:

@@ -29,6 +29,7 @@ from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.release import release
 from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.rpclistener import RpcListener
@@ -184,6 +185,8 @@ class Assembly:
             self._access.gate(),
             self._quarantine,
         )
+        self._outgoing = Dispatcher(manager, self._mqqb)
+        self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
         self._mqqb.node.hooks.protection = self._security.received
         self._mqqb.sent_protection = self._security.sent
@@ -215,7 +218,7 @@ class Assembly:
                 sessions=lambda: self._mqqb.connections,
                 app_connections=lambda: self._app.connections,
                 messages_in=lambda: self._mqqb.messages_in,
-                messages_out=lambda: self._mqqb.messages_out,
+                messages_out=lambda: self._outgoing.messages_out,
                 space=lambda: self._disk.space,
                 not_ready=self._why_not_ready,
                 denied=lambda: self._access.audit.total,
@@ -349,6 +352,7 @@ class Assembly:
         self._access.audit.flush(everything=True)
         self._app.stop_accepting()
         self._rpc.stop_accepting()
+        self._outgoing.stop()
         self._mqqb.stop()
         self._manager.stop()
         await self._security.stop()

@@ -72,7 +72,6 @@ class MqqbListener:
         self._servers: list[asyncio.Server] = []
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
-        self._left = 0  # messages that left queues which are no more
         self.sent_protection: SentProtection | None = None  # encrypts what leaves
         self._order_acks = _order_acks(config, manager, store, clock)
         self.node = Node(
@@ -91,8 +90,8 @@ class MqqbListener:
             order_acks=self._order_acks,
         )
         manager.arrival = self._arrives
-        self._sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
-        self.node.hooks.sequences = self._sequences
+        self.sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
+        self.node.hooks.sequences = self.sequences
         self.node.hooks.must_wait = manager.disposition.must_wait
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         self._routing = Routing(config, manager, clock.monotonic, clock.wall_s, self._source_of)
@@ -115,10 +114,7 @@ class MqqbListener:
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         pacemaker.add(self._routing)
-        manager.on_outgoing = self._has_work
         manager.on_changed = self.node.forget_routes
-        manager.on_hold = self._held
-        manager.retirement.on_retired = self._retired
         manager.flow.watch(self._short)
 
     # -------------------------------------------------------------------------------- figures
@@ -132,11 +128,6 @@ class MqqbListener:
     def messages_in(self) -> int:
         """Messages that sessions put into local queues since the start."""
         return self._delivered + sum(session.receiver.delivered for session in self.endpoint.sessions)
-
-    @property
-    def messages_out(self) -> int:
-        """Messages that left outgoing queues since the start: acknowledged, expired or purged."""
-        return self._left + sum(queue.core.removed_total for queue in self._manager.outgoing())
 
     @property
     def streams(self) -> int:
@@ -156,7 +147,7 @@ class MqqbListener:
     @property
     def resends(self) -> tuple[int, int]:
         """Time-outs of sequences that are sent, and acknowledgments that fit to none, since the start."""
-        heard = self._sequences.heard
+        heard = self.sequences.heard
         return heard[Heard.RESEND], heard[Heard.STRAY_ORDER_ACK] + heard[Heard.STRAY_FINAL_ACK]
 
     # -------------------------------------------------------------------------------- connections
@@ -216,7 +207,8 @@ class MqqbListener:
 
     # -------------------------------------------------------------------------------- outgoing queues
 
-    def _has_work(self, queue: OutgoingQueue) -> None:
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue has messages to send."""
         self.endpoint.transfer.submit(self._source_of(queue), self._clock.monotonic())
         self._touch()
 
@@ -224,7 +216,7 @@ class MqqbListener:
         source = self._sources.get(queue)
         if source is None:
             source = self._sources[queue] = OutgoingSource(
-                queue, self._clock.wall_s, self._routing.router.hops, sequences=self._sequences
+                queue, self._clock.wall_s, self._routing.router.hops, sequences=self.sequences
             )
             source.protect = OutgoingProtection(
                 queue, self.sent_protection, self._clock.wall_s, self._not_encrypted
@@ -234,7 +226,8 @@ class MqqbListener:
     def _not_encrypted(self, failure: Failure, description: str) -> None:
         self._refused.refuse("message", failure.value, description)
 
-    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        """It was paused or resumed."""
         source = self._sources.get(queue)
         if source is None:
             return
@@ -244,13 +237,12 @@ class MqqbListener:
             self.endpoint.transfer.release(source, self._clock.monotonic())
         self._touch()
 
-    def _retired(self, queue: OutgoingQueue) -> None:
+    def retired(self, queue: OutgoingQueue) -> None:
         """No session knows it any more; what passes through finds the next one by its name."""
         source = self._sources.pop(queue, None)
         if source is not None:
             self.endpoint.transfer.withdraw(source)
-        self._sequences.stop(queue.core)
-        self._left += queue.core.removed_total
+        self.sequences.stop(queue.core)
         self.node.forget_routes()
 
     def _short(self, short: bool) -> None:
@@ -269,7 +261,6 @@ class MqqbListener:
 
     def stop(self) -> None:
         """Accept nothing more, end all sessions."""
-        self._manager.on_outgoing = None
         for server in self._servers:
             server.close()
         for transport in self._pings:

@@ -1,0 +1,76 @@
+"""Which way messages leave: outgoing queues are handed to those who carry them, by the kind of their
+destination.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msmq_fast.packet.names import NameKind
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.opening import is_http
+from msmq_fast.qm.outgoing import OutgoingQueue
+
+__all__ = ["Carrier", "Dispatcher"]
+
+
+class Carrier(Protocol):
+    """Carries the messages of outgoing queues of one kind."""
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Messages are available; may be said any number of times."""
+
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        """A queue was paused or resumed."""
+
+    def retired(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
+
+
+class Dispatcher:
+    """Told by the queue manager of its outgoing queues. Those by MULTICAST and HTTP names have carriers of
+    their own; without one they wait until they expire. All others are `usual`.
+    """
+
+    def __init__(self, manager: QueueManager, usual: Carrier) -> None:
+        self._manager = manager
+        self._usual = usual
+        self.http: Carrier | None = None
+        self.multicast: Carrier | None = None
+        self._left = 0  # messages that left queues which are no more
+
+    def start(self) -> None:
+        """Carriers are there: what waits is handed to them."""
+        self._manager.on_hold = self._held
+        self._manager.retirement.on_retired = self._retired
+        self._manager.on_outgoing = self._has_work
+
+    def stop(self) -> None:
+        """Nothing is handed to anybody any more."""
+        self._manager.on_outgoing = None
+
+    @property
+    def messages_out(self) -> int:
+        """Messages that left outgoing queues since the start: acknowledged, expired or purged."""
+        return self._left + sum(queue.core.removed_total for queue in self._manager.outgoing())
+
+    def _carrier(self, queue: OutgoingQueue) -> Carrier | None:
+        if queue.destination.kind is NameKind.MULTICAST:
+            return self.multicast
+        return self.http if is_http(queue.destination) else self._usual
+
+    def _has_work(self, queue: OutgoingQueue) -> None:
+        carrier = self._carrier(queue)
+        if carrier is not None:
+            carrier.has_work(queue)
+
+    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        carrier = self._carrier(queue)
+        if carrier is not None:
+            carrier.held(queue, on_hold)
+
+    def _retired(self, queue: OutgoingQueue) -> None:
+        carrier = self._carrier(queue)
+        if carrier is not None:
+            carrier.retired(queue)
+        self._left += queue.core.removed_total
