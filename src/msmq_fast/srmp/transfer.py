@@ -1,0 +1,370 @@
+"""Messages that leave by HTTP: when a queue asks for a connection, what it sends there, and what follows from
+the answer (MC-MQSRM 3.1.2, 3.1.6, 3.1.7.2.5 … 3.1.7.9).
+
+Each outgoing queue has one request under way at most. The connections themselves are somebody else's, who
+may give one to several queues in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+from msmq_fast.qm.agenda import Agenda
+
+__all__ = [
+    "Close",
+    "Drop",
+    "Effect",
+    "Endpoint",
+    "Outgoing",
+    "Progress",
+    "Reach",
+    "Stage",
+    "Timers",
+    "Transfer",
+]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """Seconds."""
+
+    retransmission: float = 20.0  # after a failure (3.1.2.1)
+    cleanup: float = 300.0  # a connection is closed that nothing was sent on (3.1.2.4)
+    response: float = 60.0  # an answer may take, from the moment its request is written
+
+
+class Progress(Enum):
+    """What a queue hears of its way out."""
+
+    IN_PROCESS = "in process"
+    ESTABLISHED = "established"
+    DNS_FAILURE = "name not resolved"
+    CONNECT_FAILURE = "connection failed"
+    REFUSED = "connection refused"
+    CERTIFICATE_FAILURE = "the certificate of the server is not good"
+    CREATE_FAILURE = "no socket"
+    SEND_FAILURE = "connection lost while sending"
+    NO_ANSWER = "no answer in time"
+    ANSWERED_BADLY = "an answer that says to try again"
+    CLEANED_UP = "closed, as nothing was sent for long"
+
+
+class Outgoing(Protocol[R_co]):
+    """An outgoing queue as the transfer sees it; `R_co` is a request."""
+
+    def endpoint(self) -> Endpoint:
+        """Where to connect to now."""
+
+    def waits(self) -> bool:
+        """Whether a message is there that may be sent."""
+
+    def may_continue(self, settled: Callable[[int], None]) -> bool:
+        """Whether the next message may be sent now. If not, `settled(status)` is called when to ask again; a
+        status other than 0 says: not at once."""
+
+    def take(self) -> R_co | None:
+        """The request of the next message, which is locked from now on; None: there is none."""
+
+    def accepted(self) -> None:
+        """The receiver has the message that was taken (200)."""
+
+    def rejected(self) -> None:
+        """The receiver will never take it (400)."""
+
+    def returned(self) -> None:
+        """It is to be sent again."""
+
+    def transmitted(self, now: float) -> None:
+        """The Stream Receipt Wait Timer runs, if something waits for a stream receipt."""
+
+    def stop_waiting(self) -> None:
+        """The Stream Receipt Wait Timer does not run."""
+
+    def progress(self, progress: Progress, address: str, detail: str) -> None:
+        """Something happened to its connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A connection is wanted: `Transfer.opened` or `Transfer.failed` answers."""
+
+    number: int
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """No connection is wanted any more; the one in use, if there is one, is closed."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Connections to an endpoint that nobody uses now are closed."""
+
+    endpoint: Endpoint
+
+
+Effect = Reach | Drop | Close
+
+
+class Stage(Enum):
+    """Where a queue stands."""
+
+    IDLE = "nothing to do"
+    SETTLING = "what was answered has to be durable first"
+    REACHING = "a connection is wanted"
+    SENDING = "a request is under way"
+    FAILED = "waits for the Retransmission Timer"
+
+
+class _Lane(Generic[R]):
+    """One queue."""
+
+    __slots__ = ("connected", "endpoint", "held", "number", "queue", "sent", "stage", "tried", "used")
+
+    def __init__(self, number: int, queue: Outgoing[R], endpoint: Endpoint) -> None:
+        self.number = number
+        self.queue = queue
+        self.endpoint = endpoint
+        self.stage = Stage.IDLE
+        self.held = False
+        self.connected = False  # State Connected
+        self.used = 0.0  # when the Session Cleanup Timer was started
+        self.sent = 0.0  # when the request under way was written
+        self.tried = 0.0  # when its turn began
+
+
+class Transfer(Generic[R]):
+    """All queues that lead out by HTTP. `on_effect` is told what somebody with sockets has to do. Times are
+    monotonic seconds.
+    """
+
+    def __init__(self, on_effect: Callable[[Effect], None], timers: Timers) -> None:
+        self._on_effect = on_effect
+        self._timers = timers
+        self._numbers = count(1)
+        self._lanes: dict[Outgoing[R], _Lane[R]] = {}
+        self._by_number: dict[int, _Lane[R]] = {}
+        self._retries: Agenda[_Lane[R]] = Agenda()
+        self._watched: Agenda[_Lane[R]] = Agenda()  # answers that are due, connections to be cleaned up
+
+    def stage(self, queue: Outgoing[R]) -> Stage:
+        """Where a queue stands."""
+        lane = self._lanes.get(queue)
+        return Stage.IDLE if lane is None else lane.stage
+
+    # -------------------------------------------------------------------------------------------- queues
+
+    def submit(self, queue: Outgoing[R], now: float) -> None:
+        """A queue has something to send; may be said any number of times. After a failure the Retransmission
+        Timer decides when.
+        """
+        lane = self._lanes.get(queue)
+        if lane is None:
+            lane = _Lane(next(self._numbers), queue, queue.endpoint())
+            self._lanes[queue] = lane
+            self._by_number[lane.number] = lane
+        if lane.stage is Stage.IDLE:
+            self._begin(lane, now)
+
+    def hold(self, queue: Outgoing[R]) -> None:
+        """Pause Queue (3.1.7.4): an answer that is on its way is still waited for (A-95)."""
+        lane = self._lanes.get(queue)
+        queue.stop_waiting()
+        if lane is None:
+            return
+        lane.held = True
+        self._retries.set(lane, None)
+        if lane.stage is not Stage.SENDING:
+            self._rest(lane)
+
+    def release(self, queue: Outgoing[R], now: float) -> None:
+        """Resume Queue (3.1.7.5)."""
+        lane = self._lanes.get(queue)
+        if lane is not None:
+            lane.held = False
+        queue.transmitted(now)
+        self.submit(queue, now)
+
+    def withdraw(self, queue: Outgoing[R]) -> None:
+        """A queue is gone, with all that was in it."""
+        lane = self._lanes.pop(queue, None)
+        if lane is None:
+            return
+        if lane.stage in (Stage.REACHING, Stage.SENDING):
+            self._on_effect(Drop(lane.number))
+        self._retries.set(lane, None)
+        self._watched.set(lane, None)
+        self._by_number.pop(lane.number)
+
+    def _begin(self, lane: _Lane[R], now: float) -> None:
+        """Ask for a connection if there is something to send."""
+        queue = lane.queue
+        lane.stage, lane.tried = Stage.IDLE, now
+        if lane.held or not queue.waits() or not self._settled(lane):
+            return
+        lane.stage = Stage.REACHING
+        lane.endpoint = queue.endpoint()
+        if not lane.connected:
+            queue.progress(Progress.IN_PROCESS, "", "")
+        self._on_effect(Reach(lane.number, lane.endpoint))
+
+    def _settled(self, lane: _Lane[R]) -> bool:
+        lane.stage = Stage.SETTLING
+        return lane.queue.may_continue(lambda status: self._settle(lane, status))
+
+    def _settle(self, lane: _Lane[R], status: int) -> None:
+        """In the middle of a commit: the next look at the timers goes on, or a later one if that failed."""
+        if lane.stage is Stage.SETTLING and not lane.held and lane.number in self._by_number:
+            self._retries.set(lane, lane.tried + (self._timers.retransmission if status else 0.0))
+
+    # ----------------------------------------------------------------------------------------- connections
+
+    def opened(self, number: int, address: str, now: float) -> R | None:
+        """A connection is there: what is to be written on it now; None: nothing, and it is free again."""
+        lane = self._by_number.get(number)
+        if lane is None or lane.stage is not Stage.REACHING:
+            return None
+        if not lane.connected:
+            lane.connected, lane.used = True, now
+            lane.queue.progress(Progress.ESTABLISHED, address, "")
+        lane.tried = now
+        if not self._settled(lane):
+            return None
+        request = lane.queue.take()
+        if request is None:
+            lane.stage = Stage.IDLE
+            self._watch(lane, lane.used + self._timers.cleanup)
+            return None
+        lane.stage, lane.sent = Stage.SENDING, now
+        self._watch(lane, now + self._timers.response)
+        lane.queue.transmitted(now)
+        return request
+
+    def answered(self, number: int, status: int, now: float) -> bool:
+        """The status of the answer to a request; whether the connection is to be kept. `proceed` follows."""
+        lane = self._by_number.get(number)
+        if lane is None or lane.stage is not Stage.SENDING:
+            return False
+        verdict = judge(status)
+        if verdict is None:
+            self._fail(lane, Progress.ANSWERED_BADLY, f"HTTP {status}", now)
+            return False
+        if verdict:
+            lane.queue.accepted()
+        else:
+            lane.queue.rejected()
+        lane.stage, lane.used = Stage.IDLE, now
+        return not lane.held or self._shared(lane)
+
+    def proceed(self, number: int, now: float) -> None:
+        """The connection of the last answer is free again: the next message has its turn."""
+        lane = self._by_number.get(number)
+        if lane is not None and lane.stage is Stage.IDLE:
+            if lane.held:
+                self._rest(lane)
+            else:
+                self._begin(lane, now)
+
+    def failed(self, number: int, progress: Progress, detail: str, now: float) -> None:
+        """There is no connection, or it broke before the answer."""
+        lane = self._by_number.get(number)
+        if lane is not None and lane.stage in (Stage.REACHING, Stage.SENDING):
+            self._fail(lane, progress, detail, now)
+
+    def _fail(self, lane: _Lane[R], progress: Progress, detail: str, now: float) -> None:
+        """What is under way is to be sent again, when the Retransmission Timer says so (SR-125, SR-210)."""
+        if lane.stage is Stage.SENDING:
+            lane.queue.returned()
+        lane.queue.stop_waiting()
+        lane.connected = False
+        lane.queue.progress(progress, lane.endpoint.host, detail)
+        if lane.held:
+            self._rest(lane)
+            return
+        lane.stage = Stage.FAILED
+        self._watched.set(lane, None)
+        self._retries.set(lane, now + self._timers.retransmission)
+
+    def _rest(self, lane: _Lane[R]) -> None:
+        """A queue is on hold and nothing of it is under way."""
+        if lane.stage is Stage.REACHING:
+            self._on_effect(Drop(lane.number))
+        lane.stage, lane.connected = Stage.IDLE, False
+        self._watched.set(lane, None)
+        if not self._shared(lane):
+            self._on_effect(Close(lane.endpoint))
+
+    def _shared(self, lane: _Lane[R]) -> bool:
+        """Whether another queue is connected to the same endpoint."""
+        return any(
+            other.connected and other.endpoint == lane.endpoint
+            for other in self._lanes.values()
+            if other is not lane
+        )
+
+    # -------------------------------------------------------------------------------------------- timers
+
+    def _watch(self, lane: _Lane[R], due: float) -> None:
+        self._watched.set(lane, due)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `expire` is to be called."""
+        found = (self._retries.next_deadline, self._watched.next_deadline)
+        return min((due for due in found if due is not None), default=None)
+
+    def expire(self, now: float) -> None:
+        """Run what is due."""
+        for lane in self._retries.take(now):
+            lane.stage = Stage.IDLE
+            lane.queue.transmitted(now)
+            self._begin(lane, now)
+        for lane in self._watched.take(now):
+            self._look(lane, now)
+
+    def _look(self, lane: _Lane[R], now: float) -> None:
+        if lane.stage is Stage.SENDING:
+            due = lane.sent + self._timers.response
+            if due > now:
+                self._watch(lane, due)
+                return
+            self._on_effect(Drop(lane.number))
+            self._fail(lane, Progress.NO_ANSWER, f"{self._timers.response:g} seconds", now)
+            return
+        due = lane.used + self._timers.cleanup
+        if lane.stage is not Stage.IDLE or due > now:
+            self._watch(lane, max(due, now + 1.0))
+        elif lane.connected:
+            lane.connected = False
+            lane.queue.progress(Progress.CLEANED_UP, "", "")
+            if not self._shared(lane):
+                self._on_effect(Close(lane.endpoint))
+
+
+def judge(status: int) -> bool | None:
+    """What an answer means (A-03): True, the receiver has the message; False, it never will; None, it is to
+    be sent again.
+    """
+    if 200 <= status < 300:
+        return True
+    return False if status in (400, 413) else None
