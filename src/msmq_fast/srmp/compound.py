@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from msmq_fast.srmp.model import Envelope
@@ -100,7 +101,8 @@ def _head(text: bytes) -> tuple[int, dict[bytes, bytes]]:
     return end.end(), {} if line < 0 else read_fields(text[line + 1 : end.start()])
 
 
-def _media_type(content_type: str) -> tuple[str, dict[str, str]]:
+@lru_cache(maxsize=64)
+def _media_type(content_type: str) -> tuple[str, Mapping[str, str]]:
     """The media type in lower case, and its parameters."""
     kind = content_type.partition(";")[0].strip().lower()
     parameters: dict[str, str] = {}

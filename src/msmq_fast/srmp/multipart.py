@@ -22,7 +22,7 @@ MAX_BOUNDARY: Final = 256
 
 _LINE_END = re.compile(rb"[ \t]*\r?\n")
 _FIRST_LINE = re.compile(rb"\s{0,8}--([^\r\n]+?)[ \t]*\r?\n")
-_FIELD = re.compile(rb"([!#-'*+.0-9A-Z^-z|~-]+)[ \t]*:[ \t]*(.*?)[ \t]*", re.DOTALL)
+_TOKEN = b"!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~"
 _FOLDED = re.compile(rb"\r?\n[ \t]+")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LENGTH = re.compile(rb"[0-9]{1,10}")
@@ -83,10 +83,11 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
     if b"\n " in head or b"\n\t" in head:
         head = _FOLDED.sub(b" ", head)
     for line in head.splitlines():
-        found = _FIELD.fullmatch(line)
-        if found is None:
+        name, colon, value = line.partition(b":")
+        name = name.rstrip(b" \t")
+        if not colon or not name or name.translate(None, _TOKEN):
             raise Nonconforming("a line in a head that is no header field")
-        fields.setdefault(found[1].lower(), found[2])
+        fields.setdefault(name.lower(), value.strip(b" \t"))
     return fields
 
 

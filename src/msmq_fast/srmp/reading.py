@@ -57,11 +57,13 @@ _HEADERS: Final = {
 }
 _PATH: Final = _names(_RP, "action", "to", "id", "rev")
 _REV: Final = _names(_RP, "via")
+_ACTION, _REV_ELEMENT = f"{_RP}action", f"{_RP}rev"
 _PROPERTIES: Final = _names(_SRMP, "expiresAt", "sentAt")
 _SERVICES: Final = _names(_SRMP, "durable", "deliveryReceiptRequest", "commitmentReceiptRequest")
 _REQUEST: Final = _names(_SRMP, "sendTo", "positiveOnly", "negativeOnly")
 _STREAM: Final = _names(_SRMP, "streamId", "current", "previous", "start")
 _START: Final = _names(_SRMP, "sendReceiptsTo")
+_START_ELEMENT: Final = f"{_SRMP}start"
 _RECEIPT: Final = _names(
     _SRMP, "receivedAt", "decidedAt", "decision", "id", "streamId", "lastOrdinal"
 )  # of all three kinds
@@ -74,7 +76,10 @@ _MSMQ_PARTS: Final = _names(
 _EOD: Final = _names(_MSMQ, "First", "Last", "ConnectorId")
 _PROVIDER: Final = _names(_MSMQ, "Type", "Name")
 
-_Found = dict[str, Any]
+_SPACE: Final = " \t\r\n"
+
+_Found = dict[str, Any]  # elements
+_Texts = dict[str, str]
 
 
 def read_envelope(xml: bytes) -> Envelope:
@@ -90,7 +95,7 @@ def read_envelope(xml: bytes) -> Envelope:
         if name in found and found[name].get(_MUST_UNDERSTAND) != "1":
             raise Nonconforming(f'{name} without se:mustUnderstand="1"')
     action, to, identifier, via = _read_path(path)
-    dates = _children(properties, _PROPERTIES)
+    dates = _texts(properties, _PROPERTIES)
     msmq = _read_msmq(found["Msmq"]) if "Msmq" in found else None
     if msmq is not None:
         read_message_id(identifier)
@@ -103,7 +108,7 @@ def read_envelope(xml: bytes) -> Envelope:
         id=identifier,
         via=via,
         expires_at=read_date(_required(dates, "expiresAt")),
-        sent_at=read_date(_text(dates["sentAt"])) if "sentAt" in dates else None,
+        sent_at=read_date(dates["sentAt"]) if "sentAt" in dates else None,
         services="services" in found,
         stream=_read_stream(found["stream"]) if "stream" in found else None,
         delivery_receipt=_read_delivery(found["deliveryReceipt"]) if "deliveryReceipt" in found else None,
@@ -140,32 +145,40 @@ def _children(parent: Any, names: dict[str, str]) -> _Found:
     return found
 
 
-def _text(element: Any) -> str:
-    text: str | None = element.text
-    return "" if text is None else text.strip(" \t\r\n")
+def _texts(parent: Any, names: dict[str, str]) -> _Texts:
+    """The texts of children with these names, each at most once; others are passed over."""
+    found: _Texts = {}
+    for child in parent:
+        name = names.get(child.tag)
+        if name is not None:
+            if name in found:
+                raise Nonconforming(f"{name} occurs twice")
+            found[name] = (child.text or "").strip(_SPACE)
+    return found
 
 
-def _required(found: _Found, name: str) -> str:
+def _required(found: _Texts, name: str) -> str:
     """The text of an element that must be there."""
-    if name not in found:
+    text = found.get(name)
+    if text is None:
         raise Nonconforming(f"{name} is missing")
-    return _text(found[name])
+    return text
 
 
 def _read_path(path: Any) -> tuple[str, str, str, str | None]:
-    parts = _children(path, _PATH)
-    to, identifier = _required(parts, "to"), _required(parts, "id")
-    action = _required(parts, "action")
-    raw: str = parts["action"].text or ""
-    if raw.startswith(LABEL_PREFIX):  # white space at the end belongs to the label
-        action = raw
+    parts = _texts(path, _PATH)
+    to, identifier, action = (_required(parts, name) for name in ("to", "id", "action"))
+    if action.startswith(LABEL_PREFIX):
+        raw: str = path.find(_ACTION).text
+        if raw.startswith(LABEL_PREFIX):  # white space at the end belongs to the label
+            action = raw
     if action.startswith(LABEL_PREFIX) and _utf16_units(action) > MAX_LABEL + len(LABEL_PREFIX):
         raise Nonconforming(f"a label has at most {MAX_LABEL} characters")
     if not (_is_url(to) or to[: len(MULTICAST_PREFIX)].upper() == MULTICAST_PREFIX):
         raise Nonconforming("to holds neither a URL of http or https nor MSMQ:MULTICAST=")
     via = None
     if "rev" in parts:
-        via = _required(_children(parts["rev"], _REV), "via") or None
+        via = _required(_texts(path.find(_REV_ELEMENT), _REV), "via") or None
         if via is not None and not _is_url(via) and via[: len(LABEL_PREFIX)].upper() != LABEL_PREFIX:
             raise Nonconforming("via holds neither a URL of http or https nor MSMQ: and a format name")
     return action, to, identifier, via
@@ -179,7 +192,7 @@ def _is_url(text: str) -> bool:
     return text[:8].lower().startswith(("http://", "https://"))
 
 
-def _url(found: _Found, name: str) -> str:
+def _url(found: _Texts, name: str) -> str:
     text = _required(found, name)
     if not _is_url(text):
         raise Nonconforming(f"{name} holds no URL of http or https")
@@ -190,9 +203,9 @@ def _read_services(services: Any) -> dict[str, Any]:
     parts = _children(services, _SERVICES)
     read: dict[str, Any] = {"durable": "durable" in parts}
     if "deliveryReceiptRequest" in parts:
-        read["delivery_to"] = _url(_children(parts["deliveryReceiptRequest"], _REQUEST), "sendTo")
+        read["delivery_to"] = _url(_texts(parts["deliveryReceiptRequest"], _REQUEST), "sendTo")
     if "commitmentReceiptRequest" in parts:
-        request = _children(parts["commitmentReceiptRequest"], _REQUEST)
+        request = _texts(parts["commitmentReceiptRequest"], _REQUEST)
         read["commitment_to"] = _url(request, "sendTo")
         read["positive_only"] = "positiveOnly" in request
         read["negative_only"] = "negativeOnly" in request
@@ -200,24 +213,25 @@ def _read_services(services: Any) -> dict[str, Any]:
 
 
 def _read_stream(stream: Any) -> StreamPart:
-    parts = _children(stream, _STREAM)
+    parts = _texts(stream, _STREAM)
     sender, sequence = read_stream_id(_required(parts, "streamId"))
     current = read_number(_required(parts, "current"), _U32)  # A-60
     if current == 0:
         raise Nonconforming("current begins with 1")
     if ("start" in parts) != (current == 1):
         raise Nonconforming("start belongs into the first message of a stream and no other")
+    start = stream.find(_START_ELEMENT)
     return StreamPart(
         sender=sender,
         sequence=sequence,
         current=current,
-        previous=read_number(_text(parts["previous"]), _U32) if "previous" in parts else None,
-        receipts_to=_url(_children(parts["start"], _START), "sendReceiptsTo") if current == 1 else None,
+        previous=read_number(parts["previous"], _U32) if "previous" in parts else None,
+        receipts_to=None if start is None else _url(_texts(start, _START), "sendReceiptsTo"),
         start=current == 1,
     )
 
 
-def _original(parts: _Found) -> str:
+def _original(parts: _Texts) -> str:
     """The identifier of the message that a receipt is for."""
     text = _required(parts, "id")
     read_message_id(text)
@@ -225,12 +239,12 @@ def _original(parts: _Found) -> str:
 
 
 def _read_delivery(receipt: Any) -> DeliveryReceipt:
-    parts = _children(receipt, _RECEIPT)
+    parts = _texts(receipt, _RECEIPT)
     return DeliveryReceipt(read_date(_required(parts, "receivedAt")), _original(parts))
 
 
 def _read_commitment(receipt: Any) -> CommitmentReceipt:
-    parts = _children(receipt, _RECEIPT)
+    parts = _texts(receipt, _RECEIPT)
     decision = _required(parts, "decision")
     if decision not in ("positive", "negative"):
         raise Nonconforming("decision is neither positive nor negative")
@@ -239,33 +253,33 @@ def _read_commitment(receipt: Any) -> CommitmentReceipt:
 
 
 def _read_stream_receipt(receipt: Any) -> StreamReceipt:
-    parts = _children(receipt, _RECEIPT)
+    parts = _texts(receipt, _RECEIPT)
     sender, sequence = read_stream_id(_required(parts, "streamId"))
     return StreamReceipt(sender, sequence, read_number(_required(parts, "lastOrdinal"), _U32))
 
 
 def _read_msmq(msmq: Any) -> MsmqPart:
-    parts = _children(msmq, _MSMQ_PARTS)
+    parts = _texts(msmq, _MSMQ_PARTS)
 
     def number(name: str) -> int | None:
-        return read_number(_text(parts[name]), _U32) if name in parts else None
+        return read_number(parts[name], _U32) if name in parts else None
 
     def names(name: str) -> tuple[str, ...]:
-        return tuple(_text(parts[name]).split()) if name in parts else ()
+        return tuple(parts[name].split()) if name in parts else ()
 
     return MsmqPart(
         message_class=read_number(_required(parts, "Class"), _U16),
         priority=read_number(_required(parts, "Priority"), 7),
         journal="Journal" in parts,
         deadletter="DeadLetter" in parts,
-        correlation=read_base64(_text(parts["Correlation"]), 20) if "Correlation" in parts else None,
+        correlation=read_base64(parts["Correlation"], 20) if "Correlation" in parts else None,
         trace="Trace" in parts,
-        connector_type=read_guid(_text(parts["ConnectorType"])) if "ConnectorType" in parts else None,
+        connector_type=read_guid(parts["ConnectorType"]) if "ConnectorType" in parts else None,
         app=number("App"),
         body_type=read_number(_required(parts, "BodyType"), _U32),
         hash_algorithm=number("HashAlgorithm"),
-        eod=_read_eod(parts["Eod"]) if "Eod" in parts else None,
-        provider=_read_provider(parts["Provider"]) if "Provider" in parts else None,
+        eod=_read_eod(msmq.find(f"{_MSMQ}Eod")) if "Eod" in parts else None,
+        provider=_read_provider(msmq.find(f"{_MSMQ}Provider")) if "Provider" in parts else None,
         source_qm=read_guid(_required(parts, "SourceQmGuid")),
         destination_mqf=names("DestinationMqf"),
         admin_mqf=names("AdminMqf"),
@@ -275,11 +289,11 @@ def _read_msmq(msmq: Any) -> MsmqPart:
 
 
 def _read_eod(eod: Any) -> Eod:
-    parts = _children(eod, _EOD)
-    connector = read_guid(_text(parts["ConnectorId"])) if "ConnectorId" in parts else None
+    parts = _texts(eod, _EOD)
+    connector = read_guid(parts["ConnectorId"]) if "ConnectorId" in parts else None
     return Eod("First" in parts, "Last" in parts, connector)
 
 
 def _read_provider(provider: Any) -> Provider:
-    parts = _children(provider, _PROVIDER)
+    parts = _texts(provider, _PROVIDER)
     return Provider(read_number(_required(parts, "Type"), _U32), _required(parts, "Name"))

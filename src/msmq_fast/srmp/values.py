@@ -30,18 +30,20 @@ __all__ = [
 
 END_OF_TIME = 0x7FFFFFFF  # Unix seconds: the latest date that is sent, 20380119T031407 (A-90)
 
+_MAX_DIGITS = 40  # with zeros in front
 _U32 = 0xFFFFFFFF
 _U64 = 0xFFFFFFFFFFFFFFFF
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_NUMBER = re.compile(r"[0-9]{1,40}")
 _MESSAGE_ID = re.compile(rf"uuid:([0-9]{{1,20}})@({_GUID.pattern})")
 _STREAM_ID = re.compile(rf"uid:({_GUID.pattern})\\([0-9]{{1,40}})")
 
 
 class Nonconforming(ValueError):
-    """What came does not conform to section 2 of [MC-MQSRM]; the text says what, on one line."""
+    """What came does not conform to section 2 of [MC-MQSRM], or what is to be sent cannot be said in it; the
+    text says why, on one line.
+    """
 
 
 def read_date(text: str) -> int:
@@ -68,7 +70,11 @@ def write_date(seconds: int) -> str:
 
 def read_guid(text: str) -> UUID:
     """A GUID without braces (2.2.1.1)."""
-    text = text.strip()
+    return _guid(text.strip())
+
+
+@lru_cache(maxsize=512)  # every message of a sender has its GUID several times
+def _guid(text: str) -> UUID:
     if not _GUID.fullmatch(text):
         raise Nonconforming(f"{_shown(text)} is not a GUID")
     return UUID(text)
@@ -77,7 +83,7 @@ def read_guid(text: str) -> UUID:
 def read_number(text: str, limit: int = _U64) -> int:
     """An xs:unsignedLong that is not above `limit` (2.2.1.3)."""
     text = text.strip()
-    if _NUMBER.fullmatch(text):
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
         value = int(text)
         if value <= limit:
             return value
@@ -100,7 +106,7 @@ def read_message_id(text: str) -> tuple[UUID, int]:
     found = _MESSAGE_ID.fullmatch(text.strip())
     if found is None:
         raise Nonconforming(f"{_shown(text)} is not a message identifier uuid:number@guid")
-    return UUID(found[2]), read_number(found[1], _U32)
+    return _guid(found[2]), read_number(found[1], _U32)
 
 
 def write_message_id(guid: UUID, ordinal: int) -> str:
@@ -113,7 +119,7 @@ def read_stream_id(text: str) -> tuple[UUID, int]:
     found = _STREAM_ID.fullmatch(text.strip())
     if found is None:
         raise Nonconforming(rf"{_shown(text)} is not a stream identifier uid:guid\number")
-    return UUID(found[1]), read_number(found[2])
+    return _guid(found[1]), read_number(found[2])
 
 
 def write_stream_id(guid: UUID, sequence: int) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from base64 import b64encode
 from uuid import UUID
 
-from msmq_fast.packet.errors import IllegalPropertyValue
 from msmq_fast.packet.text import is_xml, quoted
 from msmq_fast.srmp.model import Envelope, MsmqPart, SignaturePart, StreamPart
-from msmq_fast.srmp.values import write_date, write_stream_id
+from msmq_fast.srmp.values import Nonconforming, write_date, write_stream_id
 
 __all__ = ["write_envelope"]
 
@@ -28,7 +27,7 @@ def write_envelope(envelope: Envelope, *, stream_name: str = "Stream") -> bytes:
     """The envelope in UTF-8.
 
     `stream_name`: the name of the stream element; `stream` is that of the text of the specification (A-05).
-    IllegalPropertyValue: a text holds characters that XML forbids (A-89).
+    Nonconforming: a text holds characters that XML forbids (A-89).
     """
     path = f"<action>{_text(envelope.action)}</action><to>{_text(envelope.to)}</to>"
     pieces = [_START, path, f"<id>{_text(envelope.id)}</id>"]
@@ -57,7 +56,7 @@ def write_envelope(envelope: Envelope, *, stream_name: str = "Stream") -> bytes:
 def _text(text: str) -> str:
     """Character data. A carriage return would not survive a parser as it is."""
     if not is_xml(text):
-        raise IllegalPropertyValue(f"{quoted(text)} holds characters that XML cannot carry")
+        raise Nonconforming(f"{quoted(text)} holds characters that XML cannot carry")
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\r", "&#13;")
 
