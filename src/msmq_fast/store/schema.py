@@ -42,7 +42,8 @@ class Table(IntEnum):
     QUEUE_INDEX = 6  # kind u8 | folded name, GUID or private number -> version u8, msgpack queue ordinal
     DIRECTORY = 7  # type u8 | GUID 16 -> version u8, msgpack map
     # "O" and queue ordinal u32 -> state of the transactional sequence of an outgoing queue;
-    # "I", source GUID 16 and hash 16 -> state of a stream that arrives
+    # "I", source GUID 16 and hash 16 -> state of a stream that arrives; "S" and the same: of one by SRMP;
+    # "T", source GUID 16 and number u64 -> version u8, msgpack map: where the receipts of that one go
     SEQUENCE = 8
 
 

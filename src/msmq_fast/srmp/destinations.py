@@ -1,0 +1,85 @@
+"""Where messages that arrive by SRMP go: each URL is resolved once, until queues change (3.1.5.1.3,
+3.1.5.1.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.guard import Guard
+from msmq_fast.qm.queue import Queue, QueueKind, QueueState
+from msmq_fast.security.sid import ANONYMOUS, EVERYONE, Sid
+from msmq_fast.security.token import Token
+from msmq_fast.srmp.redirection import Destination, Redirector
+
+__all__ = ["SENDER", "Destinations", "Place"]
+
+SENDER: Final = Token(ANONYMOUS, frozenset((ANONYMOUS, EVERYONE)), "anonymous over HTTP")
+"""Who sends by SRMP: nobody proves who he is (3.1.5.1.12, A-68)."""
+
+_MOST = 4096  # URLs are what senders write: they must not fill the memory
+_BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
+
+
+class Place:
+    """A destination, and whether everybody may send there."""
+
+    __slots__ = ("destination", "everybody", "queue")
+
+    def __init__(self, destination: Destination, *, everybody: bool) -> None:
+        self.destination = destination
+        self.queue = destination.queue
+        self.everybody = everybody
+
+
+class Destinations:
+    """`queues` gives the queues of this computer."""
+
+    def __init__(self, redirector: Redirector, guard: Guard, queues: Callable[[], Iterable[Queue]]) -> None:
+        self._redirector = redirector
+        self._guard = guard
+        self._queues = queues
+        self._places: dict[str, Place] = {}
+
+    def forget(self) -> None:
+        """Queues were created, deleted or changed."""
+        self._places.clear()
+
+    def find(self, to: str) -> Place:
+        """Where messages for a URL go. ValueError: it is none."""
+        place = self._places.get(to)
+        if place is not None and (place.queue is None or place.queue.state is QueueState.EXISTING):
+            return place
+        found = self._redirector.destination(to)
+        queue = found.queue
+        place = Place(found, everybody=queue is not None and self._guard.open_to_everybody(queue))
+        if queue is not None or found.forward:
+            if len(self._places) >= _MOST:
+                self._places.clear()
+            self._places[to] = place
+        return place
+
+    def bound(self, group: str) -> list[Queue]:
+        """The queues that take the messages to a multicast group, `address:port` (SR-144)."""
+        return [
+            queue
+            for queue in self._queues()
+            if queue.kind in _BOUND and queue.properties.multicast_address.strip() == group
+        ]
+
+    def admits(self, queue: Queue, user: Sid | None = None) -> bool:
+        """Whether a message may be put there (SR-179, SR-180); refusals are recorded. `user` signed it."""
+        if self._guard.open_to_everybody(queue):
+            return True
+        try:
+            self._guard.open(SENDER if user is None else _signed(user), queue, Access.SEND)
+        except AccessDenied:
+            return False
+        return True
+
+
+def _signed(user: Sid) -> Token:
+    return Token(user, SENDER.sids | {user}, "signed, over HTTP")

@@ -1,0 +1,169 @@
+"""Messages that come in, one unit of work each ([MC-MQSRM] 3.1.5.1.6.2, 3.1.5.1.11, 3.1.5.1.12; A-30, A-31).
+
+A message, its identifier or its place in its stream, and what a receipt does to our own messages are kept
+together or not at all; the answer follows when that is durable, unless the message is express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
+from msmq_fast.srmp.reasons import Reason, Status
+from msmq_fast.srmp.streams import IncomingStreams, Verdict
+from msmq_fast.srmp.tally import Tally
+from msmq_fast.store.completion import Completion
+
+__all__ = ["TAKEN", "Intake", "described", "identifier_of", "refusal"]
+
+_QUEUE_QUOTA, _EXPIRED, _RECOVERABLE, _QUEUE_GONE = 1, 3, 4, 5  # EnqueueResult
+TAKEN = (0, _RECOVERABLE)
+_REFUSED = {
+    _QUEUE_QUOTA: Reason.QUEUE_QUOTA,
+    _EXPIRED: Reason.EXPIRED,
+    _QUEUE_GONE: Reason.UNKNOWN_QUEUE,
+}
+
+
+class Intake:
+    """Puts messages into local queues, and knows which were there before."""
+
+    def __init__(
+        self, ledger: Ledger, history: DuplicateHistory, streams: IncomingStreams, tally: Tally
+    ) -> None:
+        self._ledger = ledger
+        self._writer = ledger.writer
+        self._history = history
+        self._streams = streams
+        self._tally = tally
+
+    def insert(
+        self,
+        places: Sequence[tuple[QueueCore, bytes]],
+        envelope: Envelope,
+        effect: Callable[[], None] | None = None,
+    ) -> Completion[int]:
+        """A message for one queue, or for all of a multicast group, unless it was here before; `effect` is
+        part of the same unit.
+        """
+        history, now = self._history, self._ledger.now_s
+        identifier = identifier_of(envelope)
+        if identifier is not None:
+            known = history.check(identifier, now)
+            if known != NEW:
+                self._tally.count(Reason.DUPLICATE, "")
+                return (
+                    self.when_kept(lambda: history.check(identifier, now) != NEW)
+                    if known == PENDING
+                    else _ok()
+                )
+        completion: Completion[int] = Completion()
+        writer = self._writer
+        results: list[int] = []
+        stored = False
+        writer.begin_unit()
+        try:
+            for core, packet in places:
+                (result,), _ = core.enqueue_packets([packet], None, identifier is not None and not results)
+                results.append(result)
+            taken = [result for result in results if result in TAKEN]
+            stored = _RECOVERABLE in taken
+            if taken and identifier is not None:
+                history.add(identifier, now, writer if stored else None)
+            if taken and effect is not None:
+                effect()
+                stored = True
+            if stored:
+                writer.when_durable(_answers(completion))
+        finally:
+            writer.end_unit()
+        answer = completion if stored else _ok()
+        for result in results:
+            if result not in TAKEN:
+                refused = self._tally.refuse(refusal(result), described(envelope))
+                answer = answer if taken else refused
+        self._tally.stored += bool(taken)
+        return answer
+
+    def take(self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart) -> Completion[int]:
+        """A message of a stream: it is taken in its turn, and the stream goes on with it (A-31)."""
+        streams = self._streams
+        verdict, stream = streams.judge(part, core.ordinal)
+        if verdict is Verdict.DUPLICATE:
+            self._tally.count(Reason.DUPLICATE, "")
+            if stream is None or not stream.unsettled:
+                return _ok()
+            return self.when_kept(lambda: stream.durable_number >= part.current)
+        if verdict is Verdict.OUT_OF_ORDER:
+            return self._tally.refuse(Reason.OUT_OF_ORDER, described(envelope))
+        if stream is None:
+            return self._tally.refuse(Reason.TOO_MANY_STREAMS, described(envelope))
+        completion: Completion[int] = Completion()
+        writer = self._writer
+        writer.begin_unit()
+        try:
+            (result,), _ = core.enqueue_packets([packet])
+            if result in TAKEN:
+                priority = 0 if envelope.msmq is None else envelope.msmq.priority
+                streams.accept(stream, part, core.ordinal, envelope.to, priority)
+                writer.when_durable(_answers(completion))
+        finally:
+            writer.end_unit()
+        if result not in TAKEN:
+            return self._tally.refuse(refusal(result), described(envelope))
+        self._tally.stored += 1
+        return completion
+
+    def unit(self, effect: Callable[[], None]) -> Completion[int]:
+        """Do something in a unit of its own; the answer when that is durable."""
+        completion: Completion[int] = Completion()
+        writer = self._writer
+        writer.begin_unit()
+        try:
+            effect()
+            writer.when_durable(_answers(completion))
+        finally:
+            writer.end_unit()
+        return completion
+
+    def when_kept(self, kept: Callable[[], bool]) -> Completion[int]:
+        """The answer to a repetition whose first copy is not durable yet: the same that this one gets."""
+        completion: Completion[int] = Completion()
+
+        def ended(status: int) -> None:
+            completion.resolve(Status.OK if not status and kept() else Status.LATER)
+
+        self._writer.begin_unit()
+        try:
+            self._writer.when_durable(ended)
+        finally:
+            self._writer.end_unit()
+        return completion
+
+
+def _answers(completion: Completion[int]) -> Callable[[int], object]:
+    return lambda status: completion.resolve(Status.LATER if status else Status.OK)
+
+
+def _ok() -> Completion[int]:
+    return Completion.of(int(Status.OK))
+
+
+def refusal(result: int) -> Reason:
+    """Why a queue did not take a message (EnqueueResult)."""
+    return _REFUSED.get(result, Reason.MACHINE_QUOTA)
+
+
+def identifier_of(envelope: Envelope) -> bytes | None:
+    """As the duplicate history has it; None: it is never a duplicate (SR-177)."""
+    source, ordinal = found = envelope.identifier
+    if found == NO_IDENTIFIER:
+        return None
+    return source.bytes_le + ordinal.to_bytes(4, "little")
+
+
+def described(envelope: Envelope) -> str:
+    """A message, for logs."""
+    return f"{envelope.id} to {envelope.to}"

@@ -1,0 +1,45 @@
+"""Why a message that came by SRMP was not taken, and what its sender hears (1.1, 3.3)."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+
+__all__ = ["Reason", "Status"]
+
+
+class Status(IntEnum):
+    """What the HTTP answer says."""
+
+    OK = 200  # it is kept, or was before, or its time is over: its sender forgets it
+    REJECTED = 400  # it will never be taken: its sender forgets it, or makes it a dead letter
+    LATER = 500  # its sender keeps it and tries again
+
+
+class Reason(Enum):
+    """For counters and logs; every message that was not taken has one."""
+
+    MALFORMED = "malformed message", Status.REJECTED
+    FOREIGN_HOST = "for another computer", Status.REJECTED
+    NO_WAY = "cannot be passed on", Status.REJECTED
+    UNKNOWN_QUEUE = "unknown queue", Status.REJECTED
+    NOT_TRANSACTIONAL = "stream message for a queue that is not transactional", Status.REJECTED
+    TRANSACTIONAL = "no stream message for a transactional queue", Status.REJECTED
+    UNTYPED = "of no type", Status.REJECTED
+    SIGNATURE = "bad or missing signature", Status.REJECTED
+    PRIVACY = "not encrypted", Status.REJECTED
+    ACCESS_DENIED = "access denied", Status.REJECTED
+    QUEUE_QUOTA = "queue quota", Status.REJECTED
+    TOO_LARGE = "too large", Status.REJECTED
+    EXPIRED = "expired", Status.OK
+    DUPLICATE = "duplicate", Status.OK
+    OUT_OF_ORDER = "out of order", Status.OK
+    MACHINE_QUOTA = "computer quota", Status.LATER
+    TOO_MANY_STREAMS = "too many streams", Status.LATER
+    NOT_STORED = "not stored", Status.LATER
+    STOPPING = "stopping", Status.LATER
+    NO_GROUP = "no queue of this multicast group", Status.OK
+    MULTICAST_STREAM = "stream over multicast", Status.OK
+
+    def __init__(self, text: str, status: Status) -> None:
+        self.text = text
+        self.status = status

@@ -1,0 +1,227 @@
+"""Receipts for messages that came by SRMP: delivery, commitment, stream and final stream receipts (3.1.7.3,
+4.8).
+
+A receipt is an ordinary message in the outgoing queue of its URL, so that it survives a receiver that is
+away, and obeys its time limit; what it says on the wire follows from its class, correlation identifier and
+body. All that it needs of its original is read from the envelope that is kept with the message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import UUID
+
+from msmq_fast._native.framing import parse
+from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
+from msmq_fast.packet.classes import MessageClass, is_negative
+from msmq_fast.packet.errors import MSMQError
+from msmq_fast.packet.message import Delivery, Journal, Message
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
+from msmq_fast.qm.acknowledgment import identifier
+from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.superseding import Place
+from msmq_fast.qm.system import ORDER
+from msmq_fast.srmp.compound import read_text
+from msmq_fast.srmp.destinations import Destinations
+from msmq_fast.srmp.model import Envelope, Nonconforming
+from msmq_fast.srmp.streams import IncomingStreams, Terms
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["Receipts", "Sequences", "envelope_of"]
+
+_TAKEN = (0, 4)  # EnqueueResult
+DECIDED: Final = frozenset(
+    (
+        MessageClass.ACK_RECEIVE,
+        MessageClass.NACK_DELETED,
+        MessageClass.NACK_Q_DELETED,
+        MessageClass.NACK_Q_PURGED,
+        MessageClass.NACK_RECEIVE_TIMEOUT,
+        MessageClass.NACK_RECEIVE_REJECTED,
+    )
+)
+"""Reasons for which there is a commitment receipt or a final stream receipt (SR-212)."""
+
+
+class Sequences(Protocol):
+    """The streams that leave: what receipts that arrive do there, inside a unit of work."""
+
+    def stream_receipt(self, sender: UUID, sequence: int, last_ordinal: int, now: float) -> None:
+        """All messages of a stream up to an ordinal were accepted."""
+
+    def final_receipt(
+        self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
+    ) -> None:
+        """What became of one message at its destination; `message` is the number in its identifier."""
+
+
+def envelope_of(packet: bytes) -> Envelope | None:
+    """The envelope of a stored packet; None: it has none, or one that cannot be read."""
+    if not has_envelope(packet):
+        return None
+    compound, _ = CompoundMessageHeader.decode(packet, parse(packet).fields()["compound_offset"])
+    try:
+        return read_text(compound.data).envelope
+    except Nonconforming:
+        return None
+
+
+class Receipts:
+    """Makes receipts and puts them on their way; all of it inside the unit of work of their cause."""
+
+    def __init__(self, manager: QueueManager, destinations: Destinations, sequences: Sequences) -> None:
+        self.sent: Counter[str] = Counter()  # by kind
+        self._manager = manager
+        self._destinations = destinations
+        self._sequences = sequences
+        self.streams: IncomingStreams | None = None
+
+    # ---- what the disposition of messages asks for
+
+    def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
+        """A message reached its queue, or left it: whether a receipt that was asked for went out (SR-065 …
+        SR-070).
+
+        Only for local destination queues (SR-211).
+        """
+        envelope = envelope_of(packet)
+        if envelope is None:
+            return False
+        if reason == MessageClass.ACK_REACH_QUEUE:
+            return self._deliver("delivery", envelope.delivery_to, original, reason)
+        return self.decided(envelope, original, reason)
+
+    def decided(self, envelope: Envelope, original: Message, reason: int) -> bool:
+        """A commitment receipt, if one was asked for in this case."""
+        wanted = envelope.negative_only if is_negative(reason) else envelope.positive_only
+        if not wanted or reason not in DECIDED:
+            return False
+        return self._deliver("commitment", envelope.commitment_to, original, reason)
+
+    def _deliver(self, kind: str, url: str | None, original: Message, reason: int) -> bool:
+        if url is None:
+            return False
+        receipt = Message(
+            label=original.label,
+            priority=original.priority,
+            delivery=Delivery(original.delivery),  # not before its cause is durable
+            message_class=reason,
+            correlation_id=identifier(original),
+            response_queue=original.destination,
+            source_machine=self._manager.guid,
+        )
+        return self._send(kind, url, receipt) is not None
+
+    def finish(self, packet: bytes, original: Message, reason: int) -> bool:
+        """A message of a stream left its queue: whether its sender, who keeps it until then, is told
+        (SR-215).
+
+        Only if it asked for a dead letter (SR-123).
+        """
+        envelope, transaction = envelope_of(packet), original.transaction
+        if envelope is None or envelope.stream is None or transaction is None or reason not in DECIDED:
+            return False
+        if not original.journal & Journal.DEADLETTER:
+            return False
+        part = envelope.stream
+        terms = self.terms(part.sender, part.sequence, envelope.to)
+        if terms is None:
+            return False
+        ack = FinalAck(
+            transaction.sequence_ordinal,
+            transaction.sequence_timestamp,
+            transaction.sequence_number,
+            transaction.previous_number,
+            part.sender,
+            original.message_id,
+            reason,
+        )
+        receipt = Message(
+            body=ack.encode_body(),
+            label=ORDERING_LABEL,
+            priority=terms.priority,
+            delivery=Delivery.RECOVERABLE,
+            message_class=reason,
+            correlation_id=identifier(original),
+            response_queue=original.destination,
+            source_machine=self._manager.guid,
+        )
+        return self._send("final", terms.receipts_to, receipt) is not None
+
+    def terms(self, sender: UUID, sequence: int, to: str) -> Terms | None:
+        """What is known of the stream of a message to a URL."""
+        try:
+            queue = self._destinations.find(to).queue
+        except ValueError:
+            queue = None
+        return (
+            None
+            if self.streams is None
+            else self.streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal)
+        )
+
+    def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
+        """A stream receipt (4.6). Express: whoever misses it sends again, and then hears it again."""
+        # As an OrderAck, with the GUID in the name of the stream where a FinalAck has it.
+        ack = FinalAck(sequence & 0xFFFFFFFF, sequence >> 32, number, number - 1, sender, 0)
+        receipt = Message(
+            body=ack.encode_body(),
+            label=ORDERING_LABEL,
+            priority=terms.priority,
+            message_class=MessageClass.ORDER_ACK,
+            response_queue=parse_format_name(f"DIRECT={terms.destination}"),
+            source_machine=self._manager.guid,
+        )
+        return self._send("stream", terms.receipts_to, receipt)
+
+    # ---- on their way
+
+    def _send(self, kind: str, url: str, receipt: Message) -> Place | None:
+        """Into the outgoing queue of its URL, or into the local queue that this means."""
+        try:
+            place = self._destinations.find(url)
+            receipt.destination = parse_format_name(f"DIRECT={url}")
+        except (ValueError, MSMQError):
+            return self._lost()
+        found = place.destination
+        if not found.local:
+            sent = self._manager.disposition.send_away(receipt)
+        elif place.queue is None:
+            sent = self._lost()
+        elif place.queue.key == ORDER.part.key:
+            sent = self._to_ourselves(place.queue, receipt)
+        else:
+            sent = self._insert(place.queue, receipt)
+        if sent is not None:
+            self.sent[kind] += 1
+        return sent
+
+    def _to_ourselves(self, queue: Queue, receipt: Message) -> Place:
+        """A stream that this computer sends to itself."""
+        sequences, now = self._sequences, self._manager.monotonic()
+        ack = FinalAck.decode_body(receipt.body, receipt.message_class)
+        sequence = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+        if receipt.message_class == MessageClass.ORDER_ACK:
+            sequences.stream_receipt(ack.source, sequence, ack.sequence_number, now)
+        else:
+            sequences.final_receipt(
+                ack.source, sequence, ack.sequence_number, ack.message_id, ack.message_class, now
+            )
+        return queue.core, 0
+
+    def _insert(self, queue: Queue, receipt: Message) -> Place | None:
+        manager = self._manager
+        if queue.transactional:
+            return self._lost()
+        receipt.message_id = manager.message_ordinals.take()
+        receipt.sent_time = manager.ledger.now_s
+        (result,), (key,) = queue.core.enqueue_packets([receipt.to_packet()])
+        return (queue.core, key) if result in _TAKEN else self._lost()
+
+    def _lost(self) -> Place | None:
+        self._manager.disposition.discarded += 1
+        return None

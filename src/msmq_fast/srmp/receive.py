@@ -1,0 +1,292 @@
+"""The receive pipeline of SRMP: from a request to its status ([MC-MQSRM] 3.1.5.1, A-30 … A-37).
+
+Nothing here runs per message but plain calls: all requests of one turn of the loop share one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.errors import InsufficientResources, MSMQError
+from msmq_fast.packet.message import Message
+from msmq_fast.qm.manager import State
+from msmq_fast.qm.queue import Privacy, Queue
+from msmq_fast.qm.system import ORDER
+from msmq_fast.srmp.classify import Kind, classify
+from msmq_fast.srmp.compound import Compound, read_http, read_text
+from msmq_fast.srmp.destinations import Destinations, Place
+from msmq_fast.srmp.forwarding import Forwarder
+from msmq_fast.srmp.http.request import HttpRequest
+from msmq_fast.srmp.incoming import to_packet
+from msmq_fast.srmp.intake import TAKEN, Intake, described, identifier_of, refusal
+from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
+from msmq_fast.srmp.reasons import Reason, Status
+from msmq_fast.srmp.receipts import Receipts, Sequences
+from msmq_fast.srmp.signature import SignatureRefused, Signer, authenticated
+from msmq_fast.srmp.streams import IncomingStreams
+from msmq_fast.srmp.tally import Tally
+from msmq_fast.srmp.values import read_message_id
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["Parts", "Pipeline", "Verify"]
+
+
+class Verify(Protocol):
+    """Checks the signature of a message (3.1.5.1.6.1)."""
+
+    def verify(
+        self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
+    ) -> Signer:
+        """Who signed it. SignatureRefused: it cannot be believed, or is missing."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a pipeline works with."""
+
+    destinations: Destinations
+    history: DuplicateHistory
+    streams: IncomingStreams
+    receipts: Receipts
+    sequences: Sequences
+    verify: Verify | None = None
+    check_expiry: bool = True
+    """Whether what has expired is dropped on arrival (A-08)."""
+
+
+class Pipeline:
+    """Decides about one message at a time; what became of them is in `tally`."""
+
+    def __init__(
+        self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
+    ) -> None:
+        self.tally = Tally(on_refusal)
+        self._manager = manager
+        self._ledger = manager.ledger
+        self._parts = parts
+        self._destinations = parts.destinations
+        self._intake = Intake(manager.ledger, parts.history, parts.streams, self.tally)
+        self._forwarder = Forwarder(manager)
+
+    # ---- entries
+
+    def handle(self, request: HttpRequest) -> Completion[int]:
+        """One request; resolved with the status of its answer."""
+        if self._manager.state is not State.READY:
+            return self.tally.refuse(Reason.STOPPING, request.peer)
+        content_type = request.header(b"content-type") or b""
+        try:
+            compound = read_http(content_type.decode("latin-1"), request.body)
+            if compound.envelope.multicast is not None:
+                raise Nonconforming("a multicast address over HTTP")
+            return self._receive(compound, request.raw_head + bytes(request.body))
+        except Nonconforming as error:
+            return self.tally.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
+        except InsufficientResources as error:
+            return self.tally.refuse(Reason.TOO_LARGE, f"{request.peer}: {error}")
+        except StoreError as error:
+            return self.tally.refuse(Reason.NOT_STORED, str(error))
+
+    def handle_apdu(self, data: bytes, group: str) -> None:
+        """One message that came to a multicast group, `address:port`; nobody is answered (SR-144)."""
+        if self._manager.state is not State.READY:
+            return
+        try:
+            self._spread(read_text(data), data, group)
+        except Nonconforming as error:
+            self.tally.count(Reason.MALFORMED, f"group {group}: {error}")
+        except InsufficientResources as error:
+            self.tally.count(Reason.TOO_LARGE, f"group {group}: {error}")
+        except StoreError as error:
+            self.tally.count(Reason.NOT_STORED, str(error))
+
+    # ---- where to
+
+    def _receive(self, compound: Compound, raw: bytes) -> Completion[int]:
+        envelope = compound.envelope
+        try:
+            place = self._destinations.find(envelope.to)
+        except ValueError:
+            raise Nonconforming("the destination is no URL that can be sent to") from None
+        queue = place.queue
+        if queue is None:
+            if place.destination.local:
+                return self.tally.refuse(Reason.UNKNOWN_QUEUE, envelope.to)
+            if not place.destination.forward:
+                return self.tally.refuse(Reason.FOREIGN_HOST, envelope.to)
+            return self._forward(compound, raw, place)
+        kind = classify(envelope)
+        if kind is None:
+            return self.tally.refuse(Reason.UNTYPED, described(envelope))
+        if kind is not Kind.USER:
+            return self._receipt(compound, raw, kind, place, queue)
+        if queue.key == ORDER.part.key:
+            return self.tally.refuse(Reason.UNKNOWN_QUEUE, envelope.to)
+        if queue.transactional is (envelope.stream is None):
+            demanded = Reason.TRANSACTIONAL if queue.transactional else Reason.NOT_TRANSACTIONAL
+            return self.tally.refuse(demanded, described(envelope))
+        if self._late(envelope):
+            return self._expired(compound, raw)
+        packet = self._let_in(compound, raw, queue, everybody=place.everybody)
+        if packet is None:
+            return Completion.of(int(Status.REJECTED))
+        if envelope.stream is not None:
+            return self._intake.take(queue.core, packet, envelope, envelope.stream)
+        return self._intake.insert([(queue.core, packet)], envelope)
+
+    def _let_in(self, compound: Compound, raw: bytes, queue: Queue, *, everybody: bool) -> bytes | None:
+        """What a queue keeps of a message of a user; None: it may not come, and that was told."""
+        envelope = compound.envelope
+        if queue.properties.privacy is Privacy.BODY:
+            self.tally.count(Reason.PRIVACY, described(envelope))  # SRMP has no encryption (5.1)
+            return None
+        signer = None
+        if envelope.signature is not None or queue.properties.authenticated:
+            try:
+                signer = self._signer(compound)
+            except SignatureRefused as error:
+                self.tally.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
+                return None
+        user = None if signer is None else signer.user
+        if not everybody and not self._destinations.admits(queue, user):
+            self.tally.count(Reason.ACCESS_DENIED, described(envelope))
+            return None
+        packet = self._packet(compound, raw)
+        return packet if signer is None else authenticated(packet, signer)
+
+    def _signer(self, compound: Compound) -> Signer:
+        if self._parts.verify is None:
+            raise SignatureRefused("nobody can check it here")
+        return self._parts.verify.verify(
+            compound.envelope.signature, compound.envelope_xml, compound.body, compound.extension
+        )
+
+    def _spread(self, compound: Compound, raw: bytes, group: str) -> None:
+        """3.1.5.1.3 for multicast: into every queue of the group, once."""
+        envelope = compound.envelope
+        if envelope.multicast != group:
+            raise Nonconforming("it is for another destination than the group")
+        queues = [each for each in self._destinations.bound(group) if not each.transactional]
+        if not queues:
+            self.tally.count(Reason.NO_GROUP, group)
+        elif envelope.stream is not None:
+            self.tally.count(Reason.MULTICAST_STREAM, described(envelope))
+        elif classify(envelope) is not Kind.USER:
+            self.tally.count(Reason.UNTYPED, described(envelope))
+        elif self._late(envelope):
+            self._expired(compound, raw)
+        else:
+            kept = [(queue.core, self._let_in(compound, raw, queue, everybody=False)) for queue in queues]
+            places = [(core, packet) for core, packet in kept if packet is not None]
+            if places:
+                self._intake.insert(places, envelope)
+
+    def _packet(self, compound: Compound, raw: bytes) -> bytes:
+        return to_packet(compound, raw, self._ledger.now_s)
+
+    # ---- expiry
+
+    def _late(self, envelope: Envelope) -> bool:
+        """Whether the time of a message is over (SR-057, SR-152)."""
+        if not self._parts.check_expiry:
+            return False
+        now, msmq = self._ledger.now_s, envelope.msmq
+        return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
+
+    def _expired(self, compound: Compound, raw: bytes) -> Completion[int]:
+        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter."""
+        envelope = compound.envelope
+        deadletter = envelope.msmq is not None and envelope.msmq.deadletter
+        if not envelope.negative_only and not deadletter:
+            return self.tally.refuse(Reason.EXPIRED, described(envelope))
+        packet = self._packet(compound, raw)
+        disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        if disposition.must_wait(packet, reason):
+            return self.tally.refuse(Reason.MACHINE_QUOTA, described(envelope))
+        self.tally.count(Reason.EXPIRED, described(envelope))
+
+        def follow() -> None:
+            original = Message.from_packet(packet)
+            self._parts.receipts.decided(envelope, original, MessageClass.NACK_RECEIVE_TIMEOUT)
+            disposition.reject(packet, reason)
+
+        return self._intake.unit(follow)
+
+    # ---- receipts
+
+    def _receipt(
+        self, compound: Compound, raw: bytes, kind: Kind, place: Place, queue: Queue
+    ) -> Completion[int]:
+        """What it says of our own messages happens; order_queue$ keeps none of them, others do (A-50)."""
+        envelope = compound.envelope
+        effect = self._effect(envelope, kind)
+        internal = queue.key == ORDER.part.key
+        if envelope.stream is not None or (internal and effect is None):
+            return self.tally.refuse(Reason.UNTYPED, described(envelope))
+        if not internal and queue.transactional:
+            return self.tally.refuse(Reason.TRANSACTIONAL, described(envelope))
+        if not internal and not place.everybody and not self._destinations.admits(queue):
+            return self.tally.refuse(Reason.ACCESS_DENIED, described(envelope))
+        self.tally.receipts[kind] += 1
+        if internal and effect is not None:
+            return self._intake.unit(effect)
+        return self._intake.insert([(queue.core, self._packet(compound, raw))], envelope, effect)
+
+    def _effect(self, envelope: Envelope, kind: Kind) -> Callable[[], None] | None:
+        receipt, decision = envelope.stream_receipt, envelope.commitment_receipt
+        if receipt is None:
+            return None
+        sequences, now = self._parts.sequences, self._manager.monotonic()
+        sender, sequence, last = receipt.sender, receipt.sequence, receipt.last_ordinal
+        if kind is Kind.STREAM_RECEIPT or decision is None:
+            return lambda: sequences.stream_receipt(sender, sequence, last, now)
+        message, message_class = _ordinal(decision.id), envelope.message_class
+        return lambda: sequences.final_receipt(sender, sequence, last, message, message_class, now)
+
+    # ---- messages that pass through
+
+    def _forward(self, compound: Compound, raw: bytes, place: Place) -> Completion[int]:
+        """4.10: into the outgoing queue of its URL, as it came."""
+        envelope = compound.envelope
+        if envelope.identifier[0] == self._manager.guid:
+            return self.tally.refuse(Reason.NO_WAY, f"{described(envelope)} comes from here")
+        if self._late(envelope):
+            return self._expired(compound, raw)
+        try:
+            core = self._forwarder.way_out(place.destination.url).core
+        except InsufficientResources:
+            return self.tally.refuse(Reason.MACHINE_QUOTA, envelope.to)
+        except MSMQError:
+            return self.tally.refuse(Reason.NO_WAY, envelope.to)
+        identifier = identifier_of(envelope)
+        if identifier is not None and self._forwarder.passes(core, identifier):
+            self.tally.count(Reason.DUPLICATE, "")
+            return self._intake.when_kept(lambda: self._forwarder.passes(core, identifier))
+        completion: Completion[int] = Completion()
+
+        def kept(status: int) -> None:
+            completion.resolve(Status.LATER if status else Status.OK)
+
+        (result,), (key,) = core.enqueue_packets([self._packet(compound, raw)], kept)
+        if result not in TAKEN:
+            return self.tally.refuse(refusal(result), described(envelope))
+        if identifier is not None:
+            self._forwarder.passed(core, identifier, key)
+        self.tally.forwarded += 1
+        return completion
+
+
+def _ordinal(message_id: str) -> int:
+    """The number in the identifier of an original, 0 if it cannot be read."""
+    try:
+        return read_message_id(message_id)[1]
+    except Nonconforming:
+        return 0

@@ -1,0 +1,339 @@
+"""Streams that arrive: exactly once, in order, and acknowledged ([MC-MQSRM] 3.1.1.3.2, 3.1.2.3, 3.1.5.1.6.3,
+3.1.6.3).
+
+What was taken of a stream is kept natively, in the unit that stores the message (`InStreams`); what its
+receipts need beside that is a record of its own. A stream is known by its whole streamId (A-15); per sender
+and queue the greatest streamId is remembered, so that an older stream never begins again (A-16).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from msmq_fast._native.instream import AHEAD, NEXT, InStream, InStreams
+from msmq_fast._native.queue import Ledger
+from msmq_fast.packet.text import printable
+from msmq_fast.qm.incoming import IncomingTransfer
+from msmq_fast.qm.superseding import Place, Superseding
+from msmq_fast.srmp.model import StreamPart
+from msmq_fast.store import decode
+from msmq_fast.store.records import cold
+from msmq_fast.store.schema import Table
+
+__all__ = ["STREAM_PREFIX", "TERMS_PREFIX", "IncomingStreams", "StreamSettings", "Terms", "Verdict"]
+
+STREAM_PREFIX = b"S"
+"""Of the records of `InStreams` in SEQUENCE."""
+TERMS_PREFIX = b"T"
+"""Of the records of what receipts need: the GUID of the sender and the number of the stream follow."""
+
+_STREAM, _GREATEST = 1, 2  # what an InStream stands for: a stream; the greatest one from a sender to a queue
+_MAX_CLOSED = 4096  # streams that a greater one followed: repetitions of their messages are known for a while
+_RECORDS = 1000
+_ROUNDING = 0.001  # seconds: two clocks are looked at
+_GUID, _NUMBER = 16, 8  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """Durations in seconds."""
+
+    coalescing: float = 0.5  # the pause after which a stream is acknowledged (SR-128)
+    coalescing_max: float = 10.0  # a stream that does not pause is acknowledged that often
+    lifetime: float = 90 * 86_400.0  # a stream of which nothing came for so long is forgotten
+    cleanup: float = 3_600.0  # how often that is looked after
+
+
+class Verdict(Enum):
+    """Where a message stands in its stream."""
+
+    ACCEPT = "next"
+    DUPLICATE = "duplicate"
+    OUT_OF_ORDER = "out of order"
+    FULL = "too many streams"
+
+
+@dataclass(slots=True)
+class Terms:
+    """What receipts of a stream need, from its first message."""
+
+    receipts_to: str
+    destination: str
+    """URL of the queue, as the sender wrote it."""
+    priority: int = 3
+    acknowledged: int = 0
+    """Highest number of which a receipt was made (LastAcknowledgedStreamMessage)."""
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {"to": self.receipts_to, "for": self.destination, "p": self.priority, "n": self.acknowledged}
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Terms:
+        """From what is stored. KeyError, TypeError, ValueError: it is damaged."""
+        return cls(str(record["to"]), str(record["for"]), int(record["p"]), int(record["n"]))
+
+
+Acknowledge = Callable[[UUID, int, int, Terms], "Place | None"]
+"""Makes a stream receipt, in the current unit: the sender of the stream, its number, the last ordinal, where
+to. None: it was not taken.
+"""
+
+
+class IncomingStreams:
+    """`acknowledge` sends stream receipts. Times are monotonic seconds, `monotonic` gives them."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        acknowledge: Acknowledge,
+        monotonic: Callable[[], float],
+        settings: StreamSettings | None = None,
+        limit: int = 100_000,
+    ) -> None:
+        self.streams = InStreams(ledger, limit, STREAM_PREFIX)
+        self.receipts = 0
+        """Stream receipts that were made since the start."""
+        self._ledger = ledger
+        self._acknowledge = acknowledge
+        self._monotonic = monotonic
+        self._settings = settings or StreamSettings()
+        self._terms: dict[bytes, Terms] = {}
+        self._closed: OrderedDict[InStream, None] = OrderedDict()
+        self._armed: list[tuple[float, int, InStream]] = []
+        self._numbers = count()
+        self._superseding: Superseding[InStream] = Superseding()
+        self._cleanup = monotonic() + self._settings.cleanup
+
+    def __len__(self) -> int:
+        return sum(1 for stream in self.streams if stream.dest_type == _STREAM and stream.number)
+
+    # ---- the gate
+
+    def judge(self, part: StreamPart, queue: int) -> tuple[Verdict, InStream | None]:
+        """Where a message for the queue with the ordinal `queue` stands (SR-162). ACCEPT: `accept` follows in
+        the unit that stores it. Its sender hears how far the stream is, whatever the verdict (A-17).
+        """
+        source, name = part.sender.bytes_le, part.sequence.to_bytes(_NUMBER)
+        stream = self.streams.get(source, _STREAM, name)
+        if stream is None or not stream.number:
+            if not (part.start and part.current == 1):
+                return Verdict.OUT_OF_ORDER, None
+            greatest = self.streams.get(source, _GREATEST, queue.to_bytes(4))
+            if greatest is not None and greatest.identifier >= part.sequence:
+                return Verdict.DUPLICATE, None
+            stream = self.streams.stream(source, _STREAM, name)
+            return (Verdict.FULL, None) if stream is None else (Verdict.ACCEPT, stream)
+        order = self.streams.consider(stream, part.sequence, part.current, _previous(part))
+        if order == NEXT:
+            return Verdict.ACCEPT, stream
+        return (Verdict.OUT_OF_ORDER if order == AHEAD else Verdict.DUPLICATE), stream
+
+    def accept(self, stream: InStream, part: StreamPart, queue: int, destination: str, priority: int) -> None:
+        """The message was taken by a queue; inside its unit. `destination` is the URL that it was sent to."""
+        if part.start and part.receipts_to is not None:
+            self._keep(stream, Terms(part.receipts_to, destination, priority))
+        if stream.queue != queue or part.start:
+            self._follow(stream, part.sequence, queue)
+        self.streams.take(stream, part.sequence, part.current, queue)
+
+    def _follow(self, stream: InStream, sequence: int, queue: int) -> None:
+        """Remember the greatest stream of a sender for a queue; the one before is closed."""
+        greatest = self.streams.stream(stream.source, _GREATEST, queue.to_bytes(4))
+        if greatest is None or greatest.identifier >= sequence:
+            return
+        before = self.streams.get(stream.source, _STREAM, greatest.identifier.to_bytes(_NUMBER))
+        if before is not None and before is not stream:
+            self._closed[before] = None
+        self.streams.take(greatest, sequence, 1, queue)
+        while len(self._closed) > _MAX_CLOSED:
+            old = next(iter(self._closed))
+            if old.armed or not self._forget(old):
+                break
+            del self._closed[old]
+
+    def _keep(self, stream: InStream, terms: Terms) -> None:
+        self._terms[_key(stream)] = terms
+        self._write(stream, terms)
+
+    def _write(self, stream: InStream, terms: Terms) -> None:
+        key = TERMS_PREFIX + _key(stream)
+        self._ledger.writer.put_record(Table.SEQUENCE, key, cold(terms.record()))
+
+    # ---- receipts
+
+    @property
+    def next_deadline(self) -> float:
+        """When `handle_deadline` is to be called."""
+        heard = self.streams.take_heard()
+        if heard:
+            now = self._monotonic()
+            for stream in heard:
+                if stream.dest_type != _STREAM:
+                    stream.armed = False
+                    continue
+                stream.acknowledged_at = now - self._silence(
+                    stream
+                )  # arrival of the oldest one to be acknowledged
+                self._arm(stream, stream.acknowledged_at + self._settings.coalescing)
+        return min(self._armed[0][0], self._cleanup) if self._armed else self._cleanup
+
+    def _arm(self, stream: InStream, deadline: float) -> None:
+        heappush(self._armed, (deadline, next(self._numbers), stream))
+
+    def _silence(self, stream: InStream) -> float:
+        """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
+        silent = (self._ledger.now_us - stream.heard_us) / 1e6
+        return min(max(silent, 0.0), self._settings.coalescing)
+
+    def handle_deadline(self, now: float) -> None:
+        """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
+        settings = self._settings
+        while self._armed and self._armed[0][0] <= now:
+            _, _, stream = heappop(self._armed)
+            left = settings.coalescing - self._silence(stream)
+            latest = stream.acknowledged_at + settings.coalescing_max
+            if left > _ROUNDING and now < latest:
+                self._arm(stream, min(now + left, latest))
+                continue
+            stream.armed = False
+            self._fire(stream)
+        if now >= self._cleanup:
+            self._cleanup = now + settings.cleanup
+            self._age()
+            self._superseding.tidy()
+
+    def _fire(self, stream: InStream) -> None:
+        """One receipt for everything that is durable (A-18, SR-118)."""
+        number, terms = stream.durable_number, self._terms.get(_key(stream))
+        if not number or terms is None:
+            return
+        writer = self._ledger.writer
+        writer.begin_unit()
+        try:
+            place = self._acknowledge(UUID(bytes_le=stream.source), stream.durable_identifier, number, terms)
+            if place is None:
+                return
+            self.receipts += 1
+            self._superseding.put(stream, place)
+            if terms.acknowledged != number:
+                terms.acknowledged = number
+                self._write(stream, terms)
+        finally:
+            writer.end_unit()
+
+    def terms(self, sender: bytes, sequence: int, queue: int) -> Terms | None:
+        """What is known of a stream for receipts, also when it ended long ago: a sender has one place for
+        receipts, so what its latest stream to the queue says counts for forgotten ones. `sender` as on the
+        wire.
+        """
+        found = self._terms.get(sender + sequence.to_bytes(_NUMBER))
+        return found or self._latest(sender, queue)
+
+    def _latest(self, sender: bytes, queue: int) -> Terms | None:
+        greatest = self.streams.get(sender, _GREATEST, queue.to_bytes(4))
+        return None if greatest is None else self._terms.get(sender + greatest.identifier.to_bytes(_NUMBER))
+
+    # ---- management, ageing, recovery
+
+    def transfers(self) -> list[IncomingTransfer]:
+        """IncomingTransactionalTransferInfo of every stream of which something is kept (SR-165)."""
+        return [
+            self._transfer(each) for each in self.streams if each.dest_type == _STREAM and each.durable_number
+        ]
+
+    def _transfer(self, stream: InStream) -> IncomingTransfer:
+        terms = self._terms.get(_key(stream))
+        return IncomingTransfer(
+            stream.queue,
+            "" if terms is None else f"DIRECT={printable(terms.destination)}",
+            UUID(bytes_le=stream.source),
+            stream.durable_identifier,
+            stream.durable_number,
+            stream.accessed,
+            stream.rejects,
+        )
+
+    def _age(self) -> None:
+        before = max(0, self._ledger.now_s - int(self._settings.lifetime))
+        for stream in [each for each in self.streams if each.accessed < before and not each.armed]:
+            if stream.dest_type != _STREAM:
+                self._drop(stream)
+            elif self._forget(stream):
+                self._closed.pop(stream, None)
+
+    def _forget(self, stream: InStream) -> bool:
+        """Forget a stream, and its terms unless they differ from those of the stream after it."""
+        if not self._drop(stream):
+            return False
+        key = _key(stream)
+        terms, latest = self._terms.get(key), self._latest(stream.source, stream.queue)
+        if terms is not None and (
+            latest is terms or latest is None or latest.receipts_to == terms.receipts_to
+        ):
+            del self._terms[key]
+            self._ledger.writer.delete_record(Table.SEQUENCE, TERMS_PREFIX + key)
+        return True
+
+    def _drop(self, stream: InStream) -> bool:
+        writer = self._ledger.writer
+        writer.begin_unit()
+        try:
+            return self.streams.drop(stream)
+        finally:
+            writer.end_unit()
+
+    def load(
+        self, scan: Callable[..., list[tuple[bytes, bytes]]], set_aside: Callable[[str, str], None]
+    ) -> None:
+        """Read back what is stored (A-19); `scan` as `Tables.scan`, `set_aside(kind, text)` is told of
+        records that cannot be used. Streams with messages that were not acknowledged are acknowledged soon.
+        """
+        for key, value in _rows(scan, STREAM_PREFIX):
+            try:
+                self.streams.load(key, value)
+            except ValueError as error:
+                set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")
+        for key, value in _rows(scan, TERMS_PREFIX):
+            try:
+                if len(key) != 1 + _GUID + _NUMBER:
+                    raise ValueError("its key has the wrong size")
+                self._terms[key[1:]] = Terms.of(decode.cold(value))
+            except (ValueError, KeyError, TypeError) as error:
+                set_aside("stream", f"the terms of the stream {key.hex()} are damaged: {error!r}")
+        for stream in self.streams:
+            if stream.dest_type == _STREAM:
+                self._resume(stream)
+
+    def _resume(self, stream: InStream) -> None:
+        terms = self._terms.get(_key(stream))
+        if terms is not None and terms.acknowledged < stream.durable_number:
+            self.streams.hear(stream)
+        greatest = self.streams.get(stream.source, _GREATEST, stream.queue.to_bytes(4))
+        if greatest is not None and greatest.identifier > stream.identifier:
+            self._closed[stream] = None
+
+
+def _previous(part: StreamPart) -> int:
+    """What a message follows: absent means the number before (A-12)."""
+    return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
+
+
+def _key(stream: InStream) -> bytes:
+    return stream.source + stream.name
+
+
+def _rows(scan: Callable[..., list[tuple[bytes, bytes]]], prefix: bytes) -> list[tuple[bytes, bytes]]:
+    lower, upper = prefix, bytes((prefix[0] + 1,))
+    found: list[tuple[bytes, bytes]] = []
+    while rows := scan(Table.SEQUENCE, lower, upper, _RECORDS):
+        found += rows
+        lower = rows[-1][0] + b"\0"
+    return found
