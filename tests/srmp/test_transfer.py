@@ -1,0 +1,295 @@
+"""The sending engine on a clock of its own: states, timers, answers (MC-MQSRM 3.1.2, 3.1.6, 3.1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from msmq_fast.srmp.transfer import (
+    Close,
+    Drop,
+    Effect,
+    Endpoint,
+    Progress,
+    Reach,
+    Stage,
+    Timers,
+    Transfer,
+    judge,
+)
+
+SERVER = Endpoint("http", "server.test", 80)
+
+
+class Queue:
+    """An outgoing queue whose messages are texts."""
+
+    def __init__(self, *messages: str, endpoint: Endpoint = SERVER) -> None:
+        self.messages = list(messages)
+        self.where = endpoint
+        self.under_way: str | None = None
+        self.done: list[tuple[str, bool]] = []
+        self.heard: list[Progress] = []
+        self.waiting = False  # the Stream Receipt Wait Timer runs
+        self.settled: Callable[[int], None] | None = None
+        self.ready = True
+
+    def endpoint(self) -> Endpoint:
+        return self.where
+
+    def waits(self) -> bool:
+        return bool(self.messages)
+
+    def may_continue(self, settled: Callable[[int], None]) -> bool:
+        self.settled = settled
+        return self.ready
+
+    def take(self) -> str | None:
+        assert self.under_way is None, "one request under way at most"
+        if not self.messages:
+            return None
+        self.under_way = self.messages.pop(0)
+        return self.under_way
+
+    def _end(self) -> str:
+        ended, self.under_way = self.under_way, None
+        assert ended is not None
+        return ended
+
+    def accepted(self) -> None:
+        self.done.append((self._end(), True))
+
+    def rejected(self) -> None:
+        self.done.append((self._end(), False))
+
+    def returned(self) -> None:
+        self.messages.insert(0, self._end())
+
+    def transmitted(self, now: float) -> None:
+        self.waiting = True
+
+    def stop_waiting(self) -> None:
+        self.waiting = False
+
+    def progress(self, progress: Progress, address: str, detail: str) -> None:
+        self.heard.append(progress)
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.effects: list[Effect] = []
+        self.transfer: Transfer[str] = Transfer(self.effects.append, Timers())
+
+    def reached(self) -> int:
+        """The number of the queue that wanted a connection last."""
+        effect = self.effects.pop()
+        assert isinstance(effect, Reach), effect
+        return effect.number
+
+    def send(self, queue: Queue) -> int:
+        """Connect; the request is under way."""
+        self.transfer.submit(queue, self.now)
+        number = self.reached()
+        assert self.transfer.opened(number, "10.0.0.1", self.now) is not None
+        return number
+
+    def answer(self, number: int, status: int) -> bool:
+        keep = self.transfer.answered(number, status, self.now)
+        self.transfer.proceed(number, self.now)
+        return keep
+
+    def wait(self, seconds: float) -> None:
+        until = self.now + seconds
+        while (due := self.transfer.next_deadline) is not None and due <= until:
+            self.now = max(due, self.now)
+            self.transfer.expire(self.now)
+        self.now = until
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [(200, True), (204, True), (202, True), (400, False), (413, False)]
+    + [(status, None) for status in (301, 302, 401, 403, 404, 405, 407, 408, 429, 500, 502, 503, 599)],
+)
+def test_what_answers_mean(status: int, meaning: bool | None) -> None:
+    assert judge(status) is meaning
+
+
+@pytest.mark.rule("SR-208", "SR-209")
+def test_answers_end_messages_and_keep_the_connection() -> None:
+    world, queue = World(), Queue("a", "b", "c")
+    number = world.send(queue)
+    assert world.answer(number, 200)
+    assert queue.done == [("a", True)]
+    assert world.reached() == number  # the next one, at once
+    assert world.transfer.opened(number, "10.0.0.1", world.now) == "b"
+    assert world.answer(number, 400)
+    assert queue.done == [("a", True), ("b", False)]
+    assert queue.heard == [Progress.IN_PROCESS, Progress.ESTABLISHED]
+
+
+@pytest.mark.rule("SR-125", "SR-126", "SR-187", "SR-210")
+@pytest.mark.parametrize("status", [500, 503, 404, 401])
+def test_a_failure_is_tried_again_after_twenty_seconds(status: int) -> None:
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    assert queue.waiting
+    assert not world.answer(number, status)  # closed
+    assert not queue.waiting  # the wait timer is cancelled
+    assert queue.messages == ["a"]
+    assert queue.heard[-1] is Progress.ANSWERED_BADLY
+    world.transfer.submit(queue, world.now)  # more messages do not hurry it
+    world.wait(19.9)
+    assert world.effects == []
+    world.wait(0.2)
+    assert world.transfer.opened(world.reached(), "10.0.0.1", world.now) == "a"
+    assert world.answer(number, 200)
+    assert queue.done == [("a", True)]
+    world.wait(100.0)
+    assert world.effects == []
+
+
+@pytest.mark.rule("SR-192")
+@pytest.mark.parametrize("progress", [Progress.SEND_FAILURE, Progress.REFUSED, Progress.DNS_FAILURE])
+def test_without_an_answer_or_a_connection_it_is_tried_again(progress: Progress) -> None:
+    world, queue = World(), Queue("a")
+    world.transfer.submit(queue, world.now)
+    number = world.reached()
+    if progress is Progress.SEND_FAILURE:
+        world.transfer.opened(number, "10.0.0.1", world.now)
+    for _ in range(3):
+        world.transfer.failed(number, progress, "so", world.now)
+        assert queue.messages == ["a"]
+        assert queue.heard[-1] is progress
+        world.wait(20.0)
+        world.reached()
+    assert world.transfer.stage(queue) is Stage.REACHING
+
+
+def test_an_answer_that_does_not_come() -> None:
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    world.wait(59.0)
+    assert world.effects == []
+    world.wait(1.0)
+    assert world.effects == [Drop(number)]
+    assert queue.messages == ["a"]
+    assert queue.heard[-1] is Progress.NO_ANSWER
+    assert not world.transfer.answered(number, 200, world.now)  # too late: it is sent again
+    world.wait(20.0)
+    assert world.reached() == number
+
+
+@pytest.mark.rule("SR-129", "SR-191")
+def test_idle_connections_are_cleaned_up() -> None:
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    world.wait(30.0)
+    world.answer(number, 200)
+    world.wait(200.0)
+    queue.messages.append("b")
+    world.transfer.submit(queue, world.now)
+    world.transfer.opened(world.reached(), "10.0.0.1", world.now)
+    world.answer(number, 200)  # the timer begins anew
+    world.wait(299.0)
+    assert world.effects == []
+    assert queue.heard[-1] is Progress.ESTABLISHED
+    world.wait(1.0)
+    assert world.effects == [Close(SERVER)]
+    assert queue.heard[-1] is Progress.CLEANED_UP
+    world.effects.clear()
+    queue.messages.append("c")
+    world.transfer.submit(queue, world.now)
+    world.reached()
+    assert queue.heard[-1] is Progress.IN_PROCESS
+
+
+def test_a_connection_that_another_queue_uses_is_not_cleaned_up() -> None:
+    world, queue, other = World(), Queue("a"), Queue("x")
+    number = world.send(queue)
+    world.answer(number, 200)
+    world.wait(200.0)
+    beside = world.send(other)
+    world.answer(beside, 200)
+    world.wait(101.0)
+    assert queue.heard[-1] is Progress.CLEANED_UP
+    assert world.effects == []
+
+
+@pytest.mark.rule("SR-216", "SR-217")
+def test_a_queue_on_hold_sends_nothing() -> None:
+    world, queue = World(), Queue("a", "b")
+    number = world.send(queue)
+    assert not world.answer(number, 500)
+    world.transfer.hold(queue)
+    assert not queue.waiting
+    world.effects.clear()
+    world.transfer.submit(queue, world.now)
+    world.wait(600.0)
+    assert world.effects == []
+    assert world.transfer.next_deadline is None  # no timer runs
+    world.transfer.release(queue, world.now)
+    assert queue.waiting
+    assert world.transfer.opened(world.reached(), "10.0.0.1", world.now) == "a"
+
+
+def test_the_request_under_way_at_a_pause_is_waited_for() -> None:
+    world, queue = World(), Queue("a", "b")
+    number = world.send(queue)
+    world.transfer.hold(queue)
+    assert world.effects == []
+    assert not world.answer(number, 200)  # and then closed
+    assert queue.done == [("a", True)]
+    assert world.effects == [Close(SERVER)]
+    world.effects.clear()
+    world.wait(600.0)
+    assert world.effects == []
+    cut, lost = Queue("c"), World()
+    number = lost.send(cut)
+    lost.transfer.hold(cut)
+    lost.wait(60.0)
+    assert cut.messages == ["c"]
+    assert lost.transfer.next_deadline is None
+
+
+@pytest.mark.rule("SR-219", "SR-220")
+def test_nothing_is_under_way_twice() -> None:
+    """A-27, A-28: an inactive queue connects; what is under way is not sent again whatever happens."""
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    for _ in range(3):
+        world.transfer.submit(queue, world.now)
+        world.wait(15.0)
+    assert world.effects == []
+    assert world.transfer.opened(number, "10.0.0.1", world.now) is None
+    world.answer(number, 200)
+    assert world.transfer.stage(queue) is Stage.IDLE
+    assert world.effects == []
+
+
+def test_what_was_answered_is_durable_before_more_is_sent() -> None:
+    world, queue = World(), Queue("a")
+    queue.ready = False
+    world.transfer.submit(queue, world.now)
+    assert world.effects == []
+    assert queue.settled is not None
+    queue.settled(28)  # the disk is full
+    world.wait(19.0)
+    assert world.effects == []
+    queue.ready = False
+    world.wait(1.5)
+    queue.settled(0)
+    queue.ready = True
+    world.wait(0.1)
+    world.reached()
+
+
+def test_a_queue_that_is_gone() -> None:
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    world.transfer.withdraw(queue)
+    assert world.effects == [Drop(number)]
+    assert not world.transfer.answered(number, 200, world.now)
+    assert world.transfer.next_deadline is None
