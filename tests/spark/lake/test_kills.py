@@ -62,7 +62,7 @@ class ArchiveJob(Job):
     def ended(self) -> None:
         self.kill()
         done = subprocess.run(
-            [*self._command, "--once"],
+            [*self._command, "--max-rows", "50000", "--once"],  # what is left, in a few batches
             env=self._environment,
             capture_output=True,
             timeout=PATIENCE,
