@@ -95,16 +95,19 @@ def transfer_info(queue: OutgoingQueue) -> TransferInfo:
     """What is known of the sequence of an outgoing queue now."""
     sequence = queue.core.sequence
     assert sequence is not None  # noqa: S101 - every outgoing queue has one
-    identifier = sequence.identifier
+    identifier = sequence.alias or sequence.identifier  # as receivers know it
 
     def place(found: tuple[int, int] | None) -> SequenceInfo | None:
-        return None if found is None else SequenceInfo(identifier, *found)
+        return None if found is None else known(*found)
+
+    def known(number: int, previous: int) -> SequenceInfo:
+        return SequenceInfo(identifier, number - sequence.base, max(previous - sequence.base, 0))
 
     number = min(sequence.next_number, 0xFFFFFFFF)
     return TransferInfo(
         first_non_ack=place(sequence.first_unordered),
         last_non_ack=place(sequence.last_unordered),
-        next_sequence=SequenceInfo(identifier, number, number - 1),
+        next_sequence=known(number, number - 1),
         last_ack=place((sequence.last_ack, sequence.last_ack - 1)) if sequence.last_ack else None,
         last_ack_time=sequence.last_ack_s,
         last_ack_count=sequence.ack_count,
