@@ -11,6 +11,7 @@ from msmq_fast.packet.errors import AccessDenied
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState
+from msmq_fast.qm.system import ORDER
 from msmq_fast.security.sid import ANONYMOUS, EVERYONE, Sid
 from msmq_fast.security.token import Token
 from msmq_fast.srmp.redirection import Destination, Redirector
@@ -25,13 +26,14 @@ _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 class Place:
-    """A destination, and whether everybody may send there."""
+    """A destination, and whether everybody may send there. `internal`: it is order_queue$."""
 
-    __slots__ = ("destination", "everybody", "queue")
+    __slots__ = ("destination", "everybody", "internal", "queue")
 
     def __init__(self, destination: Destination, *, everybody: bool) -> None:
         self.destination = destination
         self.queue = destination.queue
+        self.internal = self.queue is not None and self.queue.key == ORDER.part.key
         self.everybody = everybody
 
 

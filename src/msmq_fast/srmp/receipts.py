@@ -22,7 +22,6 @@ from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
 from msmq_fast.qm.acknowledgment import identifier
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.superseding import Place
-from msmq_fast.qm.system import ORDER
 from msmq_fast.srmp.compound import read_text
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.model import Envelope, Nonconforming
@@ -192,7 +191,7 @@ class Receipts:
             sent = self._manager.disposition.send_away(receipt)
         elif place.queue is None:
             sent = self._lost()
-        elif place.queue.key == ORDER.part.key:
+        elif place.internal:
             sent = self._to_ourselves(place.queue, receipt)
         else:
             sent = self._insert(place.queue, receipt)

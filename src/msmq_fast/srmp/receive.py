@@ -15,7 +15,6 @@ from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.queue import Privacy, Queue
-from msmq_fast.qm.system import ORDER
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text
 from msmq_fast.srmp.destinations import Destinations, Place
@@ -128,7 +127,7 @@ class Pipeline:
             return self.tally.refuse(Reason.UNTYPED, described(envelope))
         if kind is not Kind.USER:
             return self._receipt(compound, raw, kind, place, queue)
-        if queue.key == ORDER.part.key:
+        if place.internal:
             return self.tally.refuse(Reason.UNKNOWN_QUEUE, envelope.to)
         if queue.transactional is (envelope.stream is None):
             demanded = Reason.TRANSACTIONAL if queue.transactional else Reason.NOT_TRANSACTIONAL
@@ -228,7 +227,7 @@ class Pipeline:
         """What it says of our own messages happens; order_queue$ keeps none of them, others do (A-50)."""
         envelope = compound.envelope
         effect = self._effect(envelope, kind)
-        internal = queue.key == ORDER.part.key
+        internal = place.internal
         if envelope.stream is not None or (internal and effect is None):
             return self.tally.refuse(Reason.UNTYPED, described(envelope))
         if not internal and queue.transactional:
