@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.queue import is_transactional
 from msmq_fast.packet.errors import (
+    IllegalPropertyValue,
     MessageNotAuthenticated,
     UnsupportedFormatNameOperation,
     UnsupportedOperation,
@@ -17,6 +18,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
+from msmq_fast.packet.text import is_xml, quoted
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.certificates import Certificates
 from msmq_fast.qm.opening import check_transactional
@@ -187,7 +189,14 @@ def check_kept(queue: Queue, packet: bytes) -> None:
 
 
 def _check_srmp(queue: Queue, message: ParsedMessage) -> None:
-    """SR-226, A-77: SRMP has no encryption but that of HTTPS, and multicast has no streams."""
+    """SR-226, A-77, A-89: SRMP has no encryption but that of HTTPS, multicast has no streams, and a label
+    stands in XML.
+    """
+    if not is_xml(message.label):
+        raise IllegalPropertyValue(
+            f"{quoted(message.label)} cannot be the label of a message to {queue.name}: "
+            "it goes there in XML, which carries no control characters"
+        )
     start, packet = message.properties_offset + _PRIVACY, message.packet
     if any(packet[start : start + 4]):
         raise UnsupportedFormatNameOperation(

@@ -16,7 +16,7 @@ from msmq_fast.srmp.multipart import Part, boundary_of, read_fields, split
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Compound", "extent", "read_http", "read_text"]
+__all__ = ["Compound", "content_of", "extent", "read_http", "read_text"]
 
 MAX_HEAD: Final = 65_536  # bytes
 
@@ -63,15 +63,24 @@ def read_text(text: bytes | bytearray | memoryview) -> Compound:
 
     Raises Nonconforming.
     """
-    text = bytes(text)
+    content_type, body = content_of(bytes(text))
+    return read_http(content_type.decode("latin-1"), body)
+
+
+def content_of(text: bytes) -> tuple[bytes, bytes]:
+    """Content-Type and body of a text that `read_text` reads. Raises Nonconforming."""
     start, fields = _head(text)
     body = text[start:]
     content_type = fields.get(b"content-type")
     if content_type is not None:
-        return read_http(content_type.decode("latin-1"), body)
-    if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return _alone(body)
-    return _assembled(split(boundary_of(body), body), "", len(body))
+        return content_type, body
+    if _is_xml(body):
+        return b"text/xml", body
+    return b'multipart/related; boundary="%b"; type=text/xml' % boundary_of(body), body
+
+
+def _is_xml(body: bytes) -> bool:
+    return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
 
 
 def extent(text: bytes | bytearray | memoryview) -> int | None:

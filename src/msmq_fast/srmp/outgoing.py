@@ -1,0 +1,139 @@
+"""UserMessage packets → requests of SRMP and APDUs for PGM ([MC-MQSRM] 3.1.7.2.4; sections 1.1, 4.8, 4.11).
+
+The same packet makes the same bytes each time it is sent, but for `previous` of streams (A-10, A-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast._native.framing import BadPacket, ParsedMessage, parse
+from msmq_fast.packet.errors import PacketFault
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
+from msmq_fast.srmp.compound import content_of
+from msmq_fast.srmp.model import MULTICAST_PREFIX, SignaturePart
+from msmq_fast.srmp.multipart import build
+from msmq_fast.srmp.saying import NO_STREAM, Place, Spelling, to_envelope
+from msmq_fast.srmp.urls import Url
+from msmq_fast.srmp.writing import write_envelope
+
+__all__ = ["Request", "Requests"]
+
+_PART: Final = b"text/xml; charset=UTF-8"
+_OCTETS: Final = b"application/octet-stream"
+_MULTIPART: Final = b'multipart/related; boundary="%b"; type=text/xml'
+_BOUNDARIES: Final = 100_000
+
+Sign = Callable[[ParsedMessage], SignaturePart | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One POST. Host and Content-Length are among the headers, in the order in which they are sent."""
+
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    @property
+    def host(self) -> str:
+        """The value of Host."""
+        return self.headers[0][1].decode("latin-1")
+
+    @property
+    def text(self) -> bytes:
+        """The whole request."""
+        head = b"".join(b"%b: %b\r\n" % header for header in self.headers)
+        return b"POST %b HTTP/1.1\r\n%b\r\n%b" % (self.target, head, self.body)
+
+
+class Requests:
+    """Makes requests of packets; one object for all outgoing queues."""
+
+    def __init__(
+        self,
+        receipts_to: Callable[[str], str],
+        sign: Sign | None = None,
+        spelling: Spelling = Spelling(),  # noqa: B008 - immutable
+    ) -> None:
+        """`receipts_to` gives the URL that stream receipts are to come to for a destination URL. `sign` gives
+        the signature of a message that has a SecurityHeader.
+        """
+        self._receipts_to = receipts_to
+        self._sign = sign
+        self._spelling = spelling
+
+    def __call__(self, packet: bytes, url: Url, place: Place = NO_STREAM) -> Request:
+        """The request for a message to a URL; `place` is its place in a stream as its receiver knows it.
+
+        A message that came by SRMP and is passed on has its body unchanged (A-53), with another target and
+        Host. Nonconforming: the message cannot be said in SRMP. PacketFault: the packet is malformed.
+        """
+        host, target = url.authority.encode("idna" if not url.authority.isascii() else "ascii"), url.target
+        if has_envelope(packet):
+            content_type, body = self._as_it_came(packet)
+        else:
+            to = url.scheme + url.text[len(url.scheme) :]
+            content_type, body = self._content(packet, to, place)
+        return _request(target.encode("ascii"), host, content_type, body)
+
+    def apdu(self, packet: bytes, group: str) -> bytes:
+        """What is multicast for a message to `address:port`: the text of a request (SR-008).
+
+        Raises as `__call__` does.
+        """
+        content_type, body = self._content(packet, MULTICAST_PREFIX + group, NO_STREAM)
+        address = group.encode("ascii")
+        return _request(address, address, content_type, body).text
+
+    def _content(self, packet: bytes, to: str, place: Place) -> tuple[bytes, bytes]:
+        """Content-Type and body."""
+        message = Message.from_packet(packet)
+        signature = None
+        if message.security is not None and self._sign is not None:
+            signature = self._sign(parse(packet))
+        envelope = to_envelope(message, to, place, self._receipts_to, self._spelling, signature)
+        xml = write_envelope(envelope, stream_name=self._spelling.stream)
+        parts = [(_PART, b"", xml)]
+        if not envelope.is_receipt:  # which have no payload (SR-036)
+            source = str(message.source_machine).encode()
+            if message.body:
+                parts.append((_OCTETS, b"body@" + source, message.body))
+            if message.extension:
+                parts.append((_OCTETS, b"extension@" + source, message.extension))
+        if len(parts) == 1:
+            return b"text/xml", xml
+        boundary = _boundary(message.message_id, [content for _, _, content in parts])
+        return _MULTIPART % boundary, build(boundary, parts)
+
+    @staticmethod
+    def _as_it_came(packet: bytes) -> tuple[bytes, bytes]:
+        try:
+            at = parse(packet).fields()["compound_offset"]
+        except BadPacket as problem:
+            raise PacketFault(problem.code) from None
+        compound, _ = CompoundMessageHeader.decode(packet, at)
+        return content_of(compound.data)
+
+
+def _boundary(number: int, contents: list[bytes]) -> bytes:
+    """As Windows writes it, and in none of the parts, which helps those who look for delimiters."""
+    while True:
+        boundary = b"MSMQ - SOAP boundary, %d" % (number % _BOUNDARIES)
+        if not any(boundary in content for content in contents):
+            return boundary
+        number += 1
+
+
+def _request(target: bytes, host: bytes, content_type: bytes, body: bytes) -> Request:
+    headers = [
+        (b"Host", host),
+        (b"Content-Type", content_type),
+        (b"Content-Length", b"%d" % len(body)),
+        (b"SOAPAction", b'"MSMQMessage"'),
+        (b"Proxy-Accept", b"NonInteractiveClient"),
+    ]
+    return Request(target, headers, body)
