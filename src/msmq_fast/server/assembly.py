@@ -36,6 +36,7 @@ from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
 from msmq_fast.server.settings import queue_manager_settings
+from msmq_fast.server.srmp import Srmp
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
@@ -186,6 +187,17 @@ class Assembly:
             self._quarantine,
         )
         self._outgoing = Dispatcher(manager, self._mqqb)
+        self._srmp = Srmp(
+            config,
+            manager,
+            self._mqqb,
+            self._outgoing,
+            self._security,
+            self._clock,
+            self._loop,
+            pacemaker,
+            self._refused,
+        )
         self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
         self._mqqb.node.hooks.protection = self._security.received
@@ -353,6 +365,7 @@ class Assembly:
         self._app.stop_accepting()
         self._rpc.stop_accepting()
         self._outgoing.stop()
+        self._srmp.stop()
         self._mqqb.stop()
         self._manager.stop()
         await self._security.stop()

@@ -13,6 +13,7 @@ from msmq_fast.server import kinds
 from msmq_fast.server.kinds import key as _key
 from msmq_fast.server.remoteconfig import RemoteConfig
 from msmq_fast.server.rpcconfig import RpcConfig
+from msmq_fast.server.srmpconfig import SrmpConfig
 
 __all__ = [
     "SECTIONS",
@@ -91,7 +92,8 @@ class ServerConfig:
         kinds.PATH, None, "certificate chain (PEM) of the admin listener, which then speaks HTTPS only"
     )
     admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
-    http_port: int | None = _key(kinds.port(), None, "SRMP over HTTP; not in this version")
+    http_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTP (SRMP)")
+    https_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTPS")
     rpc_host: tuple[str, ...] = _key(kinds.TEXTS, (), "addresses of the RPC listeners; empty: those of host")
     rpc_port: int | None = _key(
         kinds.port(), 2103, "TCP port of RemoteRead, qmcomm and qmcomm2; 11 more while it is taken"
@@ -419,6 +421,7 @@ class Config:
     directory: DirectoryConfig = field(default_factory=DirectoryConfig)
     rpc: RpcConfig = field(default_factory=RpcConfig)
     remote: RemoteConfig = field(default_factory=RemoteConfig)
+    srmp: SrmpConfig = field(default_factory=SrmpConfig)
     bulk: BulkConfig = field(default_factory=BulkConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -465,6 +468,7 @@ SECTIONS: dict[str, type] = {
     "directory": DirectoryConfig,
     "rpc": RpcConfig,
     "remote": RemoteConfig,
+    "srmp": SrmpConfig,
     "bulk": BulkConfig,
     "limits": LimitsConfig,
     "log": LogConfig,

@@ -8,6 +8,7 @@ from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
 from msmq_fast.server.addresses import host_names, local_addresses
 from msmq_fast.server.config import Config
 from msmq_fast.server.memory import available_memory
+from msmq_fast.server.srmpsending import sends_http
 
 __all__ = ["queue_manager_settings"]
 
@@ -28,6 +29,7 @@ def queue_manager_settings(config: Config) -> QueueManagerSettings:
         long_lived=int(config.queue_manager.time_to_reach_queue),
         own_copy_ids=config.queue_manager.da028_copy_ids == "own",
         hardened=config.queue_manager.hardened,
+        http=sends_http(config),
         transaction_idle=config.queue_manager.transaction_idle,
         outgoing_idle=config.queue_manager.outgoing_idle,
         feed=config.store.feed,

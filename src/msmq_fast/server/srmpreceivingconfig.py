@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from msmq_fast.server import kinds
 from msmq_fast.server.kinds import key
+from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
 
 __all__ = ["SrmpReceivingConfig"]
 
 
 @dataclass(slots=True)
-class SrmpReceivingConfig:
+class SrmpReceivingConfig(SrmpNamesConfig):
     """How messages are taken in, and how streams are acknowledged."""
 
     check_expiry: bool = key(

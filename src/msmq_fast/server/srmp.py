@@ -1,0 +1,81 @@
+"""Everything of SRMP over HTTP that one server runs, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.messagesecurity import MessageSecurity
+from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.server.outgoing import Dispatcher
+from msmq_fast.server.srmpnames import redirector, verifier
+from msmq_fast.server.srmpreceiving import SrmpReceiving
+from msmq_fast.server.srmpsending import SrmpSending, sends_http
+from msmq_fast.srmp.outgoing import Requests
+from msmq_fast.srmp.sending import StreamReceipts
+from msmq_fast.srmp.signature import outgoing_signature
+
+__all__ = ["Srmp"]
+
+
+class Srmp:
+    """`receiving` is None where nothing listens, `sending` where nothing is sent."""
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        mqqb: MqqbListener,
+        dispatcher: Dispatcher,
+        security: MessageSecurity,
+        clock: SystemClock,
+        loop: asyncio.AbstractEventLoop,
+        pacemaker: Pacemaker,
+        refused: RefusalCounters,
+    ) -> None:
+        """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
+        settings = config.srmp
+        self.redirector = redirector(settings, manager.directory, manager.settings)
+        self.requests = Requests(
+            self.redirector.receipts_to,
+            partial(outgoing_signature, with_certificate=settings.send_certificate),
+        )
+        self.sending: SrmpSending | None = None
+        if sends_http(config):
+            self.sending = SrmpSending(
+                config,
+                manager,
+                mqqb.sequences,
+                self.requests,
+                self.redirector.connect_to,
+                clock,
+                loop,
+                pacemaker,
+                refused,
+            )
+            dispatcher.http = self.sending
+        self.receiving = SrmpReceiving(
+            config,
+            manager,
+            self.redirector,
+            mqqb.node.history,
+            StreamReceipts(manager.guid, mqqb.sequences),
+            verifier(settings, security.certificates),
+            refused,
+        )
+        pacemaker.add(self.receiving)
+
+    @property
+    def connections(self) -> int:
+        """Connections to other computers."""
+        return 0 if self.sending is None else self.sending.pool.connections
+
+    def stop(self) -> None:
+        """End the connections to other computers."""
+        if self.sending is not None:
+            self.sending.stop()

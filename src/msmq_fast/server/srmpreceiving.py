@@ -1,0 +1,91 @@
+"""Messages that arrive by SRMP: destinations, streams, receipts and the pipeline put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msmq_fast._native.history import DuplicateHistory
+from msmq_fast.qm.incoming import IncomingTransfer
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.srmp.destinations import Destinations
+from msmq_fast.srmp.reasons import Reason
+from msmq_fast.srmp.receipts import Receipts, Sequences
+from msmq_fast.srmp.receive import Parts, Pipeline, Verify
+from msmq_fast.srmp.redirection import Redirector
+from msmq_fast.srmp.streams import IncomingStreams, StreamSettings
+
+__all__ = ["SrmpReceiving"]
+
+
+class SrmpReceiving:
+    """`pipeline` takes requests and multicast messages; add this to the pacemaker.
+
+    `sequences`: the streams that leave; `history`: the identifiers that MS-MQQB knows too; `verify` checks
+    signatures.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        redirector: Redirector,
+        history: DuplicateHistory,
+        sequences: Sequences,
+        verify: Verify | None,
+        refused: RefusalCounters,
+    ) -> None:
+        settings = config.srmp
+        self._manager = manager
+        self._refused = refused
+        self.destinations = Destinations(redirector, manager.guard, manager.directory.queues)
+        self.receipts = Receipts(manager, self.destinations, sequences)
+        self.streams = IncomingStreams(
+            manager.ledger,
+            self.receipts.stream,
+            manager.monotonic,
+            StreamSettings(settings.receipt_delay, settings.receipt_delay_max, settings.stream_lifetime),
+            config.limits.streams,
+        )
+        self.receipts.streams = self.streams
+        manager.disposition.receipts = self.receipts
+        self.streams.load(manager.store.tables.scan, manager.set_aside)
+        manager.incoming = _both(manager.incoming, self.streams.transfers)
+        manager.on_changed = _one_after_the_other(manager.on_changed, self.destinations.forget)
+        parts = Parts(
+            self.destinations,
+            history,
+            self.streams,
+            self.receipts,
+            sequences,
+            verify,
+            check_expiry=settings.check_expiry,
+        )
+        self.pipeline = Pipeline(manager, parts, self._not_taken)
+
+    def _not_taken(self, reason: Reason, description: str) -> None:
+        self._refused.refuse("message", reason.text, description)
+
+    def next_deadline(self) -> float:
+        """Monotonic seconds at which `expire` is due."""
+        return self.streams.next_deadline
+
+    def expire(self) -> None:
+        """Acknowledge streams that pause."""
+        self.streams.handle_deadline(self._manager.monotonic())
+
+
+def _both(
+    first: Callable[[], Iterable[IncomingTransfer]], second: Callable[[], Iterable[IncomingTransfer]]
+) -> Callable[[], Iterable[IncomingTransfer]]:
+    return lambda: [*first(), *second()]
+
+
+def _one_after_the_other(first: Callable[[], None] | None, second: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        if first is not None:
+            first()
+        second()
+
+    return call
