@@ -50,7 +50,8 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
     if not 0 < len(boundary) <= MAX_BOUNDARY:
         raise Nonconforming(f"a boundary has 1 to {MAX_BOUNDARY} characters")
     delimiter = b"--" + boundary
-    at = 0 if body.startswith(delimiter) else _next_delimiter(body, 0, delimiter)[1]
+    forms = [b"\r\n" + delimiter, delimiter]
+    at = _next_delimiter(body, 0, forms)[1]
     parts: list[Part] = []
     while True:
         at += len(delimiter)
@@ -62,7 +63,7 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
         if line is None:
             raise Nonconforming("a delimiter with other text behind it")
         fields, start = _part_head(body, line.end())
-        end, at = _part_end(body, start, fields.get(b"content-length"), delimiter)
+        end, at = _part_end(body, start, fields.get(b"content-length"), forms)
         parts.append(Part(fields, body[start:end], start))
 
 
@@ -91,30 +92,32 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
     return fields
 
 
-def _part_end(body: bytes, start: int, length: bytes | None, delimiter: bytes) -> tuple[int, int]:
+def _part_end(body: bytes, start: int, length: bytes | None, forms: list[bytes]) -> tuple[int, int]:
     """Where the content that starts at `start` ends, and where the next delimiter stands."""
     if length is None:
-        return _next_delimiter(body, start, delimiter)
+        return _next_delimiter(body, start, forms)
     if not _LENGTH.fullmatch(length) or int(length) > len(body) - start:
         raise Nonconforming("the Content-Length of a part does not fit the message")
     end = start + int(length)
     for between in (b"", b"\r\n", b"\n"):
-        if body.startswith(between + delimiter, end):
+        if body.startswith(between + forms[-1], end):
             return end, end + len(between)
     raise Nonconforming("no delimiter where the Content-Length of a part says that it ends")
 
 
-def _next_delimiter(body: bytes, start: int, delimiter: bytes) -> tuple[int, int]:
-    """The delimiter that ends the text at `start`: on a line of its own, else anywhere."""
+def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, int]:
+    """The delimiter that ends the text at `start`: one on a line of its own, else any. A form that does not
+    occur is taken out of `forms`, so that nobody looks for it once for each part.
+    """
+    delimiter = forms[-1]
     if body.startswith(delimiter, start):
         return start, start
-    at = body.find(b"\r\n" + delimiter, start)
-    if at >= 0:
-        return at, at + 2
-    at = body.find(delimiter, start)
-    if at < 0:
-        raise Nonconforming("a part without an end")
-    return at, at
+    while forms:
+        at = body.find(forms[0], start)
+        if at >= 0:
+            return at, at + len(forms[0]) - len(delimiter)
+        del forms[0]
+    raise Nonconforming("a part without an end")
 
 
 def build(boundary: bytes, parts: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
