@@ -14,14 +14,17 @@ from msmq_fast.packet.message import Message
 from msmq_fast.qm.queue import Queue
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.http.request import HttpRequest
+from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts
 from msmq_fast.srmp.receive import Parts, Pipeline
 from msmq_fast.srmp.redirection import Redirections, Redirector
+from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.urls import OwnUrls
 from msmq_fast.store.completion import Completion
 from tests.qm.world import WALL, StillClock, World
+from tests.srmp.independent import Sent, read, read_request
 
 SENDER = UUID("4ba8cea2-a5b7-4564-baa9-f4ec1c78a3f4")
 SINK = "http://sender.example/msmq/private$/order_queue$"
@@ -209,6 +212,20 @@ class Station(World):
         for key in queue.core.positions.keys():  # noqa: SIM118 - no mapping
             queue.core.peek(key, lambda message, _: found.append(Message.from_packet(message.packet)))
             self.store.reader.complete()
+        return found
+
+    def wire(self, url: str) -> list[Sent]:
+        """What waits for a URL, as it would be sent, read by the independent reader."""
+        self.run()
+        requests = Requests(lambda to: SINK)
+        found: list[Sent] = []
+        for queue in self.manager.outgoing():
+            if queue.key == f"direct={url}".casefold():
+                for key in queue.core.positions.keys():  # noqa: SIM118 - no mapping
+                    packets: list[bytes] = []
+                    queue.core.peek(key, lambda message, _: packets.append(message.packet))  # noqa: B023
+                    self.store.reader.complete()
+                    found += [read(read_request(requests(each, url_of(queue)).text)) for each in packets]
         return found
 
     def sent(self, url: str = "") -> list[Message]:

@@ -12,7 +12,7 @@ from msmq_fast.packet.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transacted import TransactedQueue
 from tests.qm.world import WALL
-from tests.srmp.station import ADMIN, SENDER, SINK, Station, envelope, services, stream
+from tests.srmp.station import ADMIN, SENDER, SINK, Station, correlation, date, envelope, services, stream
 
 HERE = Station.base + "in"
 TO = Station.base + "tx"
@@ -337,3 +337,85 @@ def test_a_final_receipt_to_ourselves(station: Station) -> None:
     station.post(envelope(TO, headers=stream(NUMBER, 1, to=home), flags="<DeadLetter/>"), b"1")
     receive(station, "tx")
     assert ("final", SENDER, NUMBER, 1, 7, MessageClass.ACK_RECEIVE) in station.recorder.calls
+
+
+# ---- on the wire
+
+
+@pytest.mark.rule("SR-077", "SR-161")
+def test_a_delivery_receipt_as_it_leaves(station: Station) -> None:
+    asked = services(durable=True, delivery=ADMIN)
+    station.post(envelope(HERE, headers=asked, label="MSMQ:the label", priority=6), b"x")
+    (sent,) = station.wire(ADMIN)
+    assert sent.request.header("Content-Type") == "text/xml"
+    own = str(station.manager.guid)
+    number = sent.fields.pop("path/id").removesuffix(f"@{own}")
+    assert number.startswith("uuid:")
+    assert sent.fields == {
+        "path": "",
+        "path/action": "MSMQ:the label",
+        "path/to": ADMIN,
+        "path/rev": "",
+        "path/rev/via": HERE,
+        "properties": "",
+        "properties/expiresAt": "20380119T031407",
+        "properties/sentAt": date(WALL),
+        "deliveryReceipt": "",
+        "deliveryReceipt/receivedAt": date(WALL),
+        "deliveryReceipt/id": f"uuid:7@{SENDER}",
+        "Msmq": "",
+        "Msmq/Class": "2",
+        "Msmq/Priority": "6",
+        "Msmq/Correlation": correlation(SENDER, 7),
+        "Msmq/BodyType": "0",
+        "Msmq/SourceQmGuid": own,
+        "Msmq/TTrq": date(WALL + 345_600),
+    }
+
+
+@pytest.mark.rule("SR-078", "SR-213")
+@pytest.mark.parametrize(("remove", "decision"), [(receive, "positive"), (purge, "negative")])
+def test_a_commitment_receipt_as_it_leaves(
+    station: Station, remove: Callable[[Station, str], None], decision: str
+) -> None:
+    station.post(envelope(HERE, headers=BOTH), b"x")
+    station.advance(77)
+    remove(station, "in")
+    (sent,) = station.wire(OTHER)
+    receipt = {name: text for name, text in sent.fields.items() if name.startswith("commitmentReceipt/")}
+    assert receipt == {
+        "commitmentReceipt/decidedAt": date(WALL + 77),
+        "commitmentReceipt/decision": decision,
+        "commitmentReceipt/id": f"uuid:7@{SENDER}",
+    }
+    assert (sent.fields["path/to"], sent.fields["path/action"]) == (OTHER, "MSMQ:a label")
+    assert not any(name.startswith(("services", "Stream", "streamReceipt")) for name in sent.fields)
+
+
+@pytest.mark.rule("SR-079", "SR-190")
+def test_a_stream_receipt_as_it_leaves(station: Station) -> None:
+    """As printed in section 4.4, query and all."""
+    sink = "http://machine1/MSMQ/private$/receipts?SenderStream=XRntV"
+    for current in (1, 2):
+        station.post(envelope(TO, headers=stream(NUMBER, current, to=sink), priority=0), b"x")
+    station.advance(1)
+    (sent,) = station.wire(sink)
+    assert sent.request.target == "/MSMQ/private$/receipts?SenderStream=XRntV"
+    assert (sent.fields["path/to"], sent.fields["path/rev/via"]) == (sink, TO)
+    assert sent.fields["path/action"] == "MSMQ:QM Ordering Ack"
+    assert sent.fields["streamReceipt/streamId"] == f"uid:{SENDER}\\{NUMBER}"
+    assert sent.fields["streamReceipt/lastOrdinal"] == "2"
+    assert (sent.fields["Msmq/Class"], sent.fields["Msmq/Priority"]) == ("255", "0")
+
+
+@pytest.mark.rule("SR-215")
+def test_a_final_stream_receipt_as_it_leaves(station: Station) -> None:
+    station.post(envelope(TO, headers=stream(NUMBER, 1), flags="<DeadLetter/>"), b"1")
+    purge(station, "tx")
+    (sent,) = station.wire(SINK)
+    assert (sent.fields["path/to"], sent.fields["path/action"]) == (SINK, "MSMQ:QM Ordering Ack")
+    assert sent.fields["streamReceipt/streamId"] == f"uid:{SENDER}\\{NUMBER}"
+    assert sent.fields["streamReceipt/lastOrdinal"] == "1"
+    assert sent.fields["commitmentReceipt/decision"] == "negative"
+    assert sent.fields["commitmentReceipt/id"] == f"uuid:7@{SENDER}"
+    assert sent.fields["Msmq/Class"] == str(0xC001)

@@ -7,9 +7,12 @@ import pytest
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.security.sddl import parse_sddl
+from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Pair, Redirections
+from msmq_fast.srmp.sending import url_of
 from tests.qm.world import WALL
 from tests.srmp.station import ADMIN, SENDER, Station, compound, envelope, services, stream
 
@@ -494,6 +497,18 @@ def test_store_and_forward_keeps_the_envelope() -> None:
     assert not station.streams.transfers(), "nothing is numbered here"
     assert station.post(text, b"content") == 200
     assert len(station.messages(queue)) == 1, "it waits already"
+    (sent,) = queue_requests(station, queue)
+    assert sent.body == compound(text, b"content")[1], "the same bytes"
+    assert (sent.host, sent.target) == ("elsewhere", b"/msmq/private$/in")
+
+
+def queue_requests(station: Station, queue: OutgoingQueue) -> list[Request]:
+    """What leaves an outgoing queue."""
+    packets: list[bytes] = []
+    for key in queue.core.positions.keys():  # noqa: SIM118 - no mapping
+        queue.core.peek(key, lambda message, _: packets.append(message.packet))
+        station.store.reader.complete()
+    return [Requests(lambda to: to)(packet, url_of(queue)) for packet in packets]
 
 
 @pytest.mark.rule("SR-211")

@@ -112,6 +112,8 @@ class Receipts:
             correlation_id=identifier(original),
             response_queue=original.destination,
             source_machine=self._manager.guid,
+            hash_algorithm=0,
+            encryption_algorithm=0,
         )
         return self._send(kind, url, receipt) is not None
 
@@ -148,6 +150,8 @@ class Receipts:
             correlation_id=identifier(original),
             response_queue=original.destination,
             source_machine=self._manager.guid,
+            hash_algorithm=0,
+            encryption_algorithm=0,
         )
         return self._send("final", terms.receipts_to, receipt) is not None
 
@@ -174,6 +178,8 @@ class Receipts:
             message_class=MessageClass.ORDER_ACK,
             response_queue=parse_format_name(f"DIRECT={terms.destination}"),
             source_machine=self._manager.guid,
+            hash_algorithm=0,
+            encryption_algorithm=0,
         )
         return self._send("stream", terms.receipts_to, receipt)
 
