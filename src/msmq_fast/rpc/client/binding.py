@@ -18,7 +18,8 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Binding", "Dialer", "Surroundings"]
 
 MOST_CONNECTIONS: Final = 16
-"""Of one binding, to a server that carries out one call at a time on each."""
+"""Of one binding, to a server that carries out one call at a time on each. Reads that wait there have all but
+one: what is to become of a message must not wait for them."""
 
 
 class Dialer(Protocol):
@@ -60,6 +61,7 @@ class Binding:
         self._credentials = credentials
         self._connections: list[ClientConnection] = []
         self._waiting: deque[ClientCall] = deque()
+        self._reads: deque[ClientCall] = deque()  # that wait for a connection too, behind all others
         self._ended: Exception | None = None
         self._closing = False
         self._dial(0)
@@ -69,23 +71,42 @@ class Binding:
         """Whether no call can be made any more."""
         return self._ended is not None
 
-    def call(self, name: str, *, timeout: float | None = None, **parameters: Any) -> Completion[Any]:
+    def call(
+        self,
+        name: str,
+        *,
+        timeout: float | None = None,
+        hang_up: bool = False,
+        read: int = 0,
+        **parameters: Any,
+    ) -> Completion[Any]:
         """Call an operation; the results, or RpcFault, CallLost or LogonRefused.
 
-        `timeout` in seconds: then the call is cancelled, and its answer of no interest (MS-MQQP 3.2.4.1).
+        `timeout` in seconds: then the call is cancelled, and its answer of no interest (MS-MQQP 3.2.4.1). An
+        answer of which parts arrive has that time anew. With `hang_up` the binding ends instead: only so the
+        other side puts back what it keeps for a call whose end nobody knows. `read` is the request identifier
+        of a read.
         """
         op = self._table.op(name)
-        call = ClientCall(op, op.Args(**parameters))
+        call = ClientCall(op, op.Args(**parameters), read)
         if self._ended is not None:
             call.completion.fail(CallLost(str(self._ended), sent=False))
             return call.completion
         if timeout is not None:
-            timer = self._around.timers.after(timeout, lambda: self._overdue(call, timeout))
-            call.completion.add_done_callback(lambda _: timer.cancel())
-        call.completion.add_done_callback(lambda _: self._relieved())
-        self._waiting.append(call)
+            self._watch(call, timeout, hang_up=hang_up)
+        call.completion.add_done_callback(lambda _: self._answered(call))
+        (self._reads if read else self._waiting).append(call)
         self._advance()
         return call.completion
+
+    def withdraw(self, read: int) -> bool:
+        """End a read that still waits for a connection; False if the other side may know it."""
+        for call in self._reads:
+            if call.read == read:
+                self._reads.remove(call)
+                call.completion.fail(CallLost("cancelled", sent=False))
+                return True
+        return False
 
     def close(self, patience: float = 0.0) -> None:
         """Close the connections when the calls under way are answered, after `patience` seconds at last."""
@@ -102,7 +123,7 @@ class Binding:
 
     @property
     def _busy(self) -> bool:
-        return bool(self._waiting) or any(connection.calls for connection in self._connections)
+        return bool(self._waiting or self._reads) or any(connection.calls for connection in self._connections)
 
     def _dial(self, association: int) -> None:
         connection = ClientConnection(
@@ -119,11 +140,24 @@ class Binding:
 
     def _advance(self) -> None:
         """Send the calls that wait, as far as there are connections for them."""
-        while self._waiting and self._ended is None:
+        while self._ended is None:
+            calls = self._waiting or self._reads
+            if not calls or (calls is self._reads and not self._spares):
+                return
             connection = self._free()
             if connection is None:
                 return
-            connection.send(self._waiting.popleft())
+            connection.send(calls.popleft())
+
+    @property
+    def _spares(self) -> bool:
+        """Whether one more read leaves a connection to other calls."""
+        reading = 0
+        for connection in self._connections:
+            if connection.multiplexed:
+                return True
+            reading += any(call.read for call in connection.calls.values())
+        return reading < MOST_CONNECTIONS - 1
 
     def _free(self) -> ClientConnection | None:
         opened = [connection for connection in self._connections if connection.open]
@@ -134,29 +168,51 @@ class Binding:
             self._dial(opened[0].association)
         return None
 
-    def _relieved(self) -> None:
+    def _answered(self, call: ClientCall) -> None:
+        if call.timer is not None:
+            call.timer.cancel()
         if self._closing and not self._busy and self._ended is None:
             self._end(CallLost("closed", sent=False))
         else:
             self._advance()
 
-    def _overdue(self, call: ClientCall, timeout: float) -> None:
-        reason = f"no answer within {timeout:g} s"
+    def _watch(self, call: ClientCall, timeout: float, *, hang_up: bool) -> None:
+        pieces = self._pieces
+
+        def overdue() -> None:
+            reason = f"no answer within {timeout:g} s"
+            if self._pieces != pieces:
+                self._watch(call, timeout, hang_up=hang_up)
+            elif hang_up and call not in self._reads:
+                self._end(CallLost(reason, sent=True))
+            else:
+                self._overdue(call, reason)
+
+        call.timer = self._around.timers.after(timeout, overdue)
+
+    @property
+    def _pieces(self) -> int:
+        return sum(connection.pieces for connection in self._connections)
+
+    def _overdue(self, call: ClientCall, reason: str) -> None:
         for connection in self._connections:
             if call.call_id in connection.calls and connection.calls[call.call_id] is call:
                 connection.abandon(call, reason)
                 return
-        if call in self._waiting:
-            self._waiting.remove(call)
+        for calls in (self._waiting, self._reads):
+            if call in calls:
+                calls.remove(call)
         call.completion.fail(CallLost(reason, sent=False))
 
     def _end(self, error: Exception) -> None:
         if self._ended is not None:
             return
         self._ended = error
-        waiting, self._waiting = self._waiting, deque()
+        waiting = [*self._waiting, *self._reads]
+        self._waiting.clear()
+        self._reads.clear()
         for connection in self._connections:
-            connection.close()
+            connection.close(str(error))
         for call in waiting:
             lost = CallLost(str(error), sent=False) if isinstance(error, CallLost) else error
             call.completion.fail(lost)

@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast._native.rpcframing import Pdu, PduScanner, fragments
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, SecurityContext
 from msmq_fast.rpc.client.errors import CallLost, LogonRefused
+from msmq_fast.rpc.client.timers import Timer
 from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
 from msmq_fast.rpc.ndr.operations import Op
 from msmq_fast.rpc.ndr.record import Record
@@ -76,11 +77,13 @@ class Credentials(Protocol):
 class ClientCall:
     """One call; its completion has the results, or fails with RpcFault, CallLost or LogonRefused."""
 
-    __slots__ = ("args", "call_id", "completion", "op", "pieces", "sent", "size")
+    __slots__ = ("args", "call_id", "completion", "op", "pieces", "read", "sent", "size", "timer")
 
-    def __init__(self, op: Op, args: Record) -> None:
+    def __init__(self, op: Op, args: Record, read: int = 0) -> None:
         self.op = op
         self.args = args
+        self.read = read  # the request identifier of a read that may wait there; 0: another call
+        self.timer: Timer | None = None
         self.completion: Completion[Any] = Completion()
         self.call_id = 0
         self.sent = False  # the transport has it
@@ -122,6 +125,8 @@ class ClientConnection:
         self.on_open: Callable[[], None] = _nobody
         self.on_end: Callable[[Exception], None] = _nobody_of
         self.calls: dict[int, ClientCall] = {}
+        self.pieces = 0
+        """Fragments of answers that have not come in full when these came."""
         self._host = host
         self._interface = interface
         self._credentials = credentials
@@ -240,9 +245,9 @@ class ClientConnection:
             self._put(build_orphaned(call.call_id), None)
         call.completion.fail(CallLost(reason, sent=call.sent))
 
-    def close(self) -> None:
+    def close(self, reason: str = "closed") -> None:
         """Close the transport after what is to be written."""
-        self._fail(CallLost("closed", sent=True))
+        self._fail(CallLost(reason, sent=True))
 
     # ---- binding
 
@@ -377,6 +382,7 @@ class ClientConnection:
         if call.size > MOST_STUB:
             raise PduError(f"an answer of more than {MOST_STUB} bytes")
         if not pdu.flags & Flag.LAST:
+            self.pieces += 1
             return
         del self.calls[pdu.call_id]
         whole = call.pieces[0] if len(call.pieces) == 1 else b"".join(call.pieces)

@@ -34,7 +34,7 @@ __all__ = ["ReaderSettings", "RemoteQueues"]
 T = TypeVar("T")
 
 _EPT_S_NOT_REGISTERED: Final = 0x000006D9
-_PORT_METHODS: Final = {
+_PORT_METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     REMOTE_READ.name: ("get_server_port", {}),
     QMCOMM.name: ("get_rtqm_server_port", {"fIP": int(PortType.IP_HANDSHAKE)}),
     QM2QM.name: ("get_port", {"dwPortType": int(PortType.IP_READ)}),

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from msmq_fast.packet.errors import MessageNotFound, OperationCancelled
 from msmq_fast.rpc.client.binding import Binding
-from msmq_fast.rpc.client.remoteread import CLOSE_PATIENCE, OPEN_TIMEOUT, Opening, checked, failed
+from msmq_fast.rpc.client.remoteread import (
+    ANSWER_TIMEOUT,
+    CLOSE_PATIENCE,
+    OPEN_TIMEOUT,
+    PURGE_TIMEOUT,
+    Opening,
+    checked,
+    failed,
+    patience,
+)
 from msmq_fast.rpc.client.sessions import Ack, Started, Wanted
 from msmq_fast.rpc.faults import OP_RANGE, RpcFault
 from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
@@ -102,20 +111,21 @@ class Qm2QmSession:
             dwQueue=self._handles.queue,
             dwRequestID=request_id,
         )
+        watched: dict[str, Any] = {"timeout": patience(wanted), "hang_up": True, "read": request_id}
         if not self.identifies:
             if wanted.lookup_id:
                 return failed(MessageNotFound("this computer finds no message by its lookup identifier"))
-            started = self._qm2qm.call("start_receive", lpRemoteReadDesc=desc)
+            started = self._qm2qm.call("start_receive", lpRemoteReadDesc=desc, **watched)
             return started.then(_not_cancelled).then(
                 lambda results: Completion.of(_started(results.lpRemoteReadDesc, 0, results.pphContext))
             )
         desc2 = REMOTEREADDESC2(desc, 0)
         if wanted.lookup_id:
             started = self._qm2qm.call(
-                "start_receive_by_lookup_id", LookupId=wanted.lookup_id, lpRemoteReadDesc2=desc2
+                "start_receive_by_lookup_id", LookupId=wanted.lookup_id, lpRemoteReadDesc2=desc2, **watched
             )
         else:
-            started = self._qm2qm.call("start_receive2", lpRemoteReadDesc2=desc2)
+            started = self._qm2qm.call("start_receive2", lpRemoteReadDesc2=desc2, **watched)
         return started.then(_not_cancelled).then(
             lambda results: Completion.of(
                 _started(
@@ -128,10 +138,20 @@ class Qm2QmSession:
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
         """RemoteQMEndReceive, with the handle that the read gave."""
-        return _done(self._qm2qm.call("end_receive", pphContext=started.handle, dwAck=int(ack)))
+        return _done(
+            self._qm2qm.call(
+                "end_receive",
+                timeout=ANSWER_TIMEOUT,
+                hang_up=True,
+                pphContext=started.handle,
+                dwAck=int(ack),
+            )
+        )
 
     def cancel(self, request_id: int) -> None:
         """RemoteQMCancelReceive (3.2.4.7)."""
+        if self._qm2qm.withdraw(request_id):
+            return
         handles = self._handles
         self._qm2qm.call(
             "cancel_receive", hQueue=handles.handle, pQueue=handles.queue, dwRequestID=request_id
@@ -139,9 +159,9 @@ class Qm2QmSession:
 
     def create_cursor(self) -> Completion[int]:
         """R_QMCreateRemoteCursor. The transfer buffer is ignored, and cannot be left out."""
-        created = self._qmcomm.call("create_remote_cursor", ptb1=_IGNORED, hQueue=self._handles.handle).then(
-            checked
-        )
+        created = self._qmcomm.call(
+            "create_remote_cursor", timeout=ANSWER_TIMEOUT, ptb1=_IGNORED, hQueue=self._handles.handle
+        ).then(checked)
         return created.then(lambda results: Completion.of(int(results.phCursor)))
 
     def close_cursor(self, cursor: int) -> None:
@@ -150,7 +170,7 @@ class Qm2QmSession:
 
     def purge(self) -> Completion[None]:
         """RemoteQMPurgeQueue (3.2.4.4). Its failure is an HRESULT or a fault, as the server likes."""
-        return _done(self._qm2qm.call("purge_queue", hQueue=self._handles.handle))
+        return _done(self._qm2qm.call("purge_queue", timeout=PURGE_TIMEOUT, hQueue=self._handles.handle))
 
     def close(self) -> None:
         """RemoteQMCloseQueue (3.2.4.9), and both bindings."""

@@ -24,14 +24,12 @@ from msmq_fast.qm.reading import Gate
 from msmq_fast.qm.remote import RemoteCursor, RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.errors import CallLost, refusal
 from msmq_fast.rpc.client.packets import Undecodable, message_of
-from msmq_fast.rpc.client.sessions import Ack, Action, QueueSession, RequestIds, Started, Wanted
+from msmq_fast.rpc.client.sessions import INFINITE, Ack, Action, QueueSession, RequestIds, Started, Wanted
 from msmq_fast.rpc.client.subscription import Subscription
 from msmq_fast.rpc.services.reads import BEHIND_THE_LAST
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Cursor", "QueueReader", "Read", "Shared"]
-
-_INFINITE = 0xFFFF_FFFF
 
 _NOT_SUPPORTED = "MQ_ERROR_OPERATION_NOT_SUPPORTED_BY_REMOTE_COMPUTER"
 
@@ -295,7 +293,7 @@ class QueueReader:
 
     def hold(self) -> Read:
         """Receive the first message, whenever it comes, and keep it locked."""
-        return self._begin(Wanted(Action.RECEIVE, _INFINITE), hold=True)
+        return self._begin(Wanted(Action.RECEIVE, INFINITE), hold=True)
 
     def lookup(
         self, lookup_id: int, operation: Lookup, *, peek: bool = False, gate: Gate | None = None
@@ -407,7 +405,7 @@ def _uncertain(failure: Exception | None) -> bool:
 
 
 def _timeout(timeout_ms: int | None) -> int:
-    return _INFINITE if timeout_ms is None else max(0, min(timeout_ms, _INFINITE))
+    return INFINITE if timeout_ms is None else max(0, min(timeout_ms, INFINITE))
 
 
 def _found(first: Completion[RemoteMessage]) -> Completion[RemoteMessage]:

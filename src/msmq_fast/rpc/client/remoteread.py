@@ -11,16 +11,30 @@ from msmq_fast.packet.errors import error
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.client.binding import Binding
-from msmq_fast.rpc.client.sessions import Ack, Started, Wanted
+from msmq_fast.rpc.client.sessions import INFINITE, Ack, Started, Wanted
 from msmq_fast.rpc.services.queueformat import queue_format
 from msmq_fast.store.completion import Completion
 
-__all__ = ["OPEN_TIMEOUT", "Opening", "RemoteReadSession", "checked"]
+__all__ = [
+    "ANSWER_TIMEOUT",
+    "OPEN_TIMEOUT",
+    "PURGE_TIMEOUT",
+    "Opening",
+    "RemoteReadSession",
+    "checked",
+    "failed",
+    "patience",
+]
 
 OPEN_TIMEOUT: Final = 300.0
 """Seconds that an open may take (MS-MQRR 3.1.2.1, MS-MQQP 3.2.4.1)."""
 CLOSE_PATIENCE: Final = 10.0
 """Seconds that the other computer has to close a queue; then its connection is closed, which does it too."""
+ANSWER_TIMEOUT: Final = 60.0
+"""Seconds without an answer to a call in which nothing is waited for; then the other computer hangs. The
+documents have no such time: without it a program would wait for ever, and a message stay locked."""
+PURGE_TIMEOUT: Final = 300.0
+"""Seconds that the other computer has to purge a queue."""
 MOST_BODY: Final = 0x0042_0000
 """dwMaxBodySize: all of it."""
 VERSION: Final = (6, 1, 7601)
@@ -44,6 +58,11 @@ def checked(results: Any) -> Completion[Any]:
     if results.result:
         return failed(error(results.result))
     return Completion.of(results)
+
+
+def patience(wanted: Wanted) -> float | None:
+    """Seconds that a read may take to be answered, None for any time."""
+    return None if wanted.timeout_ms == INFINITE else wanted.timeout_ms / 1000 + ANSWER_TIMEOUT
 
 
 def failed(failure: Exception) -> Completion[Any]:
@@ -88,6 +107,9 @@ class RemoteReadSession:
         """R_StartReceive (3.2.4.3, 3.2.4.4, 3.2.4.9, 3.2.4.10)."""
         started = self._binding.call(
             "start_receive",
+            timeout=patience(wanted),
+            hang_up=True,
+            read=request_id,
             phContext=self._context,
             LookupId=wanted.lookup_id,
             hCursor=wanted.cursor,
@@ -101,15 +123,20 @@ class RemoteReadSession:
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
         """R_EndReceive."""
-        return self._call("end_receive", dwAck=int(ack), dwRequestId=request_id)
+        return self._call(
+            "end_receive", timeout=ANSWER_TIMEOUT, hang_up=True, dwAck=int(ack), dwRequestId=request_id
+        )
 
     def cancel(self, request_id: int) -> None:
         """R_CancelReceive (3.2.4.11)."""
-        self._call("cancel_receive", dwRequestId=request_id)
+        if not self._binding.withdraw(request_id):
+            self._call("cancel_receive", dwRequestId=request_id)
 
     def create_cursor(self) -> Completion[int]:
         """R_CreateCursor (3.2.4.8)."""
-        created = self._binding.call("create_cursor", phContext=self._context).then(checked)
+        created = self._binding.call(
+            "create_cursor", timeout=ANSWER_TIMEOUT, hang_up=True, phContext=self._context
+        ).then(checked)
         return created.then(lambda results: Completion.of(int(results.phCursor)))
 
     def close_cursor(self, cursor: int) -> None:
@@ -118,7 +145,7 @@ class RemoteReadSession:
 
     def purge(self) -> Completion[None]:
         """R_PurgeQueue (3.2.4.7)."""
-        return self._call("purge_queue")
+        return self._call("purge_queue", timeout=PURGE_TIMEOUT)
 
     def close(self) -> None:
         """R_CloseQueue (3.2.4.13)."""

@@ -51,6 +51,9 @@ class Settling:
             self._ask_later()
             return
         session = opened.result()
+        if self.removed.done:
+            session.close()
+            return
         if not session.identifies:
             session.close()
             self._decide(removed=True)
