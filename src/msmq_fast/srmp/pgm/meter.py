@@ -1,0 +1,32 @@
+"""How many octets per second pass."""
+
+from __future__ import annotations
+
+
+class Meter:
+    """Counts in spans of one second; the rate is that of the last whole span and the one that runs."""
+
+    def __init__(self) -> None:
+        self._begin: float | None = None
+        self._current = 0
+        self._last = 0
+
+    def count(self, size: int, now: float) -> None:
+        self._move(now)
+        self._current += size
+
+    def rate(self, now: float) -> float:
+        """Octets per second."""
+        if self._begin is None:
+            return 0.0
+        self._move(now)
+        return (self._last + self._current) / (1.0 + min(1.0, max(0.0, now - self._begin)))
+
+    def _move(self, now: float) -> None:
+        if self._begin is None:
+            self._begin = now
+        passed = int(now - self._begin)
+        if passed > 0:
+            self._last = self._current if passed == 1 else 0
+            self._current = 0
+            self._begin += passed

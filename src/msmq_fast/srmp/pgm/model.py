@@ -1,0 +1,88 @@
+"""Plain data that sources, receivers and their adapters exchange."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+
+class Tsi(NamedTuple):
+    """Transport session identifier (RFC 3208, 3.1)."""
+
+    gsi: bytes
+    """6 octets."""
+    port: int
+    """Data-source port."""
+
+
+class Group(NamedTuple):
+    """Where a session is sent to."""
+
+    address: str
+    """Dotted IPv4 multicast address."""
+    port: int
+    """Data-destination port."""
+
+
+class Datagram(NamedTuple):
+    """One PGM packet to be sent in one IP datagram of protocol 113."""
+
+    payload: bytes
+    destination: str
+    """Dotted IPv4 address: the group, or the host that NAKs go to."""
+    ttl: int | None
+    """1: not beyond this link; None: as configured for the group (or the usual one for a unicast address)."""
+    router_alert: bool
+    """The datagram carries the IP option 94 04 00 00."""
+
+
+@dataclass(slots=True)
+class SourceStatistics:
+    """Counters of one source; they only grow."""
+
+    apdus: int = 0
+    apdu_bytes: int = 0
+    odata: int = 0
+    rdata: int = 0
+    spm: int = 0
+    ncf: int = 0
+    bytes_sent: int = 0
+    naks: int = 0
+    naks_outside_window: int = 0
+    naks_dropped: int = 0
+    malformed: int = 0
+
+
+@dataclass(slots=True)
+class ReceiverStatistics:
+    """Counters of one receiver, over all its sessions; they only grow."""
+
+    packets: int = 0
+    bytes_received: int = 0
+    malformed: int = 0
+    """Packets that break the format or whose checksum is wrong."""
+    apdus: int = 0
+    apdu_bytes: int = 0
+    duplicates: int = 0
+    outside_window: int = 0
+    no_room: int = 0
+    """Packets that came ahead of a gap and could not be held back."""
+    sessions: int = 0
+    refused_sessions: int = 0
+    naks: int = 0
+    """Sequence numbers asked for, repetitions included."""
+    recovered: int = 0
+    lost: int = 0
+    """Packets given up."""
+    restarts: int = 0
+    """Sessions that went on behind a loss."""
+    apdus_dropped: int = 0
+    """Messages that were begun and not completed, or whose fragments do not fit together."""
+
+
+def make_tsi(host_name: str, random: Random) -> Tsi:
+    """The TSI of a new session: GSI from the host's DNS name, a random port (RFC 3208, 8)."""
+    digest = hashlib.md5(host_name.encode(), usedforsecurity=False).digest()
+    return Tsi(digest[-6:], random.randrange(1024, 65_536))

@@ -1,0 +1,92 @@
+"""The options of PGM packets (RFC 3208, 9): every length is checked before it is used."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_FIN, OPT_RST = 0x00, 0x01, 0x02, 0x03, 0x0E, 0x0F
+OPT_END = 0x80
+NAK_LIST_LIMIT = 62
+"""Sequence numbers in OPT_NAK_LIST, besides the one in the header."""
+
+_OPTION_LIMIT = 16
+
+
+class Malformed(ValueError):
+    """The packet breaks RFC 3208; the text says where."""
+
+
+class Fragment(NamedTuple):
+    """OPT_FRAGMENT: where the data belongs in its APDU."""
+
+    first: int
+    """Sequence number of the packet with offset 0."""
+    offset: int
+    length: int
+    """Octets of the whole APDU."""
+
+
+class Options(NamedTuple):
+    fragment: Fragment | None = None
+    listed: tuple[int, ...] = ()
+    join: int | None = None
+    fin: bool = False
+    rst: int | None = None
+
+
+NO_OPTIONS = Options()
+
+
+def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
+    """Where the options end, and what they say; those that are not known are skipped."""
+    if size - begin < 4:
+        raise Malformed("options announced, none follow")
+    if packet[begin] & ~OPT_END != OPT_LENGTH or packet[begin + 1] != 4:
+        raise Malformed("the options do not begin with OPT_LENGTH")
+    total = int.from_bytes(packet[begin + 2 : begin + 4], "big")
+    if not 4 < total <= size - begin:
+        raise Malformed(f"options of {total} octets, {size - begin} are there")
+    end = begin + total
+    at = begin + 4
+    found = NO_OPTIONS
+    for _ in range(_OPTION_LIMIT):
+        if end - at < 4:
+            raise Malformed("an option is cut off")
+        kind, length = packet[at], packet[at + 1]
+        if not 4 <= length <= end - at:
+            raise Malformed(f"an option of {length} octets, {end - at} are left")
+        found = _noted(found, kind & ~OPT_END, packet[at : at + length])
+        at += length
+        if kind & OPT_END:
+            if at != end:
+                raise Malformed(f"{end - at} octets behind the last option")
+            return end, found
+    raise Malformed(f"more than {_OPTION_LIMIT} options")
+
+
+def _noted(found: Options, kind: int, option: bytes) -> Options:
+    if kind == OPT_FRAGMENT:
+        _need_length(option, 16)
+        first, offset, length = struct.unpack_from(">III", option, 4)
+        return found._replace(fragment=Fragment(first, offset, length))
+    if kind == OPT_NAK_LIST:
+        count = (len(option) - 4) // 4
+        if len(option) % 4 or not 1 <= count <= NAK_LIST_LIMIT:
+            raise Malformed(f"a NAK list of {len(option)} octets")
+        return found._replace(listed=struct.unpack_from(f">{count}I", option, 4))
+    if kind == OPT_JOIN:
+        _need_length(option, 8)
+        return found._replace(join=int.from_bytes(option[4:8], "big"))
+    if kind == OPT_FIN:
+        _need_length(option, 4)
+        return found._replace(fin=True)
+    if kind == OPT_RST:
+        _need_length(option, 4)
+        return found._replace(rst=option[3] & 0x7F)
+    return found
+
+
+def _need_length(option: bytes, length: int) -> None:
+    if len(option) != length:
+        raise Malformed(f"option 0x{option[0] & 0x7F:02x} of {len(option)} octets instead of {length}")

@@ -1,0 +1,218 @@
+"""A PGM receiver (RFC 3208, 6): all transport sessions heard on one group and port. No IO, no clock.
+
+Times are seconds of any clock that does not go back.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from random import Random
+from typing import NamedTuple
+
+from msmq_fast.srmp.pgm.bucket import TokenBucket
+from msmq_fast.srmp.pgm.model import Datagram, Group, ReceiverStatistics, Tsi
+from msmq_fast.srmp.pgm.options import NAK_LIST_LIMIT, Malformed
+from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, decode, encode_nak
+from msmq_fast.srmp.pgm.reception import Reception, Room
+from msmq_fast.srmp.pgm.settings import IP_HEADER, PgmSettings
+
+_NAK_SHARE = 0.25
+"""Of TXW_MAX_RTE: NAKs take no more, so that nobody is flooded with them because of packets that somebody
+made up."""
+_ENDED_LIMIT = 1024
+_FULL_NAK = 2 * (IP_HEADER + 36 + 8 + 4 * NAK_LIST_LIMIT)
+
+
+class _Key(NamedTuple):
+    """A session: packets of another host do not disturb it, whatever TSI they bear."""
+
+    tsi: Tsi
+    source_ip: str
+
+
+class _Session:
+    __slots__ = ("asked_at", "heard_at", "key", "reception")
+
+    def __init__(self, key: _Key, reception: Reception, heard_at: float) -> None:
+        self.key = key
+        self.reception = reception
+        self.heard_at = heard_at
+        self.asked_at = float("-inf")
+
+
+class Receiver:
+    """Callers give what arrives, send what `packets` returns, and come back at `next_deadline`.
+
+    `packets` is to be called after `on_packet` and `expire`.
+    """
+
+    def __init__(
+        self, settings: PgmSettings, group: Group, random: Random, deliver: Callable[[bytes, Tsi, str], None]
+    ) -> None:
+        """`deliver(apdu, tsi, source_ip)`: complete APDUs of a session in the order sent, from `on_packet`
+        and `expire`."""
+        self._settings = settings
+        self._group = group
+        self._random = random
+        self._deliver = deliver
+        self.statistics = ReceiverStatistics()
+        self._sessions: dict[_Key, _Session] = {}
+        self._room = Room(settings.receive_memory)
+        self._ended: OrderedDict[_Key, float] = OrderedDict()  # and until when nothing of them is heard
+        rate = settings.max_rate * _NAK_SHARE
+        self._tokens = TokenBucket(rate, max(rate / 4, float(_FULL_NAK)))
+        self._wake_at: float | None = None  # NAKs are due and wait for tokens
+        self._idle_at = float("inf")  # not later than the first session is forgotten
+
+    def __len__(self) -> int:
+        """Sessions followed."""
+        return len(self._sessions)
+
+    def on_packet(self, packet: bytes, source_ip: str, now: float) -> None:
+        """A PGM packet without its IP header, as it came in; never raises because of what it contains."""
+        statistics = self.statistics
+        statistics.packets += 1
+        statistics.bytes_received += len(packet)
+        try:
+            message = decode(packet)
+        except Malformed:
+            statistics.malformed += 1
+            return
+        if message is None or message.port != self._group.port:
+            return
+        if isinstance(message, Nak):
+            self._on_nak(message, source_ip, now)
+            return
+        key = _Key(message.tsi, source_ip)
+        session = self._sessions.get(key) or self._begin(key, message, now)
+        if session is None:
+            return
+        session.heard_at = now
+        if isinstance(message, Data):
+            session.reception.on_data(message, now)
+        else:
+            session.reception.on_spm(message, now)
+        if session.reception.ended:
+            self._finish(key, now)
+
+    def packets(self, now: float) -> list[Datagram]:
+        """NAKs: each to the source path and, with TTL 1, to the group ([MC-MQSRM] 2.1.3 note 3)."""
+        self.expire(now)
+        sent: list[Datagram] = []
+        self._wake_at = None
+        waiting = [session for session in self._sessions.values() if session.reception.recovery.due]
+        waiting.sort(key=lambda session: session.asked_at)  # in turn: nobody uses up what all may ask
+        while waiting:
+            for session in waiting:
+                key, recovery = session.key, session.reception.recovery
+                listed = min(recovery.due, NAK_LIST_LIMIT + 1)
+                size = 2 * (IP_HEADER + 36 + (4 + 4 * listed if listed > 1 else 0))
+                if not self._tokens.has(size, now):
+                    self._wake_at = self._tokens.ready_at(size, now)
+                    return sent
+                self._tokens.take(size)
+                session.asked_at = now
+                sequences = recovery.ask(listed, now)
+                self.statistics.naks += len(sequences)
+                packet = encode_nak(
+                    Nak(key.tsi, self._group.port, sequences, key.source_ip, self._group.address)
+                )
+                sent.append(Datagram(packet, _unicast(session.reception.path, key.source_ip), None, False))
+                sent.append(Datagram(packet, self._group.address, 1, False))
+            waiting = [session for session in waiting if session.reception.recovery.due]
+        return sent
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When to call `packets` again; None while there is nothing to wait for."""
+        if self._wake_at is not None:
+            return self._wake_at
+        timers = [session.reception.recovery.next_deadline for session in self._sessions.values()]
+        earliest = min(timers, default=float("inf"))
+        earliest = min(earliest, self._idle_at)
+        return None if earliest == float("inf") else earliest
+
+    def expire(self, now: float) -> None:
+        """Gives up what was asked for in vain, and forgets sessions that were not heard of. `packets` does
+        this too."""
+        for key, session in list(self._sessions.items()):
+            if session.reception.recovery.next_deadline <= now:
+                session.reception.expire(now)
+                if session.reception.ended:
+                    self._finish(key, now)
+        if now >= self._idle_at:
+            self._forget_idle(now)
+
+    def _on_nak(self, nak: Nak, source_ip: str, now: float) -> None:
+        """An NCF of the source, or the NAK of another receiver."""
+        if nak.group != self._group.address:
+            return
+        session = self._sessions.get(_Key(nak.tsi, source_ip if nak.confirmed else nak.source))
+        if session is None:
+            return
+        reception = session.reception
+        act = reception.recovery.confirmed if nak.confirmed else reception.recovery.asked_by_other
+        for sequence in nak.sequences:
+            act(reception.unwrapped(sequence), now)
+
+    def _begin(self, key: _Key, message: Spm | Data, now: float) -> _Session | None:
+        """A new session, where the packet may begin one and there is room for it."""
+        if isinstance(message, Data):
+            if message.repair:
+                return None  # asked for by another receiver; it may be older than our part of the session
+        elif message.fin or message.rst is not None:
+            return None
+        until = self._ended.get(key)
+        if until is not None:
+            if now < until:
+                return None
+            del self._ended[key]
+        if not self._make_place(key.source_ip, now):
+            self.statistics.refused_sessions += 1
+            return None
+        self.statistics.sessions += 1
+        reception = Reception(
+            self._settings, self._random, self.statistics, self._room, lambda apdu: self._deliver(apdu, *key)
+        )
+        session = self._sessions[key] = _Session(key, reception, now)
+        self._idle_at = min(self._idle_at, now + self._settings.source_idle)
+        return session
+
+    def _make_place(self, source_ip: str, now: float) -> bool:
+        """A host displaces its own oldest session; the sessions of others only those that keep silent."""
+        settings = self._settings
+        own = [session for session in self._sessions.values() if session.key.source_ip == source_ip]
+        if len(own) >= settings.max_sources_of_host:
+            self._forget(min(own, key=lambda session: session.heard_at).key)
+        elif len(self._sessions) >= settings.max_sources:
+            oldest = min(self._sessions.values(), key=lambda session: session.heard_at)
+            if now - oldest.heard_at <= 2 * settings.heartbeat_last:
+                return False
+            self._forget(oldest.key)
+        return True
+
+    def _finish(self, key: _Key, now: float) -> None:
+        """The session has ended: what is still under way of it does not begin it again."""
+        self._forget(key)
+        self._ended[key] = now + self._settings.window_seconds
+        if len(self._ended) > _ENDED_LIMIT:
+            self._ended.popitem(last=False)
+
+    def _forget(self, key: _Key) -> None:
+        self._sessions.pop(key).reception.end()
+
+    def _forget_idle(self, now: float) -> None:
+        idle = self._settings.source_idle
+        for session in [one for one in self._sessions.values() if now - one.heard_at >= idle]:
+            self._forget(session.key)
+        self._idle_at = min((one.heard_at for one in self._sessions.values()), default=float("inf")) + idle
+
+
+def _unicast(path: str | None, source_ip: str) -> str:
+    """Where a NAK goes: the path NLA where that can be a host, else the source itself."""
+    if path is None:
+        return source_ip
+    address = IPv4Address(path)
+    return source_ip if address.is_multicast or address.is_unspecified or address.is_reserved else path

@@ -1,0 +1,151 @@
+"""Missing packets of one session and the NAKs for them: the state machine of RFC 3208, 6.3."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from enum import Enum
+from random import Random
+
+from msmq_fast.srmp.pgm.settings import PgmSettings
+
+
+class _State(Enum):
+    BACK_OFF = 1
+    DUE = 2  # the back-off is over; the NAK goes as soon as the NAK rate allows
+    WAIT_NCF = 3
+    WAIT_DATA = 4
+
+
+class _Missing:
+    __slots__ = ("data_retries", "deadline", "heard", "ncf_retries", "queued", "state")
+
+    def __init__(self, deadline: float) -> None:
+        self.state = _State.BACK_OFF
+        self.deadline = deadline
+        self.ncf_retries = 0
+        self.data_retries = 0
+        self.heard = 0
+        self.queued = False  # there is one entry for it among the timers
+
+
+class Recovery:
+    """Sequence numbers that do not wrap. `len`: how many are missing."""
+
+    def __init__(self, settings: PgmSettings, random: Random) -> None:
+        self._settings = settings
+        self._random = random
+        self._missing: dict[int, _Missing] = {}
+        self._timers: list[tuple[float, int]] = []
+        self._due: dict[int, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._missing)
+
+    def __contains__(self, sequence: object) -> bool:
+        return sequence in self._missing
+
+    def detect(self, sequences: Iterable[int], now: float) -> None:
+        """These were found to be missing; they back off together, so that one NAK can ask for all of them."""
+        deadline = now + self._back_off()
+        for sequence in sequences:
+            missing = self._missing[sequence] = _Missing(deadline)
+            self._start(sequence, missing)
+
+    def found(self, sequence: int) -> bool:
+        """The packet has come; True where it was missing."""
+        self._due.pop(sequence, None)
+        return self._missing.pop(sequence, None) is not None
+
+    def drop_before(self, sequence: int) -> None:
+        """The window has moved on to `sequence`."""
+        for gone in [missing for missing in self._missing if missing < sequence]:
+            self.found(gone)
+
+    def confirmed(self, sequence: int, now: float) -> None:
+        """An NCF was heard."""
+        missing = self._missing.get(sequence)
+        if missing is not None:
+            self._wait(sequence, missing, _State.WAIT_DATA, now + self._settings.nak_data)
+
+    def asked_by_other(self, sequence: int, now: float) -> None:
+        """The NAK of another receiver was heard. It puts off our own so often as we would have asked, not
+        for ever."""
+        missing = self._missing.get(sequence)
+        if missing is None or missing.heard >= self._settings.nak_ncf_retries:
+            return
+        missing.heard += 1
+        if missing.state is _State.WAIT_DATA:
+            missing.deadline = now + self._settings.nak_data
+        else:
+            self._wait(sequence, missing, _State.WAIT_NCF, now + self._settings.nak_repeat)
+
+    def expire(self, now: float) -> list[int]:
+        """Moves on what has waited long enough; returns what is given up, which is missing no longer."""
+        given_up: list[int] = []
+        again: float | None = None
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            _, sequence = heapq.heappop(timers)
+            missing = self._missing.get(sequence)
+            if missing is None:
+                continue
+            missing.queued = False
+            if missing.deadline > now:
+                self._start(sequence, missing)
+            elif missing.state is _State.BACK_OFF:
+                missing.state = _State.DUE
+                self._due[sequence] = None
+            elif missing.state is not _State.DUE:
+                if self._exhausted(missing):
+                    given_up.append(sequence)
+                    del self._missing[sequence]
+                    continue
+                again = now + self._back_off() if again is None else again
+                self._wait(sequence, missing, _State.BACK_OFF, again)
+        return given_up
+
+    @property
+    def due(self) -> int:
+        """How many sequence numbers a NAK has to be sent for."""
+        return len(self._due)
+
+    def ask(self, limit: int, now: float) -> tuple[int, ...]:
+        """The oldest of them, at most `limit`, that are now being asked for."""
+        asked = tuple(sorted(self._due)[:limit])
+        for sequence in asked:
+            self._wait(sequence, self._missing[sequence], _State.WAIT_NCF, now + self._settings.nak_repeat)
+        return asked
+
+    @property
+    def next_deadline(self) -> float:
+        """When `expire` has something to do, or a little earlier; infinite where it never has."""
+        return self._timers[0][0] if self._timers else float("inf")
+
+    def _exhausted(self, missing: _Missing) -> bool:
+        if missing.state is _State.WAIT_NCF:
+            missing.ncf_retries += 1
+            return missing.ncf_retries > self._settings.nak_ncf_retries
+        missing.data_retries += 1
+        return missing.data_retries > self._settings.nak_data_retries
+
+    def _back_off(self) -> float:
+        return self._random.uniform(self._settings.nak_backoff_least, self._settings.nak_backoff_most)
+
+    def _wait(self, sequence: int, missing: _Missing, state: _State, deadline: float) -> None:
+        self._due.pop(sequence, None)
+        missing.state = state
+        missing.deadline = deadline
+        if not missing.queued:
+            self._start(sequence, missing)
+
+    def _start(self, sequence: int, missing: _Missing) -> None:
+        """One entry for each; where its time comes before the deadline, that has been put off, and it is
+        entered anew."""
+        missing.queued = True
+        heapq.heappush(self._timers, (missing.deadline, sequence))
+        if len(self._timers) > 2 * len(self._missing) + 64:  # most are of packets that have come
+            self._timers = [
+                (entry.deadline, number) for number, entry in self._missing.items() if entry.queued
+            ]
+            heapq.heapify(self._timers)

@@ -1,0 +1,307 @@
+"""A PGM source (RFC 3208, 5): one transport session to one group and port. No IO, no clock.
+
+Times are seconds of any clock that does not go back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+from msmq_fast.srmp.pgm.bucket import TokenBucket
+from msmq_fast.srmp.pgm.heartbeat import Heartbeat
+from msmq_fast.srmp.pgm.meter import Meter
+from msmq_fast.srmp.pgm.model import Datagram, Group, SourceStatistics, Tsi
+from msmq_fast.srmp.pgm.options import Malformed
+from msmq_fast.srmp.pgm.outbox import Outbox
+from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, decode, encode_data, encode_nak, encode_spm
+from msmq_fast.srmp.pgm.repairs import Repairs, repair_delay
+from msmq_fast.srmp.pgm.sequence import unwrapped
+from msmq_fast.srmp.pgm.settings import (
+    APDU_LIMIT,
+    DATA_HEADER,
+    IP_HEADER,
+    ROUTER_ALERT,
+    PgmSettings,
+)
+from msmq_fast.srmp.pgm.window import Kept, TransmitWindow
+
+_NCF_SHARE = 0.25
+"""Of the rate: so much of it NCFs take at most, however many NAKs come."""
+_RST_NO_NAKS = 0x40  # the N bit of OPT_RST, error code 0
+_NOW = float("-inf")
+_NEVER = float("inf")
+
+
+class ApduTooLarge(ValueError):
+    """More than 65,536 octets ([MC-MQSRM] 2.1.3.1)."""
+
+
+class Source:
+    """Callers send what `packets` returns, in that order, and come back at `next_deadline`.
+
+    `packets` is to be called after `send`, `on_packet` and `close`, and at the deadline.
+    """
+
+    def __init__(
+        self,
+        settings: PgmSettings,
+        tsi: Tsi,
+        group: Group,
+        nla: str,
+        random: Random,
+        on_sent: Callable[[int], None],
+        *,
+        first: int | None = None,
+    ) -> None:
+        """`nla`: own unicast IPv4 address towards the group, where NAKs come to (path NLA of the SPMs).
+
+        `on_sent(handle)`: the last fragment of that APDU has been handed out for the first time.
+        `first`: sequence number of the first data packet; drawn where it is None.
+        """
+        self._settings = settings
+        self._tsi = tsi
+        self._group = group
+        self._nla = nla
+        self._on_sent = on_sent
+        self.statistics = SourceStatistics()
+        self._meter = Meter()
+
+        peak = settings.max_rate * settings.peak_factor
+        self._tokens = TokenBucket(settings.max_rate, settings.bucket_bytes)
+        self._peak = TokenBucket(peak, max(float(settings.mtu), peak / 1000))
+        self._ncf_tokens = TokenBucket(settings.max_rate * _NCF_SHARE, settings.bucket_bytes)
+
+        self._handle = 0
+        self._outbox = Outbox(settings.fragment_bytes)
+        self._window = TransmitWindow(
+            random.getrandbits(32) if first is None else first, limit=settings.window_bytes
+        )
+        self._advance_at = _NEVER
+        self._repairs = Repairs()
+        self._repaired_last = False
+        self._ncfs: deque[Nak] = deque()
+
+        self._heartbeat = Heartbeat(settings)
+        self._spm_sequence = 0
+        self._blocked_until: float | None = None  # what is due waits for tokens
+        self._wake_at = _NOW
+        self._closing = self._fin = self._reset = False
+        self._closed_at = _NEVER
+        self.closed = False
+        """Everything is done, TXW_SECS after FIN or RST; nothing happens any more."""
+
+    def send(self, apdu: bytes) -> int:
+        """Queues an APDU; returns its handle (1, 2, 3 …).
+
+        Raises ApduTooLarge, ValueError for an empty APDU, and RuntimeError after `close`.
+        """
+        if len(apdu) > APDU_LIMIT:
+            raise ApduTooLarge(
+                f"{len(apdu)} octets in one multicast message; at most {APDU_LIMIT} are possible"
+            )
+        if not apdu:
+            raise ValueError("an empty multicast message")
+        if self._closing:
+            raise RuntimeError("the session is being closed")
+        self._handle += 1
+        self._outbox.put(self._handle, apdu)
+        self._stir()
+        return self._handle
+
+    @property
+    def backlog(self) -> int:
+        """Octets not yet sent for the first time. Not bounded here: callers give more when `on_sent` is
+        called."""
+        return self._outbox.size
+
+    def on_packet(self, packet: bytes, source_ip: str, now: float, *, multicast: bool = False) -> None:
+        """A PGM packet without its IP header, from any host. All but NAKs for this session are ignored.
+
+        `multicast`: it was addressed to the group; such NAKs are for the other receivers only.
+        """
+        try:
+            nak = decode(packet)
+        except Malformed:
+            self.statistics.malformed += 1
+            return
+        if isinstance(nak, Nak) and not nak.confirmed and not multicast:
+            self._on_nak(nak, now)
+
+    def close(self, now: float, *, rst: bool = False) -> None:
+        """Ends the session: gracefully, after what is queued, or with `rst` at once.
+
+        Gracefully: FIN is announced for TXW_SECS, and NAKs are answered. `rst`: what is queued is not sent,
+        RST is
+        announced for TXW_SECS, and NAKs are not answered.
+        """
+        self._closing = True
+        self._stir()
+        if rst and not self._reset:
+            self._reset = True
+            self._outbox.clear()
+            self._repairs.clear()
+            self._ncfs.clear()
+            self._announce_end(now)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When to call `packets` again; None after the end."""
+        if self.closed:
+            return None
+        timers = min(self._wake_at, self._advance_at, self._closed_at)
+        if self._blocked_until is not None:
+            return min(self._blocked_until, timers)
+        return min(timers, self._heartbeat.due_at, self._repairs.due_at)
+
+    def expire(self, now: float) -> None:
+        """Advances the transmit window when it is time, and ends a closed session. `packets` does this
+        too."""
+        step = self._settings.advance_seconds
+        if now >= self._advance_at:
+            self._window.advance(now - self._settings.window_seconds + step, self._repairs)
+            self._advance_at += ((now - self._advance_at) // step + 1) * step if len(self._window) else _NEVER
+        if now >= self._closed_at:
+            self.closed = True
+
+    def rate(self, now: float) -> float:
+        """Octets per second that were sent in the last second or two, IP headers included."""
+        return self._meter.rate(now)
+
+    def packets(self, now: float) -> list[Datagram]:
+        """What may leave now: NCFs first, then SPMs, then repairs and new data in turn (RFC 3208, 5.1.3)."""
+        self.expire(now)
+        sent: list[Datagram] = []
+        self._blocked_until = None
+        while not self.closed and (datagram := self._next(now)) is not None:
+            sent.append(datagram)
+        return sent
+
+    def _next(self, now: float) -> Datagram | None:
+        self._wake_at = _NEVER
+        if self._ncfs:
+            size = IP_HEADER + ROUTER_ALERT + _nak_size(self._ncfs[0])
+            if self._ncf_tokens.has(size, now):
+                return self._send_ncf(size, now)
+            self._wake_at = self._ncf_tokens.ready_at(size, now)
+        if self._closing and not self._fin and not self._reset and not self._outbox:
+            self._fin = True
+            self._announce_end(now)
+        if self._heartbeat.due_at <= now:
+            return self._send_spm(now)
+        repair = self._repairs.due_at <= now
+        if self._outbox and not (repair and not self._repaired_last):
+            size = IP_HEADER + DATA_HEADER + self._outbox.next_size()
+            if self._window.make_room(size, self._repairs):
+                return self._send_data(size, now)
+        return self._send_repair(now) if repair else None
+
+    def _allowed(self, size: int, now: float, *, batch: bool) -> bool:
+        """Whether a datagram of this size may leave; if not, nothing else does until it may.
+
+        `batch`: many more follow, so that waking for each of them is not worth it.
+        """
+        if not self._tokens.has(size, now):
+            enough = max(float(size), self._tokens.depth / 4) if batch else size
+            self._blocked_until = self._tokens.ready_at(enough, now)
+        elif not self._peak.has(size, now):
+            self._blocked_until = self._peak.ready_at(self._peak.depth if batch else size, now)
+        else:
+            self._tokens.take(size)
+            self._peak.take(size)
+            self._meter.count(size, now)
+            self.statistics.bytes_sent += size
+            return True
+        return False
+
+    def _send_ncf(self, size: int, now: float) -> Datagram | None:
+        if not self._allowed(size, now, batch=False):
+            return None
+        self._ncf_tokens.take(size)
+        self.statistics.ncf += 1
+        return self._to_group(encode_nak(self._ncfs.popleft()), router_alert=True)
+
+    def _send_spm(self, now: float) -> Datagram | None:
+        packet = encode_spm(
+            Spm(
+                self._tsi, self._group.port, self._spm_sequence, self._window.trail, self._window.lead,
+                self._nla,
+                self._fin, _RST_NO_NAKS if self._reset else None,
+            )
+        )  # fmt: skip
+        if not self._allowed(IP_HEADER + ROUTER_ALERT + len(packet), now, batch=False):
+            return None
+        self._spm_sequence += 1
+        self._heartbeat.spm_sent(now)
+        self.statistics.spm += 1
+        return self._to_group(packet, router_alert=True)
+
+    def _send_data(self, size: int, now: float) -> Datagram | None:
+        if not self._allowed(size, now, batch=True):
+            return None
+        data, fragment, handle = self._outbox.take(self._window.lead + 1)
+        sequence = self._window.append(Kept(now, data, fragment, size))
+        self._repaired_last = False
+        self._heartbeat.data_sent(now)
+        if self._advance_at == _NEVER:
+            self._advance_at = now + self._settings.advance_seconds
+        statistics = self.statistics
+        statistics.odata += 1
+        statistics.apdu_bytes += len(data)
+        if handle is not None:
+            statistics.apdus += 1
+            self._on_sent(handle)
+        packet = Data(self._tsi, self._group.port, sequence, self._window.trail, data, fragment)
+        return self._to_group(encode_data(packet), router_alert=False)
+
+    def _send_repair(self, now: float) -> Datagram | None:
+        sequence = self._repairs.first()
+        kept = self._window.packet(sequence)
+        if not self._allowed(kept.size + ROUTER_ALERT, now, batch=True):
+            return None
+        self._repairs.done()
+        self._repaired_last = True
+        self._heartbeat.data_sent(now)
+        self.statistics.rdata += 1
+        packet = Data(
+            self._tsi, self._group.port, sequence, self._window.trail, kept.data, kept.fragment, repair=True
+        )
+        return self._to_group(encode_data(packet), router_alert=True)
+
+    def _on_nak(self, nak: Nak, now: float) -> None:
+        if nak.tsi != self._tsi or nak.port != self._group.port or nak.group != self._group.address:
+            return
+        if self._reset or self.closed:
+            return
+        self.statistics.naks += 1
+        window = self._window
+        wanted = [unwrapped(sequence, window.lead) for sequence in nak.sequences]
+        wanted = [sequence for sequence in wanted if sequence in window]
+        if not wanted:
+            self.statistics.naks_outside_window += 1
+            return
+        if len(self._ncfs) >= self._settings.ncf_backlog:
+            self.statistics.naks_dropped += 1
+            return
+        self._ncfs.append(nak._replace(confirmed=True))
+        for sequence in wanted:
+            delay = repair_delay(sequence, window.trail, window.lead, self._settings.repair_spread)
+            self._repairs.add(sequence, now + delay)
+        self._stir()
+
+    def _announce_end(self, now: float) -> None:
+        self._heartbeat.urge()
+        self._closed_at = now + self._settings.window_seconds
+
+    def _stir(self) -> None:
+        """Something new may be sent: `packets` has to be called."""
+        self._wake_at = _NOW
+
+    def _to_group(self, packet: bytes, *, router_alert: bool) -> Datagram:
+        return Datagram(packet, self._group.address, None, router_alert)
+
+
+def _nak_size(nak: Nak) -> int:
+    listed = len(nak.sequences) - 1
+    return 36 + (8 + 4 * listed if listed else 0)

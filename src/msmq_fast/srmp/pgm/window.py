@@ -1,0 +1,73 @@
+"""The transmit window: what has been sent and can still be repaired (RFC 3208, 3.3 and 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from msmq_fast.srmp.pgm.options import Fragment
+
+
+class Kept(NamedTuple):
+    """One data packet of the window."""
+
+    sent_at: float
+    data: bytes
+    fragment: Fragment | None
+    size: int
+    """Octets of its IP datagram."""
+
+
+class TransmitWindow:
+    """`trail` and `lead` do not wrap; `lead == trail - 1`: the window is empty."""
+
+    def __init__(self, first: int, *, limit: int) -> None:
+        self.trail = first
+        self.lead = first - 1
+        self._limit = limit
+        self._bytes = 0
+        self._kept: dict[int, Kept] = {}
+
+    def __contains__(self, sequence: int) -> bool:
+        return self.trail <= sequence <= self.lead
+
+    def __len__(self) -> int:
+        return self.lead - self.trail + 1
+
+    @property
+    def size(self) -> int:
+        """Octets kept."""
+        return self._bytes
+
+    def packet(self, sequence: int) -> Kept:
+        """Raises KeyError for what is not in the window."""
+        return self._kept[sequence]
+
+    def append(self, packet: Kept) -> int:
+        """Keeps the packet just sent; returns its sequence number."""
+        self.lead += 1
+        self._kept[self.lead] = packet
+        self._bytes += packet.size
+        return self.lead
+
+    def has_room(self, size: int) -> bool:
+        return not self._kept or self._bytes + size <= self._limit
+
+    def advance(self, sent_before: float, pending: Container[int]) -> None:
+        """Drops what was sent at `sent_before` or earlier, up to the first packet of which a repair is
+        pending."""
+        while self._kept and self.trail not in pending and self._kept[self.trail].sent_at <= sent_before:
+            self._drop()
+
+    def make_room(self, size: int, pending: Container[int]) -> bool:
+        """Drops the oldest packets until one of `size` octets fits; False where a pending repair stands in
+        the way."""
+        while not self.has_room(size):
+            if self.trail in pending:
+                return False
+            self._drop()
+        return True
+
+    def _drop(self) -> None:
+        self._bytes -= self._kept.pop(self.trail).size
+        self.trail += 1
