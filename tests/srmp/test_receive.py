@@ -512,13 +512,19 @@ def queue_requests(station: Station, queue: OutgoingQueue) -> list[Request]:
 
 
 @pytest.mark.rule("SR-211")
-def test_no_receipts_are_made_on_the_way() -> None:
-    station = Station(Redirections(transparent=True))
+@pytest.mark.parametrize("ends", ["purged", "expired"])
+def test_no_receipts_are_made_on_the_way(ends: str) -> None:
+    station = Station(Redirections(transparent=True), http=True)
     asked = services(durable=True, delivery=ADMIN, commitment=ADMIN, positive=True, negative=True)
-    assert station.post(envelope("http://elsewhere/msmq/private$/in", headers=asked), b"x") == 200
+    text = envelope("http://elsewhere/msmq/private$/in", headers=asked, expires=WALL + 3600)
+    assert station.post(text, b"x") == 200
     (queue,) = station.manager.outgoing()
-    station.finish(station.manager.purge(queue))
+    if ends == "purged":
+        station.finish(station.manager.purge(queue))
+    else:
+        station.advance(3601)
     station.run()
+    assert queue.messages == 0
     assert not station.sent(ADMIN)
 
 
