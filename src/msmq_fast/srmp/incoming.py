@@ -32,7 +32,7 @@ from msmq_fast.packet.properties import DebugHeader
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
 from msmq_fast.srmp.compound import Compound
-from msmq_fast.srmp.model import Envelope, MsmqPart, StreamPart, format_name_of
+from msmq_fast.srmp.model import LABEL_PREFIX, Envelope, MsmqPart, StreamPart
 from msmq_fast.srmp.values import END_OF_TIME, Nonconforming
 
 __all__ = ["to_packet"]
@@ -105,15 +105,16 @@ def _direct(url: str) -> bytes:
 
 
 def _destination(envelope: Envelope) -> QueueField:
-    """The URL as a direct name. No field of a packet can hold a multicast address."""
-    return QueueField(0) if envelope.multicast is not None else QueueField(DIRECT, _direct(envelope.to))
+    """DestinationQueueFormatName (SR-136). No field of a packet can hold a multicast address."""
+    kind, _, text = envelope.destination_name.partition("=")
+    return QueueField(DIRECT, _direct(text)) if kind == "DIRECT" else QueueField(0)
 
 
 def _format_name(address: str) -> FormatName:
-    """The format name of a URL, or of `MSMQ:` and a format name."""
-    text = format_name_of(address)
-    if text == f"DIRECT={address}" and address[:4].lower() == "http":
+    """The name of a URL, or a format name, with or without `MSMQ:` in front of it."""
+    if address[:8].lower().startswith(("http://", "https://")):
         return direct_from_wire(address)
+    text = address[len(LABEL_PREFIX) :] if address[: len(LABEL_PREFIX)].upper() == LABEL_PREFIX else address
     try:
         return parse_format_name(text)
     except IllegalFormatName as problem:

@@ -199,16 +199,5 @@ class Envelope:
     @property
     def destination_name(self) -> str:
         """The text of the destination's format name, `DIRECT=http://…` or `MULTICAST=…` (3.1.5.1.1)."""
-        return format_name_of(self.to)
-
-    @property
-    def response_name(self) -> str | None:
-        """The text of the response queue's format name, None without one."""
-        return None if self.via is None else format_name_of(self.via)
-
-
-def format_name_of(address: str) -> str:
-    """The format name that a URL, or `MSMQ:` and a format name, stands for (A-47, A-48)."""
-    if address[: len(LABEL_PREFIX)].upper() == LABEL_PREFIX:
-        return address[len(LABEL_PREFIX) :]
-    return f"DIRECT={address}"
+        group = self.multicast
+        return f"DIRECT={self.to}" if group is None else f"MULTICAST={group}"
