@@ -17,6 +17,7 @@ from msmq_fast.server.srmpnames import redirector, verifier
 from msmq_fast.server.srmpreceiving import SrmpReceiving
 from msmq_fast.server.srmpsending import SrmpSending, sends_http
 from msmq_fast.srmp.outgoing import Requests
+from msmq_fast.srmp.saying import Spelling
 from msmq_fast.srmp.sending import StreamReceipts
 from msmq_fast.srmp.signature import outgoing_signature
 
@@ -44,6 +45,7 @@ class Srmp:
         self.requests = Requests(
             self.redirector.receipts_to,
             partial(outgoing_signature, with_certificate=settings.send_certificate),
+            Spelling("stream" if settings.a05_literal_stream else "Stream", settings.a07_literal_expiry),
         )
         self.sending: SrmpSending | None = None
         if sends_http(config):
