@@ -308,9 +308,16 @@ class Client:
         random = self.random
         if random.random() < 0.1 and len(data) > 1:
             at = random.randrange(1, len(data))
-            self.engine.receive(data[:at], self.scene.now)
+            self._in(data[:at])
             data = data[at:]
-        self.engine.receive(data, self.scene.now)
+        self._in(data)
+
+    def _in(self, data: bytes) -> None:
+        """As the transport hands it on: who leaves its replies, or is being authenticated, is not read."""
+        if not self.engine.reading:
+            self.hear()
+        if self.engine.reading:
+            self.engine.receive(data, self.scene.now)
 
     # ---- what it hears
 
