@@ -120,6 +120,17 @@ def test_what_expired_does_not_advance_its_stream(station: Station) -> None:
     assert station.taken("tx") == [b"1", b"3"]
 
 
+def test_what_expired_in_a_stream_is_its_senders_business(station: Station) -> None:
+    """No dead letter here, no final receipt, and above all no acknowledgment of MS-MQQB."""
+    station.manager.disposition.final_ack = lambda packet, reason: pytest.fail("not by MS-MQQB")
+    late = text(1, now=1_600_000_000, flags="<DeadLetter/>")
+    assert station.post(late, b"1") == 200
+    station.advance(1)
+    assert station.sent() == []
+    for name in ("deadxact", "deadletter"):
+        assert station.manager.find(f".\\system$;{name}").messages == 0
+
+
 def test_a_refused_message_does_not_advance_its_stream(station: Station) -> None:
     queue = station.manager.find(".\\private$\\tx")
     assert station.post(text(1), b"1") == 200

@@ -201,9 +201,11 @@ class Pipeline:
         return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
 
     def _expired(self, compound: Compound, raw: bytes) -> Completion[int]:
-        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter."""
+        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter. That
+        of a stream is its sender's to keep.
+        """
         envelope = compound.envelope
-        deadletter = envelope.msmq is not None and envelope.msmq.deadletter
+        deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
         if not envelope.negative_only and not deadletter:
             return self.tally.refuse(Reason.EXPIRED, described(envelope))
         packet = self._packet(compound, raw)
@@ -215,7 +217,8 @@ class Pipeline:
         def follow() -> None:
             original = Message.from_packet(packet)
             self._parts.receipts.decided(envelope, original, MessageClass.NACK_RECEIVE_TIMEOUT)
-            disposition.reject(packet, reason)
+            if deadletter:
+                disposition.reject(packet, reason)
 
         return self._intake.unit(follow)
 
