@@ -21,6 +21,12 @@ from msmq_fast.server.mqqblistener import _timers
 
 # A text that differs from every default, by the first word of what the kind expects.
 SAMPLES = {"text": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
+SAMPLES |= {
+    "redirections": "http://a/* -> http://b",
+    "URLs,": "http://a/*",
+    "http://": "http://a/q",
+    "some": "sha256",
+}
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
@@ -117,7 +123,7 @@ def test_every_key_can_come_from_the_environment() -> None:
             elif sample == "one":
                 words = entry.metadata["kind"].described.split('"')[1::2]
                 sample = next(word for word in words if word != default)
-            elif key == "fragment":
+            elif key in ("fragment", "mtu"):
                 sample = "4096"
             elif key == "share":
                 sample = "0.25"
@@ -125,8 +131,12 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
             elif key in ("ack_timeout", "end_timeout", "feed_max_age", "sites_interval", "gates_interval"):
                 sample = "70s"
+            elif key == "stream_lifetime":
+                sample = "2d"
             elif key in ("map_size", "feed_max_size", "max_stage_bytes"):
                 sample = "2 GiB"
+            elif key in ("rate", "buffer"):
+                sample = "2 MiB"
             assert entry.metadata["kind"].from_text(sample) != default, variable
             try:
                 config = load(None, {variable: sample}, {})

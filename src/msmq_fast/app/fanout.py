@@ -11,7 +11,7 @@ from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import MSMQError
-from msmq_fast.packet.fields import destination_field
+from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.multiple import MultipleQueue, open_destinations
@@ -44,7 +44,7 @@ class FanOut:
 
     def __init__(self, manager: QueueManager, opened: MultipleQueue, token: Token | None = None) -> None:
         self._opened = opened
-        self._builder = MessageBuilder(manager, NULL_GUID, destination_field(opened.names[0]), token)
+        self._builder = MessageBuilder(manager, NULL_GUID, sent_field(opened.names[0]), token)
 
     def lane(self) -> LaneTarget | None:
         """There is no plain path."""

@@ -9,7 +9,7 @@ from msmq_fast._native.appcodec import LaneTarget
 from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
-from msmq_fast.packet.fields import destination_field
+from msmq_fast.packet.fields import sent_field
 from msmq_fast.qm.handle import OpenQueue, refusal
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.signing import demands
@@ -70,7 +70,7 @@ class SendTarget:
         self._manager = manager
         self._opened = opened
         self._builder = MessageBuilder(
-            manager, opened.destination_manager, destination_field(opened.format_name), token
+            manager, opened.destination_manager, sent_field(opened.format_name), token
         )
 
     def lane(self) -> LaneTarget:

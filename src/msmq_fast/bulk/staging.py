@@ -26,7 +26,7 @@ from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
     error,
 )
-from msmq_fast.packet.fields import destination_field
+from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import OpenQueue
@@ -227,7 +227,7 @@ class StageUpload:
             queue = handle.queue
             if queue.kind not in _TAKEN:
                 raise UnsupportedAccessMode(f"nothing is staged for {queue.name}")
-            field = destination_field(handle.format_name)
+            field = sent_field(handle.format_name)
             address = handle.destination_manager
             destination = Destination(
                 address.bytes_le,

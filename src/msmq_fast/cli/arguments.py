@@ -178,6 +178,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     create.add_argument("--journal", action="store_true", help="keep copies of received messages")
     create.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     _add_poison_after(create)
+    _add_multicast(create)
     create.add_argument("--authenticated", action="store_true", help="take signed messages only")
     create.add_argument("--privacy", choices=PRIVACY, help="take clear, any, or encrypted messages")
     create.add_argument("--label", metavar="TEXT")
@@ -189,6 +190,7 @@ def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> Non
     change.add_argument("--quota", type=_number(0, 2**32 - 1), metavar="KB")
     change.add_argument("--journal", action=argparse.BooleanOptionalAction, default=None)
     _add_poison_after(change)
+    _add_multicast(change)
     change.add_argument("--authenticated", action=argparse.BooleanOptionalAction, default=None)
     change.add_argument("--privacy", choices=PRIVACY, help="take clear, any, or encrypted messages")
     add_transfer(actions, client, _number, _seconds)
@@ -207,6 +209,14 @@ def _add_poison_after(parser: argparse.ArgumentParser) -> None:
         type=_number(0, 0xFFFE),
         metavar="N",
         help="aborts of transactions after which a message goes to the subqueue `poison`; 0: never",
+    )
+
+
+def _add_multicast(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--multicast",
+        metavar="ADDR:PORT",
+        help="also take the messages of a multicast group such as 234.1.1.1:8001; empty: of none",
     )
 
 

@@ -45,8 +45,8 @@ async def _queue(connection: Connection, arguments: argparse.Namespace) -> int:
             if not properties:
                 raise CommandError(
                     Exit.USAGE,
-                    "nothing to set: give --label, --quota, --journal, --authenticated, --privacy "
-                    "or --poison-after",
+                    "nothing to set: give --label, --quota, --journal, --authenticated, --privacy, "
+                    "--multicast or --poison-after",
                 )
             show(await connection.set_queue(arguments.name, **properties), as_json=as_json)
         case "delete":
@@ -66,6 +66,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, Any]:
         "journal": arguments.journal,
         "authenticated": arguments.authenticated,
         "poison_after": arguments.poison_after,
+        "multicast_address": arguments.multicast,
         "privacy_level": None if arguments.privacy is None else PRIVACY.index(arguments.privacy),
         "transactional": getattr(arguments, "transactional", None),
     }

@@ -100,6 +100,13 @@ def destination_field(name: FormatName) -> QueueField:
             raise UnsupportedFormatNameOperation(f"{name} cannot be the destination of a packet")
 
 
+def sent_field(name: FormatName) -> QueueField:
+    """`destination_field` for a message that is sent from here: no field can hold a multicast address, its
+    outgoing queue says where the packet goes.
+    """
+    return QueueField(0) if name.kind is NameKind.MULTICAST else destination_field(name)
+
+
 def manager_of(name: FormatName) -> UUID:
     """UserHeader.QueueManagerAddress as far as the name says it: the NULL GUID unless it is private."""
     return _guid(name) if name.kind is NameKind.PRIVATE else UUID(int=0)

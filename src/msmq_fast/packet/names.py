@@ -279,15 +279,21 @@ def _guid_name(
     return FormatName(kind, UUID(text), number, suffix=suffix) if _GUID.fullmatch(text) else None
 
 
-def _multicast(body: str) -> FormatName | None:
-    address, _, port = body.partition(":")
+def multicast_group(text: str) -> str | None:
+    """`address:port` of a multicast group (MS-MQMQ 2.1.6) as it is compared; None: it is none."""
+    address, _, port = text.partition(":")
     try:
         group = IPv4Address(address)
     except ValueError:
         return None
     if not group.is_multicast or not _PORT.fullmatch(port) or int(port) > 0xFFFF:
         return None
-    return FormatName(NameKind.MULTICAST, text=f"{group}:{int(port)}")
+    return f"{group}:{int(port)}"
+
+
+def _multicast(body: str) -> FormatName | None:
+    group = multicast_group(body)
+    return None if group is None else FormatName(NameKind.MULTICAST, text=group)
 
 
 def _distribution_list(body: str) -> FormatName | None:

@@ -94,6 +94,7 @@ class Definitions:
         self._manager.events.created(queue)
         self.make_journal(queue)
         self._manager.add(queue)
+        self._changed()
         return queue
 
     def make_journal(self, queue: Queue) -> None:
@@ -130,6 +131,8 @@ class Definitions:
             security = self._manager.guard.change_permissions(token, queue, security)
         if "transactional" in properties:
             raise PropertyError("whether a queue is transactional is decided when it is created")
+        if queue.transactional and properties.get("multicast_address"):
+            raise PropertyError("a transactional queue cannot have a multicast address")
         changed = replace(queue.properties)
         changed.update(dict(properties))
         if queue.kind is not QueueKind.PUBLIC:
@@ -150,9 +153,12 @@ class Definitions:
             queue.security = security
         queue.modified = self._manager.ledger.now_s
         queue.set_quota()
+        self._changed()
+        return self._manager.write(queue)
+
+    def _changed(self) -> None:
         if self._manager.on_changed is not None:
             self._manager.on_changed()
-        return self._manager.write(queue)
 
     def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
         """Replace the descriptor of a queue, of the queue manager for None; resolved when durable.
@@ -207,6 +213,7 @@ class Definitions:
         if queue.part is not None:
             queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
         self._manager.directory.remove(queue)
+        self._changed()
         for handle in list(queue.descriptors):
             handle.orphan()
         queue.descriptors.clear()

@@ -121,7 +121,7 @@ class QueueManager:
         self.most_answered = MOST_ANSWERED
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
         self.connection_active = True  # ConnectionActive
-        self.on_changed: Callable[[], None] | None = None  # properties of a queue were changed
+        self.on_changed: Callable[[], None] | None = None  # a queue came, went or was changed
         self.on_hold: Callable[[OutgoingQueue, bool], None] | None = None  # was paused (True) or resumed
         self._handles = 0
         self._cursors = 0

@@ -9,7 +9,15 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
-from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart, Scope, parse_queue_part
+from msmq_fast.packet.names import (
+    FormatName,
+    NameKind,
+    PathName,
+    QueuePart,
+    Scope,
+    multicast_group,
+    parse_queue_part,
+)
 from msmq_fast.qm.reading import Readers
 from msmq_fast.qm.settings import UNLIMITED, quota_bytes
 from msmq_fast.security.acl import Acl
@@ -110,7 +118,12 @@ def _check(name: str, value: Any) -> Any:
             good = isinstance(value, int) and value in tuple(Privacy)
             value = Privacy(value) if good else value
         case "multicast_address":
-            good = isinstance(value, str)
+            group = multicast_group(value.strip()) if isinstance(value, str) and value.strip() else ""
+            if group is None:
+                raise IllegalPropertyValue(
+                    f"{value!r} is no multicast address and port such as 234.1.1.1:8001"
+                )
+            good, value = isinstance(value, str), group
         case "poison_after":
             good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ABORTS
         case "base_priority":
@@ -245,6 +258,8 @@ class Queue:
         part = stored_part(record["part"])
         values = dict(record["properties"])
         values["type"] = UUID(bytes_le=values["type"])
+        if multicast_group(values["multicast_address"]) is None:
+            values["multicast_address"] = ""  # earlier versions kept any text, without a meaning
         # All of it is looked at before the queue takes its ordinal.
         state = QueueState(record["state"])
         modified, purged_to = int(record["modified"]), int(record["purged_to"])

@@ -30,6 +30,8 @@ from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.outgoing import Dispatcher
+from msmq_fast.server.pgmlistener import PgmListener
+from msmq_fast.server.pgmsockets import PgmSockets, open_sockets
 from msmq_fast.server.release import release
 from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.rpclistener import RpcListener
@@ -74,6 +76,8 @@ class Assembly:
         self._admin: AdminListener | None = None
         self._bulk: BulkService | None = None
         self._remote: RemoteReading | None = None
+        self._pgm: PgmListener | None = None
+        self._pgm_sockets: PgmSockets | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
 
     # ------------------------------------------------------------------------------------------------- start
@@ -86,7 +90,11 @@ class Assembly:
         store = self._store = self._open_store()
         access = self._access = AccessControl(config, self._clock.monotonic)
         self._manager = manager = QueueManager(
-            store, queue_manager_settings(config), self._clock, self._random, guard=access.guard
+            store,
+            queue_manager_settings(config, multicast=self._pgm_sockets is not None),
+            self._clock,
+            self._random,
+            guard=access.guard,
         )
         store.writer.on_failure = self._store_failed
         store.writer.before_seal = manager.before_submit
@@ -139,6 +147,8 @@ class Assembly:
             if server.admin_port is not None:
                 bound["admin"] = sockets.tcp_sockets(server.admin_host, server.admin_port, "admin")
             bound |= bind_rpc(self._config)
+            if not hardened:
+                self._pgm_sockets = open_sockets(self._config.pgm)
         except BaseException:
             for listener in [listener for group in bound.values() for listener in group]:
                 listener.close()
@@ -146,6 +156,8 @@ class Assembly:
         self._bound = [listener for group in bound.values() for listener in group]
         for name, group in bound.items():
             self._addresses[name] = [sockets.shown_address(listener) for listener in group]
+        if self._pgm_sockets is not None:
+            self._addresses["pgm"] = [self._pgm_sockets.shown]
         return bound
 
     def _open_store(self) -> Store:
@@ -198,6 +210,20 @@ class Assembly:
             pacemaker,
             self._refused,
         )
+        if self._pgm_sockets is not None:
+            self._pgm = PgmListener(
+                config,
+                manager,
+                self._pgm_sockets,
+                self._srmp.receiving.pipeline,
+                self._srmp.requests,
+                self._clock,
+                self._loop,
+                pacemaker,
+                self._refused,
+                self._random,
+            )
+            self._outgoing.multicast = self._pgm.sending
         self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
         self._mqqb.node.hooks.protection = self._security.received
@@ -345,6 +371,8 @@ class Assembly:
 
     def _labelled(self) -> Iterator[Labelled]:
         yield from self._rpc.labelled()
+        if self._pgm is not None:
+            yield from self._pgm.labelled()
         if self._bulk is not None:
             yield from self._bulk.labelled()
 
@@ -366,6 +394,8 @@ class Assembly:
         self._rpc.stop_accepting()
         self._outgoing.stop()
         self._srmp.stop()
+        if self._pgm is not None:
+            await self._pgm.stop(self._config.server.drain_timeout / 2)
         self._mqqb.stop()
         self._manager.stop()
         await self._security.stop()

@@ -11,6 +11,7 @@ from typing import Any
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.server import kinds
 from msmq_fast.server.kinds import key as _key
+from msmq_fast.server.pgmconfig import PgmConfig
 from msmq_fast.server.remoteconfig import RemoteConfig
 from msmq_fast.server.rpcconfig import RpcConfig
 from msmq_fast.server.srmpconfig import SrmpConfig
@@ -386,6 +387,9 @@ class QueueDeclaration:
     journal: bool = _key(kinds.FLAG, False, "keeps copies of received messages")
     quota_kb: int = _key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
     authenticated: bool = _key(kinds.FLAG, False, "takes signed messages only")
+    multicast_address: str = _key(
+        kinds.TEXT, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
+    )
 
 
 @dataclass(slots=True)
@@ -422,6 +426,7 @@ class Config:
     rpc: RpcConfig = field(default_factory=RpcConfig)
     remote: RemoteConfig = field(default_factory=RemoteConfig)
     srmp: SrmpConfig = field(default_factory=SrmpConfig)
+    pgm: PgmConfig = field(default_factory=PgmConfig)
     bulk: BulkConfig = field(default_factory=BulkConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -469,6 +474,7 @@ SECTIONS: dict[str, type] = {
     "rpc": RpcConfig,
     "remote": RemoteConfig,
     "srmp": SrmpConfig,
+    "pgm": PgmConfig,
     "bulk": BulkConfig,
     "limits": LimitsConfig,
     "log": LogConfig,

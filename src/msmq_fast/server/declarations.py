@@ -31,6 +31,8 @@ def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
         "quota_kb": declaration.quota_kb,
         "authenticated": declaration.authenticated,
     }
+    if declaration.multicast_address:
+        wanted["multicast_address"] = declaration.multicast_address
     try:
         queue = manager.find(declaration.name)
     except QueueNotFound:

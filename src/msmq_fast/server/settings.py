@@ -13,8 +13,8 @@ from msmq_fast.server.srmpsending import sends_http
 __all__ = ["queue_manager_settings"]
 
 
-def queue_manager_settings(config: Config) -> QueueManagerSettings:
-    """For the queue manager, which reads no configuration itself."""
+def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueManagerSettings:
+    """For the queue manager, which reads no configuration itself. `multicast`: there is a way to groups."""
     return QueueManagerSettings(
         computer_name=config.name,
         domain=config.server.domain,
@@ -30,6 +30,7 @@ def queue_manager_settings(config: Config) -> QueueManagerSettings:
         own_copy_ids=config.queue_manager.da028_copy_ids == "own",
         hardened=config.queue_manager.hardened,
         http=sends_http(config),
+        multicast=multicast,
         transaction_idle=config.queue_manager.transaction_idle,
         outgoing_idle=config.queue_manager.outgoing_idle,
         feed=config.store.feed,

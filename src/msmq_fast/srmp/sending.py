@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
-from msmq_fast._native.queue import Received, answered, depart, give_up, may_continue
+from msmq_fast._native.queue import QueueCore, Received, answered, depart, give_up, may_continue
 from msmq_fast._native.receive import head
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
@@ -23,7 +23,7 @@ from msmq_fast.srmp.transfer import Endpoint, Outgoing, Progress
 from msmq_fast.srmp.urls import Url, parse_url
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Encode", "Place", "Sender", "StreamReceipts", "url_of"]
+__all__ = ["Encode", "Place", "Sender", "StreamReceipts", "too_late", "url_of"]
 
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
@@ -67,6 +67,12 @@ class Encode(Protocol[R_co]):
 def url_of(queue: OutgoingQueue) -> Url:
     """Where the messages of an outgoing queue go. Raises ValueError."""
     return parse_url(queue.destination.text)
+
+
+def too_late(core: QueueCore, packet: bytes) -> bool:
+    """SR-193: its time to reach the queue is over."""
+    reach, sent = _TIMES.unpack_from(packet)
+    return bool(reach != _INFINITE and core.ledger.now_s - sent > reach)
 
 
 class Sender:
@@ -141,7 +147,7 @@ class _Source(Outgoing[S]):
 
     def _request(self, message: Received) -> S | None:
         self._key = message.lookup_id
-        if self._late(message.packet):
+        if too_late(self._core, message.packet):
             # Unlocked, so that the queue manager's own expiry removes it with all that follows from it.
             self._release()
             self._core.ledger.expire()
@@ -153,11 +159,6 @@ class _Source(Outgoing[S]):
             self._sender.refused("cannot be sent", f"message {self._key} for {self._queue.name}: {error}")
             self.rejected()
             return None
-
-    def _late(self, packet: bytes) -> bool:
-        """SR-193: its time to reach the queue is over."""
-        reach, sent = _TIMES.unpack_from(packet)
-        return bool(reach != _INFINITE and self._core.ledger.now_s - sent > reach)
 
     def accepted(self) -> None:
         answered(self._core, self._key, self._sender.owner, self._sender.keeper)

@@ -1,0 +1,50 @@
+"""Section [pgm] of the configuration: multicast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msmq_fast.server import kinds
+from msmq_fast.server.kinds import key
+from msmq_fast.srmp.pgm.settings import PgmSettings
+
+__all__ = ["PgmConfig"]
+
+
+@dataclass(slots=True)
+class PgmConfig:
+    """Section [pgm]: messages to and from multicast groups."""
+
+    enabled: bool = key(
+        kinds.FLAG,
+        False,
+        "queues with a multicast address hear it, and messages may be sent to MULTICAST names",
+    )
+    interfaces: tuple[str, ...] = key(
+        kinds.TEXTS,
+        (),
+        "names or IPv4 addresses of the network interfaces used; empty: the one that the system chooses",
+    )
+    rate: int = key(
+        kinds.size(1000, 1 << 40),
+        70_000,
+        "bytes a second that are sent to one group at most, headers and repairs included (TXW_MAX_RTE)",
+    )
+    window: float = key(
+        kinds.duration(1, 86_400), 300.0, "how long what was sent can be asked for again (TXW_SECS)"
+    )
+    ttl: int = key(kinds.integer(1, 255), 16, "routers that a packet may pass, and one")
+    mtu: int = key(kinds.integer(576, 65_535), 1500, "bytes of the largest IP packet")
+    buffer: int = key(
+        kinds.size(1 << 16, 1 << 30), 4 << 20, "bytes that the system keeps until they are looked at"
+    )
+    udp_port: int | None = key(
+        kinds.port(),
+        None,
+        "PGM inside UDP at this port, for tests without the right to IP protocol 113; no other MSMQ "
+        "understands it",
+    )
+
+    def settings(self) -> PgmSettings:
+        """What the engine is told."""
+        return PgmSettings(max_rate=float(self.rate), window_seconds=self.window, mtu=self.mtu)

@@ -1,0 +1,78 @@
+"""The network interfaces that multicast packets leave and come by."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import socket
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from msmq_fast.server.sockets import ListenError
+
+__all__ = ["Interface", "chosen_interfaces"]
+
+_SIOCGIFCONF = 0x8912
+_IFREQ = 40  # bytes of a struct ifreq where pointers have 8
+_MOST = 512  # addresses of this machine that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """`index` is the system's number, 0 to leave the choice to it; then `address` is empty."""
+
+    name: str = "any"
+    index: int = 0
+    address: str = ""
+
+    def address_towards(self, group: str) -> str:
+        """The own address that packets to a group come from. OSError: there is no way to it."""
+        if self.address:
+            return self.address
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((group, 1))
+            return str(probe.getsockname()[0])
+
+
+def chosen_interfaces(wanted: tuple[str, ...]) -> tuple[Interface, ...]:
+    """The interfaces of names and IPv4 addresses; none: what the system chooses. Raises ListenError."""
+    if not wanted:
+        return (Interface(),)
+    present = _addresses()
+    return tuple(_find(text, present) for text in dict.fromkeys(wanted))
+
+
+def _find(text: str, present: list[tuple[str, str]]) -> Interface:
+    for name, address in present:
+        if text in (name, address) or (name == "lo" and _is_loopback(text)):
+            chosen = address if text == name else text
+            return Interface(name, socket.if_nametoindex(name), chosen)
+    there = ", ".join(f"{name} ({address})" for name, address in present)
+    raise ListenError(
+        f'pgm.interfaces: "{text}" is neither an interface of this machine that has an IPv4 address nor such '
+        f"an address; there are {there or 'none'}"
+    )
+
+
+def _is_loopback(text: str) -> bool:
+    """The whole of 127.0.0.0/8 is one's own, whether the interface lists it or not."""
+    try:
+        return IPv4Address(text).is_loopback
+    except ValueError:
+        return False
+
+
+def _addresses() -> list[tuple[str, str]]:
+    """(interface, IPv4 address) of this machine; secondary addresses are among them."""
+    buffer = array.array("B", bytes(_MOST * _IFREQ))
+    address, size = buffer.buffer_info()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        answer = fcntl.ioctl(probe, _SIOCGIFCONF, struct.pack("iL", size, address))
+    filled = min(struct.unpack("iL", answer)[0], size)
+    data = buffer.tobytes()
+    found = []
+    for at in range(0, filled - _IFREQ + 1, _IFREQ):
+        label = data[at : at + 16].split(b"\0", 1)[0].decode(errors="replace")
+        found.append((label.split(":", 1)[0], socket.inet_ntoa(data[at + 20 : at + 24])))
+    return found

@@ -1,0 +1,228 @@
+"""Messages that leave by multicast: outgoing queues, their PGM sources and the interfaces put together."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.server.pgminterfaces import Interface
+from msmq_fast.server.pgmsockets import PgmSockets
+from msmq_fast.srmp.multicast import Feed
+from msmq_fast.srmp.pgm.model import Group, SourceStatistics, make_tsi
+from msmq_fast.srmp.pgm.settings import PgmSettings
+from msmq_fast.srmp.pgm.source import Source
+
+__all__ = ["PgmSending"]
+
+_log = logging.getLogger("msmq_fast.pgm")
+
+_RETRY: Final = 20.0  # seconds until a queue tries again to which there was no way
+_LEAST_ROOM: Final = 128 << 10  # octets that wait in a source at most; more where the rate is high
+_AHEAD: Final = 0.1  # seconds of the rate that wait in a source
+_E_UNREACHABLE: Final = 0x80072743  # WSAENETUNREACH as an HRESULT
+
+
+class PgmSending:
+    """Carries the outgoing queues with MULTICAST names (`server.outgoing.Carrier`)."""
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        sockets: PgmSockets,
+        settings: PgmSettings,
+        encode: Callable[[bytes, str], bytes],
+        refused: Callable[[str, str], None],
+        unix_time: Callable[[], int],
+        randomness: random.Random,
+        host: str,
+        idle_timeout: float,
+    ) -> None:
+        """`host` is the name that transport sessions are known by; a session without messages ends after
+        `idle_timeout` seconds (the Session Cleanup Timer).
+        """
+        self._manager = manager
+        self._sockets = sockets
+        self._settings = settings
+        self._encode = encode
+        self._refused = refused
+        self._unix_time = unix_time
+        self._random = randomness
+        self._host = host
+        self._idle = idle_timeout
+        self._owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
+        self._feeds: dict[OutgoingQueue, Feed] = {}
+        self._retries: dict[OutgoingQueue, float] = {}
+        self._sources: dict[tuple[bytes, bytes], tuple[Source, Interface]] = {}
+        """By source port and GSI as they stand in packets; those that only repair are among them."""
+        self._past = SourceStatistics()
+
+    # -------------------------------------------------------------------------------- outgoing queues
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Messages are available."""
+        feed = self._feeds.get(queue)
+        now = self._manager.monotonic()
+        if feed is not None and feed.sources:
+            self._turn(feed, now)
+        elif self._retries.get(queue, now) <= now:
+            self._connect(queue, now)
+
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        """A queue was paused or resumed; what waits in its sources already still leaves."""
+        if not on_hold:
+            self._retries.pop(queue, None)
+            self.has_work(queue)
+
+    def retired(self, queue: OutgoingQueue) -> None:
+        """A queue is no more."""
+        self._retries.pop(queue, None)
+        feed = self._feeds.pop(queue, None)
+        if feed is not None:
+            feed.end(self._manager.monotonic())
+
+    def _connect(self, queue: OutgoingQueue, now: float) -> None:
+        """3.1.7.9: Waiting, then Connected as soon as there is a way to the group (SR-221)."""
+        feed = self._feeds.get(queue)
+        if feed is None:
+            room = max(_LEAST_ROOM, int(self._settings.max_rate * _AHEAD))
+            feed = Feed(self._manager, queue, self._owner, self._encode, self._refused, room)
+            self._feeds[queue] = feed
+        if not feed.waits():
+            return
+        queue.set_state(OutgoingState.WAITING)
+        queue.note(ConnectionStatus.IN_PROCESS, self._unix_time())
+        address, _, port = feed.group.partition(":")
+        try:
+            own = [interface.address_towards(address) for interface in self._sockets.interfaces]
+        except OSError as error:
+            reason = error.strerror or str(error)
+            queue.note(ConnectionStatus.SOCKET_CONNECT_FAILURE, self._unix_time(), _E_UNREACHABLE, (), reason)
+            queue.set_state(OutgoingState.INACTIVE)
+            self._retries[queue] = now + _RETRY
+            return
+        self._retries.pop(queue, None)
+        group = Group(address, int(port))
+        feed.begin(
+            [
+                partial(self._source, interface, address, group)
+                for interface, address in zip(self._sockets.interfaces, own, strict=True)
+            ]
+        )
+        queue.next_hops = (feed.group,)
+        queue.set_state(OutgoingState.CONNECTED)
+        queue.note(ConnectionStatus.ESTABLISHED, self._unix_time(), addresses=(feed.group,))
+        self._turn(feed, now)
+
+    def _source(
+        self, interface: Interface, address: str, group: Group, on_sent: Callable[[int], None]
+    ) -> Source:
+        tsi = make_tsi(self._host, self._random)
+        while _key(tsi.port, tsi.gsi) in self._sources:
+            tsi = make_tsi(self._host, self._random)
+        source = Source(self._settings, tsi, group, address, self._random, on_sent)
+        self._sources[_key(tsi.port, tsi.gsi)] = (source, interface)
+        return source
+
+    def _turn(self, feed: Feed, now: float) -> None:
+        """Send what the rate allows."""
+        while True:
+            feed.pump(now)
+            sent = False
+            for interface, datagrams in zip(self._sockets.interfaces, feed.packets(now), strict=True):
+                if datagrams:
+                    sent = True
+                    self._sockets.send(datagrams, interface)
+            feed.settle()
+            if not sent:
+                return
+
+    # -------------------------------------------------------------------------------- what receivers say
+
+    def heard(self, packet: bytes, source: str, now: float, *, multicast: bool) -> bool:
+        """A NAK; whether it is for a session of this server."""
+        found = self._sources.get((packet[2:4], packet[8:14]))
+        if found is None:
+            return False
+        found[0].on_packet(packet, source, now, multicast=multicast)
+        return True
+
+    def flush(self, now: float) -> None:
+        """Send what NAKs and timers have brought up."""
+        for feed in list(self._feeds.values()):
+            if feed.sources:
+                self._turn(feed, now)
+        active = {id(source) for feed in self._feeds.values() for source in feed.sources}
+        for key, (source, interface) in list(self._sources.items()):
+            if id(source) in active:
+                continue
+            self._sockets.send(source.packets(now), interface)
+            if source.closed:
+                _add(self._past, source.statistics)
+                del self._sources[key]
+
+    # -------------------------------------------------------------------------------- timers
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds."""
+        due = [at for source, _ in self._sources.values() if (at := source.next_deadline) is not None]
+        due += [feed.used + self._idle for feed in self._feeds.values() if feed.sources]
+        due += self._retries.values()
+        return min(due, default=None)
+
+    def expire(self, now: float) -> None:
+        """Run what is due; `flush` follows."""
+        for source, _ in self._sources.values():
+            at = source.next_deadline
+            if at is not None and at <= now:
+                source.expire(now)
+        for queue in [queue for queue, at in self._retries.items() if at <= now]:
+            del self._retries[queue]
+            self._connect(queue, now)
+        for feed in self._feeds.values():
+            if feed.sources and not feed.under_way and now >= feed.used + self._idle:
+                feed.end(now)
+                feed.queue.set_state(OutgoingState.DISCONNECTED)
+            elif feed.sources and now >= feed.used + self._idle:
+                feed.used = now
+
+    @property
+    def busy(self) -> bool:
+        """Whether receivers may still ask for something."""
+        return bool(self._sources)
+
+    def stop(self, now: float) -> None:
+        """End all sessions; what was not sent is sent by the next run."""
+        for feed in self._feeds.values():
+            feed.end(now)
+        self.flush(now)
+
+    # -------------------------------------------------------------------------------- figures
+
+    @property
+    def statistics(self) -> SourceStatistics:
+        """Of all sources since the start."""
+        total = SourceStatistics()
+        _add(total, self._past)
+        for source, _ in self._sources.values():
+            _add(total, source.statistics)
+        return total
+
+    def rates(self, now: float) -> Iterator[tuple[str, float]]:
+        """(group, octets per second) of each group that is sent to."""
+        for feed in self._feeds.values():
+            if feed.sources:
+                yield feed.group, sum(source.rate(now) for source in feed.sources)
+
+
+def _key(port: int, gsi: bytes) -> tuple[bytes, bytes]:
+    return port.to_bytes(2, "big"), gsi
+
+
+def _add(total: SourceStatistics, more: SourceStatistics) -> None:
+    for name in SourceStatistics.__slots__:
+        setattr(total, name, getattr(total, name) + getattr(more, name))

@@ -1,0 +1,143 @@
+"""Outgoing queues with MULTICAST names: their messages become APDUs of PGM sources (MC-MQSRM 3.1.7.9, 4.11).
+
+A message leaves the queue when its last fragment was sent for the first time (A-76): nobody acknowledges it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from msmq_fast._native.queue import Received, give_up
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.errors import PacketFault
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.srmp.model import Nonconforming
+from msmq_fast.srmp.pgm.model import Datagram
+from msmq_fast.srmp.pgm.source import ApduTooLarge, Source
+from msmq_fast.srmp.sending import too_late
+
+__all__ = ["Feed"]
+
+_AT_A_TIME: Final = 64
+
+MakeSource = Callable[[Callable[[int], None]], Source]
+
+
+class Feed:
+    """One outgoing queue and the sources of its current session: one for each network interface, all of which
+    send every message. Times are monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        queue: OutgoingQueue,
+        owner: int,
+        encode: Callable[[bytes, str], bytes],
+        refused: Callable[[str, str], None],
+        room: int,
+    ) -> None:
+        """`owner` locks what is under way, `encode` makes the APDU of a packet for `address:port`; `room` are
+        the octets that wait in a source at most; `refused(reason, description)` hears of what is given up.
+        """
+        self.queue = queue
+        self.sources: list[Source] = []
+        self.used = 0.0
+        """When the last message was taken."""
+        self._manager = manager
+        self._core = queue.core
+        self._owner = owner
+        self._encode = encode
+        self._refused = refused
+        self._room = room
+        self._under_way: deque[int] = deque()  # lookup identifiers, in the order of sending
+        self._sent: list[int] = []  # of each source, how many APDUs have left
+        self._settled = 0  # how many have left all of them
+
+    @property
+    def group(self) -> str:
+        """`address:port`."""
+        return self.queue.destination.text
+
+    @property
+    def under_way(self) -> int:
+        """Messages that wait in the sources."""
+        return len(self._under_way)
+
+    def begin(self, makers: list[MakeSource]) -> None:
+        """A session: nothing is under way."""
+        self._sent = [0] * len(makers)
+        self._settled = 0
+        self.sources = [make(self._left(index)) for index, make in enumerate(makers)]
+
+    def _left(self, index: int) -> Callable[[int], None]:
+        def left(handle: int) -> None:
+            self._sent[index] = handle
+
+        return left
+
+    def waits(self) -> bool:
+        """Whether there is something to send, and it may be sent."""
+        return self.queue.may_send and self._manager.connection_active and self._core.head_in_memory()
+
+    def pump(self, now: float) -> None:
+        """Give the sources what they have room for."""
+        source = max(self.sources, key=_backlog)
+        while source.backlog < self._room and self.waits():
+            taken = self._core.take(_AT_A_TIME, self._room - source.backlog, self._owner)
+            if not taken:
+                return
+            self.used = now
+            for message in taken:
+                self._give(message)
+
+    def _give(self, message: Received) -> None:
+        if too_late(self._core, message.packet):
+            # Unlocked, so that the queue manager's own expiry removes it with all that follows from it.
+            self._core.release(array("Q", (message.lookup_id,)), self._owner)
+            self._core.ledger.expire()
+            return
+        try:
+            apdu = self._encode(message.packet, self.group)
+            for source in self.sources:
+                source.send(apdu)
+        except ApduTooLarge as error:
+            self._give_up(message, "too large for multicast", error)
+        except (Nonconforming, PacketFault, ValueError) as error:
+            self._give_up(message, "cannot be sent", error)
+        else:
+            self._under_way.append(message.lookup_id)
+
+    def _give_up(self, message: Received, reason: str, error: Exception) -> None:
+        self._refused(reason, f"message {message.lookup_id} for {self.queue.name}: {error}")
+        give_up(self._core, message.lookup_id, MessageClass.NACK_BAD_DST_Q)
+
+    def packets(self, now: float) -> list[list[Datagram]]:
+        """What each source may send now; messages that have left with it are removed by `settle`."""
+        return [source.packets(now) for source in self.sources]
+
+    def settle(self) -> None:
+        """Remove the messages that all sources have sent: journaled where they ask for it."""
+        count = min(self._sent, default=0) - self._settled
+        if count > 0:
+            self._settled += count
+            self._core.acked(array("Q", [self._under_way.popleft() for _ in range(count)]), self._owner)
+
+    def end(self, now: float) -> list[Source]:
+        """The session is over; its sources still repair for a while, unless messages are cancelled by this:
+        what was not sent is available again.
+        """
+        ended, self.sources = self.sources, []
+        for source in ended:
+            source.close(now, rst=bool(self._under_way))
+        self._core.release(array("Q", self._under_way), self._owner)
+        self._under_way.clear()
+        return ended
+
+
+def _backlog(source: Source) -> int:
+    return source.backlog
