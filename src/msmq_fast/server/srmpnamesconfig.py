@@ -70,11 +70,19 @@ def _digests(value: object) -> tuple[str, ...]:
     return tuple(TEXTS.check(value))
 
 
-PAIRS: Final = Kind("a list of redirections", _pairs, lambda text: _pairs(list(TEXTS.from_text(text))))
-PATTERNS: Final = Kind("a list of URLs", _patterns, lambda text: _patterns(list(TEXTS.from_text(text))))
-URL: Final = Kind("a URL", _url, _url)
+PAIRS: Final = Kind(
+    'redirections such as "http://from/* -> http://to"',
+    _pairs,
+    lambda text: _pairs(list(TEXTS.from_text(text))),
+)
+PATTERNS: Final = Kind(
+    "URLs, each with or without a * at its end",
+    _patterns,
+    lambda text: _patterns(list(TEXTS.from_text(text))),
+)
+URL: Final = Kind("http:// or https:// and so on", _url, _url)
 DIGESTS: Final = Kind(
-    "a list of hash algorithms", _digests, lambda text: _digests(list(TEXTS.from_text(text)))
+    "some of sha1, md5, sha256, sha512", _digests, lambda text: _digests(list(TEXTS.from_text(text)))
 )
 
 
