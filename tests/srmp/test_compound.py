@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.srmp.compound import content_of, extent, read_http, read_text
+from msmq_fast.srmp.compound import content_of, read_http, read_text
 from msmq_fast.srmp.multipart import build
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
@@ -137,17 +137,6 @@ def test_a_text_without_payload() -> None:
         read_text(XML)
 
 
-def test_how_much_of_a_text_is_one_message() -> None:
-    """A-75."""
-    wire = b"POST / HTTP/1.1\r\nContent-Length: %d\r\nContent-Type: text/xml\r\n\r\n" % len(XML) + XML
-    assert extent(wire + b"POST / HTTP/1.1") == extent(wire[:-9]) == len(wire)
-    assert extent(wire[:20]) is None
-    assert extent(b"x\r\n\r\n" + XML) == len(XML) + 5
-    for damaged in (wire.replace(b"Length: ", b"Length: -"), b"x" * 100_000):
-        with pytest.raises(Nonconforming):
-            extent(damaged)
-
-
 @given(st.binary(max_size=200))
 def test_no_noise_makes_more_than_a_refusal(noise: bytes) -> None:
     for text in (noise, b"POST / HTTP/1.1\r\n\r\n" + noise, b"x\r\n\r\n--" + noise):
@@ -176,7 +165,6 @@ def test_all_messages_of_the_specification() -> None:
             continue
         found = read_text(wire)
         head, _, rest = wire.partition(b"\r\n\r\n")
-        assert extent(wire) == len(wire)
         assert found.size == len(rest)
         assert f"Content-Length: {len(rest)}".encode() in head
         if name.startswith(("delivery", "commitment", "stream-receipt")):

@@ -16,7 +16,7 @@ from msmq_fast.srmp.multipart import Part, boundary_of, read_fields, split
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Compound", "content_of", "extent", "read_http", "read_text"]
+__all__ = ["Compound", "content_of", "read_http", "read_text"]
 
 MAX_HEAD: Final = 65_536  # bytes
 
@@ -25,7 +25,6 @@ _QUOTED = re.compile(r"\\(.)", re.DOTALL)
 _CHARSETS: Final = ("utf-8", "utf8", "us-ascii")
 _AS_IT_IS: Final = (b"binary", b"8bit", b"7bit")  # Content-Transfer-Encoding
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_LENGTH = re.compile(rb"[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +80,6 @@ def content_of(text: bytes) -> tuple[bytes, bytes]:
 
 def _is_xml(body: bytes) -> bool:
     return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
-
-
-def extent(text: bytes | bytearray | memoryview) -> int | None:
-    """How many bytes of `text` its first message takes, by Content-Length, which may be more than are there
-    (A-75); None: the head is not complete. A head without the field takes everything.
-
-    Raises Nonconforming.
-    """
-    text = bytes(text)
-    if _HEAD_END.search(text, 0, MAX_HEAD) is None and len(text) < MAX_HEAD:
-        return None
-    start, fields = _head(text)
-    length = fields.get(b"content-length")
-    if length is None:
-        return len(text)
-    if not _LENGTH.fullmatch(length):
-        raise Nonconforming("a Content-Length that is no number")
-    return start + int(length)
 
 
 def _head(text: bytes) -> tuple[int, dict[bytes, bytes]]:
