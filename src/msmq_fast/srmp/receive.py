@@ -201,8 +201,8 @@ class Pipeline:
         return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
 
     def _expired(self, compound: Compound, raw: bytes) -> Completion[int]:
-        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter. That
-        of a stream is its sender's to keep.
+        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter;
+        that of a stream is its sender's to keep.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
