@@ -154,7 +154,7 @@ class Reception:
     def _hold(self, sequence: int, data: Data) -> bool:
         """Keeps a packet that came ahead of a gap.
 
-        What is missing has its place reserved: else repairs could not be kept, and would be asked for again and again.
+        What is missing has its place reserved: else repairs find none, and are asked for again.
         """
         cost = len(data.data) + _PACKET_COST
         reserved = 0 if sequence in self.recovery else len(self.recovery) * self._packet_bytes
