@@ -102,6 +102,10 @@ class BulkReader:
         """Of the thread."""
         return self._worker.cpu_seconds
 
+    def charge(self, used: float) -> None:
+        """The event loop was busy with a stream, for `used` seconds: they are of the share."""
+        self._worker.charge(used)
+
     async def plan(
         self,
         queue: Queue,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
@@ -13,6 +14,7 @@ from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import bad_request, events_gone
 from msmq_fast.bulk.fields import ARROW_TYPE, Fields, query_fields, stretch
 from msmq_fast.bulk.leasing import lease_refusals, leased_queue
+from msmq_fast.bulk.pacing import Charged
 from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
 from msmq_fast.bulk.reader import BulkReader, EventsGone
 from msmq_fast.bulk.schema import Column, chosen, chosen_events
@@ -97,7 +99,7 @@ class _Rows:
         async with self._places:
             figures.streams += 1
             try:
-                return await self._stream(request, parts)
+                return await Charged(self._stream(request, parts), self._reader.charge, time.thread_time)
             finally:
                 figures.streams -= 1
 

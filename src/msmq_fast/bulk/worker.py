@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from msmq_fast.bulk.pacing import Share
+
 __all__ = ["Worker"]
 
 T = TypeVar("T")
@@ -19,31 +21,35 @@ class Worker:
     part of the thread.
 
     `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
-    until t / share seconds after its beginning.
+    until t / share seconds after its beginning; what the event loop does for readers makes it longer.
     """
 
     def __init__(self, share: float = 0.0) -> None:
-        self.share = share
         self.cpu_seconds = 0.0
         self._closing = threading.Event()
-        self._free_at = 0.0
+        self._share = Share(share)
         self._executor = ThreadPoolExecutor(1, "bulk")
 
     def run(self, work: Callable[[], T]) -> Future[T]:
         """Have the thread do it; to be called on the event loop. RuntimeError: the worker is closed."""
         return get_running_loop().run_in_executor(self._executor, self._paced, work)
 
+    def charge(self, used: float) -> None:
+        """The event loop was busy for readers; `used` in seconds of the processor."""
+        self._share.charge(used, time.monotonic())
+
     def _paced(self, work: Callable[[], T]) -> T:
-        pause = self._free_at - time.monotonic()
-        if pause > 0:
-            self._closing.wait(pause)
-        begun, used = time.monotonic(), time.thread_time()
+        while (pause := self._share.pause(time.monotonic())) > 0:  # what is charged meanwhile makes it longer
+            if self._closing.wait(pause):
+                break
+        self._share.begin(time.monotonic())
+        used = time.thread_time()
         try:
             return work()
         finally:
             used = time.thread_time() - used
             self.cpu_seconds += used
-            self._free_at = begun + used / self.share if self.share else 0.0
+            self._share.end(used)
 
     def close(self) -> None:
         """Waits for the piece of work that is being done, drops the others; closing twice is fine."""

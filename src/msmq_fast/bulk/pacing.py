@@ -1,0 +1,78 @@
+"""The share of a core that reading in bulk may take, whichever thread it is taken on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from threading import Lock
+from typing import Any, TypeVar
+
+__all__ = ["Charged", "Share"]
+
+T = TypeVar("T")
+
+
+class Share:
+    """When the next piece of work may begin, so that all that is used stays within `share` of one core; 0 for
+    no limit. Times are monotonic seconds; may be used by several threads."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._lock = Lock()
+        self._begun: float | None = None  # of the piece that is being done
+        self._free_at = 0.0
+
+    def pause(self, now: float) -> float:
+        """Seconds until the next piece may begin; none or less: at once."""
+        return self._free_at - now
+
+    def begin(self, now: float) -> None:
+        """A piece begins; there is one at a time."""
+        with self._lock:
+            self._begun = now
+
+    def end(self, used: float) -> None:
+        """The piece took the processor for `used` seconds."""
+        with self._lock:
+            begun, self._begun = self._begun, None
+            self._add(used, begun or 0.0)
+
+    def charge(self, used: float, now: float) -> None:
+        """Something else did for `used` seconds until now, perhaps beside a piece."""
+        with self._lock:
+            self._add(used, now - used if self._begun is None else self._begun)
+
+    def _add(self, used: float, since: float) -> None:
+        if self._share:
+            self._free_at = max(self._free_at, since) + used / self._share
+
+
+class Charged(Awaitable[T]):
+    """A coroutine; `charge` is told the processor time of each of its steps, not of what runs meanwhile."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        charge: Callable[[float], None],
+        processor_time: Callable[[], float],
+    ) -> None:
+        self._coroutine = coroutine
+        self._charge = charge
+        self._time = processor_time
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Await it."""
+        step: Callable[[Any], Any] = self._coroutine.send
+        argument: Any = None
+        while True:
+            begun = self._time()
+            try:
+                awaited = step(argument)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self._charge(self._time() - begun)
+            try:
+                step, argument = self._coroutine.send, (yield awaited)
+            except BaseException as error:
+                step, argument = self._coroutine.throw, error
