@@ -309,7 +309,7 @@ class Pool:
             connection.forget()
             connection.close()
         self._busy.clear()
-        for server in self._servers.values():
+        for server in list(self._servers.values()):
             server.waiting.clear()
             for connection in list(server.idle):
                 connection.close()

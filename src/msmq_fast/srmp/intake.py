@@ -90,7 +90,7 @@ class Intake:
     def take(self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart) -> Completion[int]:
         """A message of a stream: it is taken in its turn, and the stream goes on with it (A-31)."""
         streams = self._streams
-        verdict, stream = streams.judge(part, core.ordinal)
+        verdict, stream = streams.judge(part, core.ordinal, envelope.to)
         if verdict is Verdict.DUPLICATE:
             self._tally.count(Reason.DUPLICATE, "")
             if stream is None or not stream.unsettled:

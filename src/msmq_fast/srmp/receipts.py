@@ -164,7 +164,7 @@ class Receipts:
         return (
             None
             if self.streams is None
-            else self.streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal)
+            else self.streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
         )
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:

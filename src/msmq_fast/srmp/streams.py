@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -117,16 +118,18 @@ class IncomingStreams:
 
     # ---- the gate
 
-    def judge(self, part: StreamPart, queue: int) -> tuple[Verdict, InStream | None]:
-        """Where a message for the queue with the ordinal `queue` stands (SR-162). ACCEPT: `accept` follows in
-        the unit that stores it. Its sender hears how far the stream is, whatever the verdict (A-17).
+    def judge(self, part: StreamPart, queue: int, destination: str) -> tuple[Verdict, InStream | None]:
+        """Where a message for the queue with the ordinal `queue` stands (SR-162), sent to the URL
+        `destination`: a sender has a stream for each URL, and several URLs may lead to one queue. ACCEPT:
+        `accept` follows in the unit that stores it. Its sender hears how far the stream is, whatever the
+        verdict (A-17).
         """
         source, name = part.sender.bytes_le, part.sequence.to_bytes(_NUMBER)
         stream = self.streams.get(source, _STREAM, name)
         if stream is None or not stream.number:
             if not (part.start and part.current == 1):
                 return Verdict.OUT_OF_ORDER, None
-            greatest = self.streams.get(source, _GREATEST, queue.to_bytes(4))
+            greatest = self.streams.get(source, _GREATEST, _way(queue, destination))
             if greatest is not None and greatest.identifier >= part.sequence:
                 return Verdict.DUPLICATE, None
             stream = self.streams.stream(source, _STREAM, name)
@@ -141,12 +144,12 @@ class IncomingStreams:
         if part.start and part.receipts_to is not None:
             self._keep(stream, Terms(part.receipts_to, destination, priority))
         if stream.queue != queue or part.start:
-            self._follow(stream, part.sequence, queue)
+            self._follow(stream, part.sequence, queue, destination)
         self.streams.take(stream, part.sequence, part.current, queue)
 
-    def _follow(self, stream: InStream, sequence: int, queue: int) -> None:
-        """Remember the greatest stream of a sender for a queue; the one before is closed."""
-        greatest = self.streams.stream(stream.source, _GREATEST, queue.to_bytes(4))
+    def _follow(self, stream: InStream, sequence: int, queue: int, destination: str) -> None:
+        """Remember the greatest stream of a sender for a URL; the one before is closed."""
+        greatest = self.streams.stream(stream.source, _GREATEST, _way(queue, destination))
         if greatest is None or greatest.identifier >= sequence:
             return
         before = self.streams.get(stream.source, _STREAM, greatest.identifier.to_bytes(_NUMBER))
@@ -229,16 +232,16 @@ class IncomingStreams:
         finally:
             writer.end_unit()
 
-    def terms(self, sender: bytes, sequence: int, queue: int) -> Terms | None:
+    def terms(self, sender: bytes, sequence: int, queue: int, destination: str) -> Terms | None:
         """What is known of a stream for receipts, also when it ended long ago: a sender has one place for
         receipts, so what its latest stream to the queue says counts for forgotten ones. `sender` as on the
         wire.
         """
         found = self._terms.get(sender + sequence.to_bytes(_NUMBER))
-        return found or self._latest(sender, queue)
+        return found or self._latest(sender, queue, destination)
 
-    def _latest(self, sender: bytes, queue: int) -> Terms | None:
-        greatest = self.streams.get(sender, _GREATEST, queue.to_bytes(4))
+    def _latest(self, sender: bytes, queue: int, destination: str) -> Terms | None:
+        greatest = self.streams.get(sender, _GREATEST, _way(queue, destination))
         return None if greatest is None else self._terms.get(sender + greatest.identifier.to_bytes(_NUMBER))
 
     # ---- management, ageing, recovery
@@ -274,7 +277,8 @@ class IncomingStreams:
         if not self._drop(stream):
             return False
         key = _key(stream)
-        terms, latest = self._terms.get(key), self._latest(stream.source, stream.queue)
+        terms = self._terms.get(key)
+        latest = None if terms is None else self._latest(stream.source, stream.queue, terms.destination)
         if terms is not None and (
             latest is terms or latest is None or latest.receipts_to == terms.receipts_to
         ):
@@ -324,6 +328,11 @@ class IncomingStreams:
 def _previous(part: StreamPart) -> int:
     """What a message follows: absent means the number before (A-12)."""
     return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
+
+
+def _way(queue: int, destination: str) -> bytes:
+    """What stands for a URL that leads to a queue, as senders tell their queues apart: in any case."""
+    return queue.to_bytes(4) + blake2b(destination.casefold().encode(), digest_size=16).digest()
 
 
 def _key(stream: InStream) -> bytes:
