@@ -401,6 +401,13 @@ def test_delivery_receipts() -> None:
     assert not found.envelope.services  # no receipts for receipts
 
 
+@pytest.mark.rule("SR-046")
+def test_receipts_have_the_label_of_their_original() -> None:
+    for label, action in (("hello", "MSMQ:hello"), ("", "MSMQ:")):
+        for message_class in (2, 0x4000):
+            assert read(sent(receipt(message_class, label=label))).envelope.action == action
+
+
 @pytest.mark.rule("SR-078", "SR-036")
 @pytest.mark.parametrize("message_class", [0x4000, 0x8001, 0xC000, 0xC001, 0xC002, 0xC004])
 def test_commitment_receipts(message_class: int) -> None:
