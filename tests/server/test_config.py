@@ -198,10 +198,10 @@ def test_lines_are_found_behind_multi_line_values(tmp_path: Path) -> None:
 
 
 def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
-    text = '[server]\nhttp_port = 80\napp_port = 5\napp_tls_key = "k"\n'
+    text = '[server]\nhttps_port = 443\napp_port = 5\napp_tls_key = "k"\n'
     text += '[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
     shown = "\n".join(mistakes(tmp_path, text))
-    assert "SRMP over HTTP is not in this version" in shown
+    assert "server.https_port needs https_certificate and https_key" in shown
     assert "go together" in shown
     assert "needs at least one [[users]] entry" in shown
     assert '"a" is declared twice' in shown

@@ -23,6 +23,7 @@ SERVE_FLAGS = {
     "ping_port": "server.ping_port",
     "name": "server.name",
     "http_port": "server.http_port",
+    "https_port": "server.https_port",
     "rpc_port": "server.rpc_port",
     "qm2qm_port": "server.qm2qm_port",
     "epm_port": "server.epm_port",
@@ -166,7 +167,8 @@ def _add_serve(verbs: argparse._SubParsersAction[Parser], output: Parser) -> Non
     serve.add_argument("--rpc-port", metavar="N|off", help="TCP port of remote readers (2103)")
     serve.add_argument("--qm2qm-port", metavar="N|off", help="TCP port of older remote readers (2105)")
     serve.add_argument("--epm-port", metavar="N|off", help="TCP port of the RPC endpoint mapper (135)")
-    serve.add_argument("--http-port", metavar="N|off", help="SRMP over HTTP: only off in this version")
+    serve.add_argument("--http-port", metavar="N|off", help="TCP port for messages over HTTP (off)")
+    serve.add_argument("--https-port", metavar="N|off", help="TCP port for messages over HTTPS (off)")
 
 
 def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:

@@ -39,6 +39,7 @@ from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
 from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.srmp import Srmp
+from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
@@ -147,6 +148,7 @@ class Assembly:
             if server.admin_port is not None:
                 bound["admin"] = sockets.tcp_sockets(server.admin_host, server.admin_port, "admin")
             bound |= bind_rpc(self._config)
+            bound |= bind_http(self._config)
             if not hardened:
                 self._pgm_sockets = open_sockets(self._config.pgm)
         except BaseException:
@@ -312,6 +314,7 @@ class Assembly:
                 )
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
         await self._rpc.listen()
+        await self._srmp.listen(bound)
         if "admin" in bound:
             await self._listen_admin(bound["admin"], view)
 
@@ -371,6 +374,7 @@ class Assembly:
 
     def _labelled(self) -> Iterator[Labelled]:
         yield from self._rpc.labelled()
+        yield from self._srmp.listener.labelled()
         if self._pgm is not None:
             yield from self._pgm.labelled()
         if self._bulk is not None:

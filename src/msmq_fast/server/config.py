@@ -95,6 +95,11 @@ class ServerConfig:
     admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
     http_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTP (SRMP)")
     https_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTPS")
+    https_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of that port")  # noqa: RUF009
+    https_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of that port")  # noqa: RUF009
+    https_client_ca: Path | None = _key(  # noqa: RUF009
+        kinds.PATH, None, "certificates (PEM) that clients there must have one of; empty: none is asked for"
+    )
     rpc_host: tuple[str, ...] = _key(kinds.TEXTS, (), "addresses of the RPC listeners; empty: those of host")
     rpc_port: int | None = _key(
         kinds.port(), 2103, "TCP port of RemoteRead, qmcomm and qmcomm2; 11 more while it is taken"

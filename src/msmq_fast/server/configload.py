@@ -24,7 +24,6 @@ __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
 _LISTS: dict[str, type] = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
 _NEEDED = {"queues": ("name",), "users": ("name",), "routes": ("destination", "via")}
-_NOT_YET = {"http_port": "SRMP over HTTP"}
 
 
 class Mistake:
@@ -174,11 +173,14 @@ def _set_from_text(
 
 def _check_together(config: Config, mistakes: list[Mistake]) -> None:
     server = config.server
-    for key, what in _NOT_YET.items():
-        if getattr(server, key) is not None:
-            mistakes.append(
-                Mistake(config.source, None, f'server.{key}: {what} is not in this version; leave it "off"')
-            )
+    if (server.https_certificate is None) != (server.https_key is None):
+        mistakes.append(
+            Mistake(config.source, None, "server.https_certificate and server.https_key go together")
+        )
+    if server.https_port is not None and server.https_certificate is None:
+        mistakes.append(
+            Mistake(config.source, None, "server.https_port needs https_certificate and https_key")
+        )
     if config.rpc.qm2qm and not config.rpc.qmcomm:
         mistakes.append(
             Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from functools import partial
 
 from msmq_fast.qm.manager import QueueManager
@@ -13,6 +14,7 @@ from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.outgoing import Dispatcher
+from msmq_fast.server.srmplistener import HTTP, HTTPS, SrmpListener
 from msmq_fast.server.srmpnames import redirector, verifier
 from msmq_fast.server.srmpreceiving import SrmpReceiving
 from msmq_fast.server.srmpsending import SrmpSending, sends_http
@@ -71,13 +73,23 @@ class Srmp:
             refused,
         )
         pacemaker.add(self.receiving)
+        self.listener = SrmpListener(
+            config, self.receiving.pipeline.handle, clock.monotonic, pacemaker.touch, refused
+        )
 
     @property
     def connections(self) -> int:
         """Connections to other computers."""
         return 0 if self.sending is None else self.sending.pool.connections
 
+    async def listen(self, bound: dict[str, list[socket.socket]]) -> None:
+        """Accept on the sockets of `bind_http`."""
+        for name in (HTTP, HTTPS):
+            self.redirector.own.listen(name, [each.getsockname()[1] for each in bound.get(name, [])])
+        await self.listener.listen(bound)
+
     def stop(self) -> None:
-        """End the connections to other computers."""
+        """End the connections to other computers; those that came end behind the answers they wait for."""
+        self.listener.stop_accepting()
         if self.sending is not None:
             self.sending.stop()

@@ -1,0 +1,188 @@
+"""The ports for messages over HTTP and HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from msmq_fast.admin.view import Labelled
+from msmq_fast.server.config import Config
+from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.credentials import tls_context
+from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.release import release
+from msmq_fast.server.sockets import BACKLOG, tcp_sockets
+from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
+from msmq_fast.srmp.http.request import Handler
+from msmq_fast.srmp.http.server import Limits
+
+__all__ = ["HTTP", "HTTPS", "SrmpListener", "bind_http"]
+
+HTTP, HTTPS = "http", "https"  # in the ready line
+
+
+def bind_http(config: Config) -> dict[str, list[socket.socket]]:
+    """The sockets of the ports that are on. Raises ListenError."""
+    server = config.server
+    bound = {}
+    for name, port in ((HTTP, server.http_port), (HTTPS, server.https_port)):
+        if port is not None:
+            bound[name] = tcp_sockets(server.host, port, f"messages over {name.upper()}")
+    return bound
+
+
+class _Connection(HttpProtocol):
+    """One that the listener counts."""
+
+    def __init__(self, owner: SrmpListener, shared: Shared, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(shared, loop)
+        self._owner = owner
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        super().connection_made(transport)
+        if not self._owner.admit(self):
+            cast(asyncio.Transport, transport).abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._owner.release(self)
+
+
+class SrmpListener:
+    """Accepts connections, within limits; `handler` takes what they bring."""
+
+    def __init__(
+        self,
+        config: Config,
+        handler: Handler,
+        monotonic: Callable[[], float],
+        touch: Callable[[], None],
+        refused: RefusalCounters,
+    ) -> None:
+        """Raises DeclarationError: the files for HTTPS cannot be used."""
+        self._settings = config.srmp
+        self._refused = refused
+        self._open: set[_Connection] = set()
+        self._addresses: Counter[str] = Counter()
+        self._servers: list[asyncio.Server] = []
+        self._tls = _tls(config)
+        self._fixed = b""
+        self._fixed_at = -1
+        self._server_line = f"Server: msmq-fast/{release()}\r\n".encode()
+        self.shared = Shared(
+            handler=handler,
+            touch=touch,
+            refuse=refused.refuse,
+            fixed=self._fixed_lines,
+            monotonic=monotonic,
+            limits=Limits(spare=self._spare),
+            keep_alive=self._settings.keep_alive,
+            slow=config.limits.slow_writer_timeout,
+        )
+
+    @property
+    def connections(self) -> int:
+        """Open ones."""
+        return len(self._open)
+
+    def labelled(self) -> Iterator[Labelled]:
+        """For the metrics."""
+        yield Labelled(
+            "msmq_fast_http_answers_total",
+            "Answers to messages that came over HTTP, by status.",
+            ("status",),
+            {(str(status),): float(count) for status, count in sorted(self.shared.answers.items())},
+        )
+        yield Labelled(
+            "msmq_fast_http_connections",
+            "Open connections at the HTTP ports.",
+            (),
+            {(): float(self.connections)},
+            grows=False,
+        )
+
+    async def listen(self, bound: dict[str, list[socket.socket]]) -> None:
+        """Accept on the sockets of `bind_http`."""
+        loop = asyncio.get_running_loop()
+
+        def factory() -> _Connection:
+            return _Connection(self, self.shared, loop)
+
+        for name in (HTTP, HTTPS):
+            tls = self._tls if name == HTTPS else None
+            for listener in bound.get(name, []):
+                server = await loop.create_server(factory, sock=listener, ssl=tls, backlog=BACKLOG)
+                self._servers.append(server)
+
+    def admit(self, connection: _Connection) -> bool:
+        """Count a connection in, if there is room."""
+        if len(self._open) >= self._settings.connections:
+            self._refused.refuse("http connection", "too many connections", connection.address)
+            return False
+        if self._addresses[connection.address] >= self._settings.connections_per_address:
+            self._refused.refuse(
+                "http connection", "too many connections from one address", connection.address
+            )
+            return False
+        self._open.add(connection)
+        self._addresses[connection.address] += 1
+        return True
+
+    def release(self, connection: _Connection) -> None:
+        """A connection has ended."""
+        if connection not in self._open:
+            return
+        self._open.discard(connection)
+        self._addresses[connection.address] -= 1
+        if not self._addresses[connection.address]:
+            del self._addresses[connection.address]
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; connections end with the answers that they wait for."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        for connection in tuple(self._open):
+            connection.close()
+
+    def _spare(self, size: int) -> bool:
+        return sum(connection.buffered for connection in self._open) + size <= self._settings.unfinished
+
+    def _fixed_lines(self) -> bytes:
+        """Server and Date (RFC 9110 6.6.1), made once a second."""
+        now = int(time.time())
+        if now != self._fixed_at:
+            self._fixed_at = now
+            stamp = time.gmtime(now)
+            date = (
+                f"{_DAYS[stamp.tm_wday]}, {stamp.tm_mday:02} {_MONTHS[stamp.tm_mon - 1]} {stamp.tm_year} "
+                f"{stamp.tm_hour:02}:{stamp.tm_min:02}:{stamp.tm_sec:02} GMT"
+            )
+            self._fixed = self._server_line + f"Date: {date}\r\n".encode()
+        return self._fixed
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    server = config.server
+    if server.https_port is None:
+        return None
+    context = tls_context(server.https_certificate, server.https_key, "server.https_certificate")
+    if context is not None and server.https_client_ca is not None:
+        try:
+            context.load_verify_locations(server.https_client_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise DeclarationError(f"server.https_client_ca: {error}") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context

@@ -1,0 +1,156 @@
+"""One HTTP connection on asyncio: feeds a `ServerConnection`, hands its requests on, writes their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from msmq_fast.srmp.http.request import Handler
+from msmq_fast.srmp.http.server import BadRequest, Limits, Refused, ServerConnection
+from msmq_fast.store.completion import Completion
+
+__all__ = ["HttpProtocol", "Shared"]
+
+_AHEAD: Final = 256 << 10  # bytes of later requests that are read while one waits for its answer
+_LINGER: Final = 5.0  # seconds in which what still comes is read over, so that the peer sees the answer
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all connections of a server have in common. `touch` is called when something was handed on,
+    `fixed` gives the header lines of every answer, `monotonic` seconds.
+    """
+
+    handler: Handler
+    touch: Callable[[], None]
+    refuse: Callable[[str, str, str], None]  # what, reason, detail
+    fixed: Callable[[], bytes]
+    monotonic: Callable[[], float]
+    limits: Limits = field(default_factory=Limits)
+    keep_alive: float = 120.0  # seconds that a connection may be idle
+    slow: float = 120.0  # seconds in which nothing of an unfinished request comes
+    answers: Counter[int] = field(default_factory=Counter)
+
+
+class HttpProtocol(asyncio.Protocol):
+    """Answers go out in the order of the requests: one is under way at a time."""
+
+    def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop) -> None:
+        self._shared = shared
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._engine = ServerConnection(shared.limits)
+        self._peer = ""
+        self._paused = False
+        self._working = False
+        self._heard = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that this connection holds."""
+        return self._engine.buffered
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
+        tls = transport.get_extra_info("sslcontext") is not None
+        self._engine = ServerConnection(self._shared.limits, self._peer, tls=tls)
+        self._heard = self._shared.monotonic()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self._shared.monotonic()
+        engine = self._engine
+        engine.receive(data)
+        if not engine.waiting:
+            self._work()
+        elif engine.buffered > _AHEAD and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def close(self) -> None:
+        """End as soon as the request under way is answered."""
+        if self._engine.waiting:
+            self._engine.last_one()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def _work(self) -> None:
+        """Hand on what is whole. What is answered at once is so before the next request is looked at."""
+        if self._working:
+            return
+        self._working = True
+        engine, shared = self._engine, self._shared
+        try:
+            while self._transport is not None and (item := engine.next()) is not None:
+                if isinstance(item, Refused):
+                    shared.refuse("http request", item.reason, self._peer)
+                    self._answer(item.status)
+                    continue
+                shared.touch()
+                completion = shared.handler(item)
+                completion.add_done_callback(self._answered)
+        except BadRequest as error:
+            shared.refuse("http connection", "not HTTP", f"{self._peer}: {error}")
+            if self._transport is not None:
+                self._transport.abort()
+        finally:
+            self._working = False
+        output = engine.take_output()
+        if output and self._transport is not None:
+            self._transport.write(output)
+
+    def _answered(self, done: Completion[int]) -> None:
+        self._answer(500 if done.exception() is not None else int(done.result()))
+        self._work()
+
+    def _answer(self, status: int) -> None:
+        self._shared.answers[status] += 1
+        self._heard = self._shared.monotonic()
+        output = self._engine.answer(status, self._shared.fixed())
+        transport = self._transport
+        if transport is None:
+            return
+        transport.write(output)
+        if self._engine.ended:
+            if transport.can_write_eof():
+                transport.write_eof()
+            self._loop.call_later(_LINGER, transport.close)
+        if self._paused:
+            self._paused = False
+            transport.resume_reading()
+
+    # ---- time
+
+    def _watch(self) -> None:
+        """One timer, set anew when it has run: not one for each request."""
+        self._timer = self._loop.call_later(min(self._shared.keep_alive, self._shared.slow), self._check)
+
+    def _check(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        shared = self._shared
+        silent = shared.monotonic() - self._heard
+        if self._engine.waiting:
+            self._watch()
+        elif self._engine.idle:
+            if silent >= shared.keep_alive:
+                transport.close()
+            else:
+                self._timer = self._loop.call_later(shared.keep_alive - silent, self._check)
+        elif silent >= shared.slow:
+            shared.refuse("http connection", "slow request", self._peer)
+            transport.abort()
+        else:
+            self._timer = self._loop.call_later(shared.slow - silent, self._check)

@@ -1,0 +1,299 @@
+"""The receiving half of HTTP/1.1 for SRMP: bytes in, whole requests out, an answer for each; no IO.
+
+Heads of the plain form are read here; whatever else is legal (folded lines, chunked bodies, Expect, HTTP/1.0)
+is read by h11. A 400 makes its sender forget the message (A-02), so nothing here says it but to a body that
+is too long: what is no HTTP ends the connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import h11
+
+from msmq_fast.srmp.http.request import HttpRequest
+
+__all__ = ["BadRequest", "Limits", "Refused", "ServerConnection"]
+
+_HEAD_END = re.compile(rb"\n\r?\n")
+_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7E]+) HTTP/1\.1")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_LENGTH = re.compile(rb"[0-9]{1,10}")
+_VALUE = re.compile(rb"[\x20-\x7E\x80-\xFF\t]*")
+_BESIDE: Final = frozenset((b"transfer-encoding", b"expect", b"connection", b"upgrade"))
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes. `spare`: whether so many more may be held for bodies of all connections."""
+
+    head: int = 64 << 10
+    body: int = (4 << 20) + (80 << 10)  # a message of 4 MiB, its envelope, what delimits them
+    small: int = 64 << 10  # bodies up to this are let in without asking
+    spare: Callable[[int], bool] = lambda _: True
+
+
+class BadRequest(Exception):
+    """What came is no HTTP; the connection ends. The text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that nobody has to look at: `status` is its answer. `close`: its body is not read, and the
+    answer is the last one.
+    """
+
+    status: int
+    reason: str
+    close: bool = False
+
+
+_TOO_LONG: Final = Refused(400, "a body that is too long", close=True)
+_TOO_MUCH: Final = Refused(500, "too much is under way", close=True)
+_METHOD: Final = Refused(405, "another method than POST")
+_PATH: Final = Refused(404, "another path than /msmq")
+
+
+@dataclass(slots=True)
+class _Head:
+    method: str
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    raw: bytes
+    length: int
+
+
+class ServerConnection:
+    """One connection. `next` gives a request, then nothing until `answer` was called for it."""
+
+    def __init__(self, limits: Limits, peer: str = "", *, tls: bool = False) -> None:
+        self._limits = limits
+        self._peer = peer
+        self._tls = tls
+        self._buffer = bytearray()
+        self._head: _Head | None = None
+        self._last: _Head | None = None  # heads of one sender are mostly the same
+        self._raw = b""
+        self._h11: h11.Connection | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._refused: Refused | None = None
+        self._keep = True
+        self._output: list[bytes] = []
+        self.waiting = False
+        """Whether a request waits for its answer."""
+        self.ended = False
+        """Whether nothing more is read."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that came and are not in a request yet."""
+        return len(self._buffer) + self._size
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request has begun."""
+        return not (self.waiting or self._buffer or self._head or self._h11)
+
+    def receive(self, data: bytes | bytearray | memoryview) -> None:
+        """More bytes. Behind the end they are thrown away."""
+        if not self.ended:
+            self._buffer += data
+
+    def take_output(self) -> bytes:
+        """What is to be written now, besides answers."""
+        output = b"".join(self._output)
+        self._output.clear()
+        return output
+
+    def next(self) -> HttpRequest | Refused | None:
+        """The next request that is whole; None: there is none, or the one before waits for its answer.
+
+        Raises BadRequest.
+        """
+        if self.waiting or self.ended:
+            return None
+        if self._h11 is None and self._head is None and not self._read_head():
+            return None
+        if self._h11 is not None:
+            return self._by_h11()
+        head = self._head
+        if head is None:  # refused before its body
+            return self._refuse()
+        if len(self._buffer) < head.length:
+            return None
+        body = bytes(self._buffer[: head.length])
+        del self._buffer[: head.length]
+        self._head = None
+        return self._request(head, body)
+
+    def last_one(self) -> None:
+        """The connection ends with the answer to the request under way."""
+        self._keep = False
+
+    def answer(self, status: int, fixed: bytes) -> bytes:
+        """The answer to the request that `next` gave. `fixed`: header lines that every answer has."""
+        self.waiting = False
+        keep, self._keep = self._keep, True
+        if not keep:
+            self.ended = True
+            self._buffer.clear()
+        allow = b"Allow: POST\r\n" if status == HTTPStatus.METHOD_NOT_ALLOWED else b""
+        close = b"" if keep else b"Connection: close\r\n"
+        phrase = _PHRASES.get(status, b"Status")
+        return b"HTTP/1.1 %d %b\r\n%bContent-Length: 0\r\n%b%b\r\n" % (status, phrase, fixed, allow, close)
+
+    # ---- heads
+
+    def _read_head(self) -> bool:
+        """Whether there is a whole head; it is in `_head`, with h11, or refused."""
+        buffer, limits = self._buffer, self._limits
+        while buffer.startswith(b"\r\n"):  # RFC 9112 2.2
+            del buffer[:2]
+        last = self._last
+        if last is not None and buffer.startswith(last.raw):
+            del buffer[: len(last.raw)]
+            self._head = last
+            return True
+        end = _HEAD_END.search(buffer, 0, limits.head)
+        if end is None:
+            if len(buffer) >= limits.head:
+                raise BadRequest("a head that does not end")
+            return False
+        raw = bytes(buffer[: end.end()])
+        head = _plain(raw)
+        if head is None:
+            self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
+            self._raw = raw
+            return True
+        del buffer[: len(raw)]
+        if head.length > limits.body:
+            self._refused = _TOO_LONG
+        elif head.length > limits.small and not limits.spare(head.length):
+            self._refused = _TOO_MUCH
+        else:
+            self._head = head
+            self._last = head if head.length <= limits.small else None
+        return True
+
+    def _refuse(self) -> Refused | None:
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            self.waiting = True
+            self._keep = self._keep and not refused.close
+        return refused
+
+    # ---- whole requests
+
+    def _request(self, head: _Head, body: bytes) -> HttpRequest | Refused | None:
+        if head.method != "POST" or not _is_ours(head.target):
+            self._refused = _METHOD if head.method != "POST" else _PATH
+            return self._refuse()
+        self.waiting = True
+        return HttpRequest(head.method, head.target, head.headers, body, self._peer, self._tls, head.raw)
+
+    def _by_h11(self) -> HttpRequest | Refused | None:
+        connection = self._h11
+        assert connection is not None  # noqa: S101 - by the caller
+        if self._buffer:
+            connection.receive_data(bytes(self._buffer))
+            self._buffer.clear()
+        try:
+            while True:
+                event = connection.next_event()
+                if isinstance(event, h11.Request):
+                    method = event.method.decode("ascii")
+                    self._head = _Head(method, event.target, list(event.headers), self._raw, 0)
+                elif isinstance(event, h11.Data):
+                    self._parts.append(bytes(event.data))
+                    self._size += len(event.data)
+                    if self._size > self._limits.body:
+                        return self._stop(_TOO_LONG)
+                elif isinstance(event, h11.EndOfMessage):
+                    return self._whole(connection)
+                elif event is h11.NEED_DATA:
+                    return self._more(connection)
+                else:
+                    raise BadRequest("the connection ends within a request")
+        except h11.RemoteProtocolError as error:
+            raise BadRequest(str(error)) from None
+
+    def _more(self, connection: h11.Connection) -> Refused | None:
+        """The head is there, more of the body is to come."""
+        head, limits = self._head, self._limits
+        if head is None:
+            return None
+        length = next((int(value) for name, value in head.headers if name == b"content-length"), 0)
+        if length > limits.body:
+            return self._stop(_TOO_LONG)
+        if max(length, self._size) > limits.small and not limits.spare(max(length - self._size, 0)):
+            return self._stop(_TOO_MUCH)
+        if connection.they_are_waiting_for_100_continue:
+            connection.send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._output.append(_CONTINUE)
+        return None
+
+    def _stop(self, refused: Refused) -> Refused | None:
+        self._forget()
+        self._refused = refused
+        return self._refuse()
+
+    def _whole(self, connection: h11.Connection) -> HttpRequest | Refused | None:
+        head, body = self._head, b"".join(self._parts)
+        assert head is not None  # noqa: S101 - its request came before
+        self._keep = connection.their_http_version == b"1.1" and not any(
+            name == b"connection" and b"close" in value.lower() for name, value in head.headers
+        )
+        self._buffer += connection.trailing_data[0]
+        self._forget()
+        return self._request(head, body)
+
+    def _forget(self) -> None:
+        self._h11 = self._head = None
+        self._parts, self._size = [], 0
+
+
+_PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
+
+
+def _is_ours(target: bytes) -> bool:
+    """Whether the path is below /msmq; a proxy may have been given the whole URL (RFC 9112 3.2.2)."""
+    path = target.lower().replace(b"\\", b"/")
+    if path.startswith((b"http://", b"https://")):
+        path = b"/" + path.split(b"/", 3)[3] if path.count(b"/") > 2 else b"/"
+    return path.startswith(b"/msmq/")
+
+
+def _plain(raw: bytes) -> _Head | None:
+    """A head of the form that senders write; None: h11 is to read it."""
+    lines = raw.split(b"\r\n")
+    found = _LINE.fullmatch(lines[0])
+    if found is None or lines[-2:] != [b"", b""]:
+        return None
+    headers: list[tuple[bytes, bytes]] = []
+    length = -1
+    host = False
+    for line in lines[1:-2]:
+        name, colon, value = line.partition(b":")
+        if not colon or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            return None
+        name, value = name.lower(), value.strip(b" \t")
+        if name in _BESIDE:
+            return None
+        if name == b"content-length":
+            if length >= 0 or not _LENGTH.fullmatch(value):
+                return None
+            length = int(value)
+        elif name == b"host":
+            if host:
+                return None
+            host = True
+        headers.append((name, value))
+    if not host:
+        return None
+    return _Head(found[1].decode("ascii"), found[2], headers, raw, max(length, 0))
