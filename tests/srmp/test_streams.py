@@ -350,6 +350,10 @@ def test_streams_that_follow_each_other_leave_little_behind(
     assert len(station.streams.transfers()) <= 5
     assert station.post(text(1, NUMBER + 3), b"again") == 200
     assert len(station.taken("tx")) == 20
+    for number in range(20, 40):
+        station.post(text(1, NUMBER + number), b"x")
+        station.advance(0.6)
+    assert len([key for key, _ in station.store.scan(8) if key[:1] in (b"S", b"T")]) <= 2 * 5 + 1
 
 
 def test_damaged_records_are_set_aside(station: Station) -> None:

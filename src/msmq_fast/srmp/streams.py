@@ -318,9 +318,11 @@ class IncomingStreams:
 
     def _resume(self, stream: InStream) -> None:
         terms = self._terms.get(_key(stream))
-        if terms is not None and terms.acknowledged < stream.durable_number:
+        if terms is None:
+            return
+        if terms.acknowledged < stream.durable_number:
             self.streams.hear(stream)
-        greatest = self.streams.get(stream.source, _GREATEST, stream.queue.to_bytes(4))
+        greatest = self.streams.get(stream.source, _GREATEST, _way(stream.queue, terms.destination))
         if greatest is not None and greatest.identifier > stream.identifier:
             self._closed[stream] = None
 
