@@ -77,7 +77,7 @@ class Disposition:
             return reason, False, None  # it was refused before, and is kept for an operator
         if self.receipts is not None and has_envelope(packet):
             told = role == Role.DESTINATION and self._receipts(self.receipts, packet, message, reason, wishes)
-            if role == Role.DESTINATION:  # the sender keeps copies of what was taken, and of streams that fail
+            if role == Role.DESTINATION:  # its sender keeps copies of what was taken, and of failed streams
                 kept = Wish.JOURNAL_POSITIVE | (Wish.JOURNAL_NEGATIVE if message.transactional else 0)
                 wishes &= ~int(kept)
             return reason, told, self._copy_to(role, message, reason, wishes, chosen)
