@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="thousands of messages, ten minutes of trouble")
     parser.add_argument("--messages", type=int)
     parser.add_argument("--no-transactions", action="store_true")
+    parser.add_argument("--http", action="store_true", help="messages go by SRMP over HTTP")
     parser.add_argument("--trace", action="store_true", help="what happens, line by line, and the log")
     options = parser.parse_args()
     size = LONG if options.long else Size()
@@ -34,6 +35,7 @@ def main() -> int:
             seed,
             size,
             transactional=not options.no_transactions,
+            http=options.http,
             trace=_print if options.trace else None,
         )
         try:

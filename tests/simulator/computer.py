@@ -14,11 +14,13 @@ from msmq_fast.qm.manager import QueueManager, State
 from msmq_fast.server.assembly import Assembly
 from msmq_fast.server.config import Config, ProtectionConfig, ServerConfig, StoreConfig
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures
 
-from .network import Network, Socket
+from .network import MQQB_PORT, PING_PORT, Network, Socket
 from .timeline import ComputerClock, ComputerLoop, Timeline
+from .web import TroubledFront, WebTrouble
 
 WALL = 1_700_000_000
 ENOSPC = 28
@@ -79,6 +81,12 @@ class Refusals(RefusalCounters):
 class Listening:
     """Stands for a bound socket."""
 
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def getsockname(self) -> tuple[str, int]:
+        return "0.0.0.0", self.port  # noqa: S104 - nothing is bound
+
     def close(self) -> None:
         pass
 
@@ -94,7 +102,9 @@ class SimulatedServer(Assembly):
         random: Random,
         tables: MemoryTables,
         refused: Callable[[str, str, str], None],
+        web: WebTrouble,
     ) -> None:
+        self.web = web
         super().__init__(config, loop, self._failed, clock=clock, randomness=random)
         self._refused = Refusals(clock.monotonic, refused)
         self._tables = tables
@@ -104,7 +114,10 @@ class SimulatedServer(Assembly):
         raise AssertionError("the store failed")
 
     def _bind(self) -> dict[str, Any]:
-        return {"mqqb": [Listening()], "ping": [Listening()]}
+        bound: dict[str, Any] = {"mqqb": [Listening(MQQB_PORT)], "ping": [Listening(PING_PORT)]}
+        if self._config.server.http_port is not None:
+            bound["http"] = [Listening(self._config.server.http_port)]
+        return bound
 
     def _open_store(self) -> Store:
         store = Store(self._tables, Writer(self._tables), Reader(self._tables))
@@ -119,6 +132,11 @@ class SimulatedServer(Assembly):
     async def _listen(self, bound: dict[str, Any]) -> None:
         await super()._listen(bound)
         self._mqqb._network._socket = lambda address: Socket()  # type: ignore[method-assign]
+        if self._srmp.sending is not None:
+            self._srmp.sending.pool._socket = lambda address: Socket()  # type: ignore[method-assign]
+        loop, shared = self._loop, self._srmp.listener.shared
+        assert isinstance(loop, ComputerLoop)
+        shared.handler = TroubledFront(shared.handler, self.web, loop, loop.random)
 
     def _space(self) -> SpaceFigures:
         return PLENTY
@@ -166,6 +184,7 @@ class Computer:
             store=StoreConfig(feed=False, disk_check_interval=30.0),
             protection=ProtectionConfig(key="00" * 32, providers=()),
         )
+        self.web = WebTrouble()
         self.up = False
         self.starts = 0
         self.crashes: list[float] = []
@@ -188,7 +207,7 @@ class Computer:
         self._committing = self._reading = False
         loop = self.loop = ComputerLoop(self.timeline, self.clock, self.network, self.address, self.random)
         self.server = SimulatedServer(
-            self.config, loop, self.clock, self.random, self.tables, self.on_refusal
+            self.config, loop, self.clock, self.random, self.tables, self.on_refusal, self.web
         )
         loop.on_turn = self._turned
         loop.create_task(self._run())
@@ -261,6 +280,12 @@ class Computer:
         listener = getattr(self.server, "_mqqb", None)
         sessions = [] if listener is None else listener.endpoint.sessions
         return sum(session.receiver.relayed for session in sessions)
+
+    @property
+    def repeated(self) -> int:
+        """Messages over HTTP that this run of the server knew for duplicates."""
+        srmp = getattr(self.server, "_srmp", None)
+        return 0 if srmp is None else int(srmp.receiving.pipeline.tally.not_taken[Reason.DUPLICATE])
 
     # -- the disk
 

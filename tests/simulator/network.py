@@ -118,6 +118,9 @@ class End(asyncio.Transport):
         while self._pieces and self._reading and not self.closed:
             data, last = self._pieces.pop(0)
             rest = memoryview(data)
+            while rest and not self.closed and not isinstance(self.protocol, asyncio.BufferedProtocol):
+                self.protocol.data_received(bytes(rest))
+                rest = rest[len(rest) :]
             while rest and not self.closed:
                 room = self.protocol.get_buffer(len(rest))
                 count = min(len(room), len(rest))
@@ -209,6 +212,9 @@ class Socket:
     def __init__(self) -> None:
         self.connection: Connection | None = None
 
+    def getsockname(self) -> tuple[str, int]:
+        return "", 0
+
     def close(self) -> None:
         if self.connection is not None:
             self.connection.dialler.abort()
@@ -217,12 +223,12 @@ class Socket:
 class Server:
     """What create_server returns."""
 
-    def __init__(self, network: Network, address: str) -> None:
+    def __init__(self, network: Network, address: str, port: int) -> None:
         self._network = network
-        self._address = address
+        self._at = (address, port)
 
     def close(self) -> None:
-        self._network.listeners.pop(self._address, None)
+        self._network.listeners.pop(self._at, None)
 
 
 class Datagrams(asyncio.DatagramTransport):
@@ -242,7 +248,7 @@ class Datagrams(asyncio.DatagramTransport):
         self._network.sockets.pop((self.loop.address, self.port), None)
 
 
-PING_PORT = 3527
+MQQB_PORT, PING_PORT, HTTP_PORT = 1801, 3527, 80
 
 
 class Network:
@@ -252,7 +258,7 @@ class Network:
         self.timeline = timeline
         self.random = random
         self.names: dict[str, str] = {}
-        self.listeners: dict[str, tuple[ComputerLoop, Callable[[], Any]]] = {}
+        self.listeners: dict[tuple[str, int], tuple[ComputerLoop, Callable[[], Any]]] = {}
         self.sockets: dict[tuple[str, int], Datagrams] = {}
         self.connections: dict[Connection, None] = {}
         self.opened = 0
@@ -277,15 +283,15 @@ class Network:
 
     # -- TCP
 
-    def listen(self, loop: ComputerLoop, factory: Callable[[], Any]) -> Server:
-        self.listeners[loop.address] = (loop, factory)
-        return Server(self, loop.address)
+    def listen(self, loop: ComputerLoop, factory: Callable[[], Any], port: int = MQQB_PORT) -> Server:
+        self.listeners[loop.address, port] = (loop, factory)
+        return Server(self, loop.address, port)
 
-    async def connect(self, loop: ComputerLoop, address: str) -> Connection:
+    async def connect(self, loop: ComputerLoop, address: str, port: int = MQQB_PORT) -> Connection:
         """Raises OSError; may never end, as a connect into nowhere does."""
         weather = self.weather(loop.address, address)
         done: asyncio.Future[Connection] = loop.create_future()
-        self.timeline.after(self._delay(weather), self._incoming, loop, address, weather, done)
+        self.timeline.after(self._delay(weather), self._incoming, loop, (address, port), weather, done)
         connection = await done
         if connection.broken:
             raise ConnectionResetError(104, "Connection reset by peer")
@@ -295,11 +301,11 @@ class Network:
         return weather.latency + self.random.random() * weather.jitter
 
     def _incoming(
-        self, loop: ComputerLoop, address: str, weather: Weather, done: asyncio.Future[Connection]
+        self, loop: ComputerLoop, at: tuple[str, int], weather: Weather, done: asyncio.Future[Connection]
     ) -> None:
         if loop.dead or done.done() or weather.severed_until > self.timeline.now:
             return  # nobody answers
-        listener = self.listeners.get(address)
+        listener = self.listeners.get(at)
         if listener is None or self.random.random() < weather.refusals:
             error = ConnectionRefusedError(111, "Connection refused")
             self.timeline.after(self._delay(weather), _fail, done, error, loop=loop)
@@ -354,7 +360,8 @@ class Network:
 
     def gone(self, loop: ComputerLoop, *, silent: bool) -> None:
         """A computer crashed: its peers hear of it, or not (the power went out)."""
-        self.listeners.pop(loop.address, None)
+        for at in [at for at in self.listeners if at[0] == loop.address]:
+            del self.listeners[at]
         for key in [key for key in self.sockets if key[0] == loop.address]:
             del self.sockets[key]
         for connection in list(self.connections):

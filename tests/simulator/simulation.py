@@ -17,9 +17,9 @@ from msmq_fast.server.config import RouteDeclaration
 from msmq_fast.store.schema import Table
 
 from . import programs
-from .account import Account, Kind, Stream, Wrong
+from .account import EXPIRED, Account, Kind, Stream, Wrong
 from .computer import Computer
-from .network import Network, Weather
+from .network import HTTP_PORT, Network, Weather
 from .programs import READERS, Program
 from .timeline import Timeline
 
@@ -35,6 +35,7 @@ SESSIONS_END = (
     "peer reads too slowly",
     "peer writes too slowly",
 )
+SAID_LATER = ("computer quota", "not stored", "stopping")  # the sender tries again
 LONGEST = 40 * 3600.0  # seconds after which what is not there will never come
 Trace = Callable[[float, str, str], None]
 
@@ -68,6 +69,12 @@ class Place:
         return f"{self.computer.name}/{self.name}"
 
 
+def identifier_of(description: str) -> str:
+    """`uuid:7@guid to …`, as MS-MQQB shows it."""
+    ordinal, _, rest = description.removeprefix("uuid:").partition("@")
+    return f"{{{rest[:36]}}}\\{ordinal}"
+
+
 def unlimited(computer: Computer) -> bool:
     """Whether a computer has no quota of its own."""
     return computer.config.queue_manager.quota_kb == 2**32 - 1
@@ -79,7 +86,10 @@ def reachable(places: list[Place], sender: Computer) -> list[Place]:
     """
     free = [place for place in places if unlimited(sender) or unlimited(place.computer)]
     elsewhere = [place for place in free if place.computer is not sender]
-    return elsewhere or [place for place in places if place.computer is sender]
+    home = [place for place in places if place.computer is sender]
+    if sender.config.server.http_port is not None and not unlimited(sender):
+        home = []  # by HTTP, messages for itself need room twice
+    return elsewhere or home
 
 
 class Simulation:
@@ -91,9 +101,12 @@ class Simulation:
         size: Size | None = None,
         *,
         transactional: bool = True,
+        http: bool = False,
         trace: Trace | None = None,
     ) -> None:
+        """`http`: messages go by SRMP over HTTP, not by MS-MQQB."""
         self.seed = seed
+        self._http = http
         self.size = size or Size()
         self._trace = trace
         self._transactional = transactional
@@ -123,6 +136,8 @@ class Simulation:
         name = ("ALPHA", "BETA", "GAMMA", "DELTA", "EPSILON")[number]
         computer = Computer(name, f"10.0.0.{number + 1}", self.timeline, self.network, f"{self.seed}")
         config, random = computer.config, self.random
+        if self._http:
+            self._web(computer)
         config.mqqb.window = random.choice([1, 4, 64, 64, 200])
         config.mqqb.retry_interval = random.choice([0.5, 5.0])
         config.mqqb.ping = random.random() < 0.2
@@ -132,6 +147,22 @@ class Simulation:
         if number and random.random() < 0.25:
             config.queue_manager.quota_kb = 120
         return computer
+
+    def _web(self, computer: Computer) -> None:
+        """Speaks SRMP."""
+        config, random = computer.config, self.random
+        config.server.http_port = HTTP_PORT
+        config.srmp.public_host = computer.address
+        config.srmp.retry_interval = random.choice([1.0, 5.0, 20.0])
+        config.srmp.response_timeout = random.choice([5.0, 60.0])
+        config.srmp.idle_timeout = random.choice([2.0, 30.0, 300.0])
+        config.srmp.connections_per_host = random.choice([1, 2, 8])
+        config.srmp.receipt_delay = random.choice([0.05, 0.5, 2.0])
+        config.srmp.check_expiry = random.random() < 0.5
+        web = computer.web
+        web.unheard = random.choice([0.0, 0.0, 0.03, 0.2])
+        web.unsaid = random.choice([0.0, 0.0, 0.03, 0.2])
+        web.slow = random.choice([0.0, 0.0, 0.01, 0.1])
 
     def _route(self) -> None:
         """The ways of private names: straight, or through the last computer, which may be a router."""
@@ -181,11 +212,23 @@ class Simulation:
     def _name(self, place: Place, style: int) -> str:
         """A format name of a queue, which exists."""
         computer = place.computer
+        if self._http:
+            host = computer.address if style % 2 else computer.name
+            return f"DIRECT=HTTP://{host}/msmq/private$/{place.name}"
         if style == 0:
             return rf"DIRECT=TCP:{computer.address}\private$\{place.name}"
         if style == 1:
             return rf"DIRECT=OS:{computer.name}\private$\{place.name}"
         return rf"PRIVATE={computer.guid}\{place.number:08x}"
+
+    def _may_expire(self, kind: Kind, place: Place, computer: Computer) -> bool:
+        """A receiver that drops what has expired by its own clock answers 200; a stream whose beginning it
+        dropped so never gets there before it has expired as a whole. Messages of a computer to itself have no
+        final receipts.
+        """
+        if not self._http or kind is not Kind.TRANSACTIONAL:
+            return True
+        return not place.computer.config.srmp.check_expiry and place.computer is not computer
 
     def _stream(self, kind: Kind, computer: Computer, place: Place) -> Stream:
         random = self.random
@@ -193,7 +236,11 @@ class Simulation:
         if not unlimited(computer):
             journal = Journal.NONE  # copies would use up its quota for good
         reach = receive = None
-        if random.random() < 0.15 and all(map(unlimited, self.computers)):
+        if (
+            random.random() < 0.15
+            and all(map(unlimited, self.computers))
+            and self._may_expire(kind, place, computer)
+        ):
             journal |= Journal.DEADLETTER
             reach, receive = random.choice([(3, None), (20, None), (None, 8), (60, 90)])
         return self.account.stream(
@@ -264,7 +311,10 @@ class Simulation:
 
     def _refused(self, computer: Computer, what: str, reason: str, detail: str) -> None:
         self.tell(computer.name, f"refused {what}: {reason} {detail}")
-        if what == "message":
+        if what == "message" and self._http:
+            if reason not in SAID_LATER:
+                self.account.refuse(identifier_of(detail), EXPIRED if reason == "expired" else reason)
+        elif what == "message":
             self.account.refuse(detail, reason)
         elif reason not in SESSIONS_END:
             raise Wrong(f"{computer.name} ended a session: {reason} {detail}")
@@ -278,6 +328,7 @@ class Simulation:
 
     def _crashed(self, computer: Computer) -> None:
         self.relayed += computer.relayed
+        self.account.repeated += computer.repeated
         for reader in self.readers[computer.name]:
             reader.crashed()
         for program in self.running[computer.name]:
@@ -421,6 +472,8 @@ class Simulation:
         self.tell("network", "calm")
         for _, weather in self.network.everywhere():
             weather.calm()
+        for computer in self.computers:
+            computer.web.calm()
         self._drain()
         self._restart()
         self._collect()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -15,10 +18,16 @@ from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
 from msmq_fast.qm import resending
+from msmq_fast.qm.agenda import Agenda
 from msmq_fast.qm.reading import Subscription
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.server import mqqblistener
 from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.srmp import sending, transfer
+from msmq_fast.srmp.outgoing import Request, Requests
+from msmq_fast.srmp.sending import StreamReceipts
+from msmq_fast.srmp.streams import IncomingStreams
+from msmq_fast.srmp.urls import Url
 from msmq_fast.store.completion import Completion
 from tests.mqqb.wire import ordinal
 
@@ -177,6 +186,83 @@ MUTATIONS = [
 ]
 
 
+# ---- over HTTP
+
+
+def every_answer_is_good(patch: Patch) -> None:
+    """A message that was answered with 500 counts as delivered."""
+    patch.setattr(transfer, "judge", lambda status: True)
+
+
+def nobody_waits_for_stream_receipts(patch: Patch) -> None:
+    """Messages of streams leave when they are answered."""
+
+    def removed(core: QueueCore, key: int, owner: int, keeper: int) -> bool:
+        core.remove(key, owner)
+        return False
+
+    patch.setattr(sending, "answered", removed)
+
+
+def begins_again_though_answered(patch: Patch) -> None:
+    """A stream begins again under a new identifier when a request of it has failed."""
+    returned = sending._Source.returned
+
+    def begin(source: Any) -> None:
+        returned(source)
+        sequence = source._core.sequence
+        sequence.answered = False
+        if sequence.first_unordered is not None:
+            native_order_ack(source._core.ledger, sequence.identifier, sequence.first_unordered[0])
+
+    patch.setattr(sending._Source, "returned", begin)
+
+
+def a_new_identifier_for_each_attempt(patch: Patch) -> None:
+    """What is sent again is a new message for its receiver."""
+    call = Requests.__call__
+    ordinals = count(1 << 30)
+
+    def renamed(requests: Requests, packet: bytes, url: Url, place: Any) -> Request:
+        return call(requests, packet[:56] + next(ordinals).to_bytes(4, "little") + packet[60:], url, place)
+
+    patch.setattr(Requests, "__call__", renamed)
+
+
+def no_retransmission(patch: Patch) -> None:
+    """A failed message is not tried again."""
+    patch.setattr(Agenda, "set", lambda agenda, key, deadline: None)
+
+
+def arriving_http_streams_are_forgotten(patch: Patch) -> None:
+    """A restart forgets where streams stand that arrive by HTTP."""
+    patch.setattr(IncomingStreams, "load", lambda *_: None)
+
+
+def stream_receipts_cover_too_much(patch: Patch) -> None:
+    """A stream receipt says more than was taken."""
+    receipt = StreamReceipts.stream_receipt
+
+    def more(receipts: StreamReceipts, sender: UUID, sequence: int, last: int, now: float) -> None:
+        receipt(receipts, sender, sequence, last + 1, now)
+        receipt(receipts, sender, sequence, last, now)
+
+    patch.setattr(StreamReceipts, "stream_receipt", more)
+
+
+HTTP_MUTATIONS = [
+    acknowledged_before_durable,
+    history_not_persisted,
+    every_answer_is_good,
+    nobody_waits_for_stream_receipts,
+    begins_again_though_answered,
+    a_new_identifier_for_each_attempt,
+    no_retransmission,
+    arriving_http_streams_are_forgotten,
+    stream_receipts_cover_too_much,
+]
+
+
 @pytest.fixture(autouse=True)
 def _silence() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
@@ -187,9 +273,19 @@ def _silence() -> Iterator[None]:
 @pytest.mark.long(seconds=15)
 @pytest.mark.parametrize("plant", MUTATIONS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    _find(plant, monkeypatch, http=False)
+
+
+@pytest.mark.long(seconds=25)
+@pytest.mark.parametrize("plant", HTTP_MUTATIONS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_is_found_over_http(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    _find(plant, monkeypatch, http=True)
+
+
+def _find(plant: Callable[[Patch], None], monkeypatch: Patch, *, http: bool) -> None:
     plant(monkeypatch)
     for seed in SEEDS:
-        simulation = Simulation(seed)
+        simulation = Simulation(seed, http=http)
         try:
             simulation.run()
         except (Wrong, RuntimeError) as error:

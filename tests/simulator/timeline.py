@@ -239,7 +239,7 @@ class ComputerLoop(asyncio.AbstractEventLoop):
         return [(2, 1, 6, "", (address, port)) for address in self.network.resolve(host)]
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
-        sock.connection = await self.network.connect(self, address[0])
+        sock.connection = await self.network.connect(self, address[0], address[1])
 
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], *, sock: Any, **_: Any
@@ -251,7 +251,7 @@ class ComputerLoop(asyncio.AbstractEventLoop):
     async def create_server(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], *, sock: Any, **_: Any
     ) -> Any:
-        return self.network.listen(self, protocol_factory)
+        return self.network.listen(self, protocol_factory, sock.port)
 
     async def create_datagram_endpoint(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], *, sock: Any = None, **_: Any
