@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.base import INFINITE, MAX_PACKET
-from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import protected
 from msmq_fast.packet.user import SecurityHeader, parse_provider_info
@@ -24,6 +23,8 @@ from msmq_fast.srmp.values import Nonconforming
 from msmq_fast.srmp.writing import write_envelope
 from tests.bulk.cores import Core
 from tests.srmp.envelopes import envelopes
+from tests.srmp.station import Station
+from tests.srmp.station import envelope as station_envelope
 from tests.srmp.texts import (
     ACTION,
     GUID,
@@ -120,10 +121,13 @@ def test_body_and_extension() -> None:
 @pytest.mark.rule("SR-224")
 def test_how_large_a_message_may_be() -> None:
     """What is kept of a message is a packet of 4 MiB at most."""
-    content = bytes(4_000_000)
-    assert Message.from_packet(packet_of(full(), content)).body == content
-    with pytest.raises(InsufficientResources):
-        packet_of(full(), bytes(MAX_PACKET))
+    station = Station()
+    station.make("in")
+    text = station_envelope(Station.base + "in", headers=services("<durable/>"))
+    assert station.post(text, bytes(MAX_PACKET)) == 400
+    assert station.post(text, b"x" * 4_000_000) == 200
+    (body,) = station.taken()
+    assert (len(body), set(body)) == (4_000_000, {ord("x")})
 
 
 def test_another_security_header_leaves_the_body_where_it_is() -> None:
