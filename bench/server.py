@@ -38,7 +38,7 @@ class Server:
 
     `parent` is the directory in which the data directory is made (a real disk, or the figures mean nothing).
     A second server stands `beside` the first: on the same ports, as queue managers do, but of another
-    loopback address.
+    loopback address. `program` is what is run instead of `python -m msmq_fast`, with the same arguments.
     """
 
     def __init__(
@@ -48,8 +48,10 @@ class Server:
         queues: Sequence[str] = ("bench",),
         settings: str = "",
         beside: Server | None = None,
+        program: Sequence[str] = (),
     ) -> None:
         self.parent = parent
+        self._program = list(program) or _command()
         self._root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self.data = self._root / "data"
         self.socket = self._root / "app.sock"
@@ -101,7 +103,7 @@ class Server:
             self.port, self.ping_port = self._beside.port, self._beside.ping_port
         self.admin_port = _free_port()
         command = [
-            *_command(),
+            *self._program,
             *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
             *("--port", str(self.port), "--ping-port", str(self.ping_port), "--name", self._name),
             *("--admin-port", str(self.admin_port), "--app-socket", str(self.socket)),
