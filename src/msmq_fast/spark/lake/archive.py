@@ -133,20 +133,25 @@ class Archive:
             query.stop()
 
     def follow(self, interval: str, progress: Progress, ended: threading.Event) -> None:
-        """Until a query fails, or `ended` is set."""
-        queries = [self._start(content, processingTime=interval) for content in self._source.contents]
+        """Until a query fails, or `ended` is set. One that Spark could not start in time is started again."""
+        queries = {
+            content: self._start(content, processingTime=interval) for content in self._source.contents
+        }
         looked = 0.0
         try:
-            while not ended.wait(1) and all(query.isActive for query in queries):
+            while not ended.wait(1):
+                for content, query in queries.items():
+                    if not query.isActive:
+                        if _SLOW not in str(query.exception()):
+                            query.awaitTermination()  # raises what ended it
+                            return
+                        queries[content] = self._start(content, processingTime=interval)
                 if time.monotonic() - looked >= _LOOK_S:
                     self.look()
                     looked = time.monotonic()
                 self._show(progress)
-            for query in queries:
-                if not query.isActive:
-                    query.awaitTermination()  # raises what ended it
         finally:
-            for query in queries:
+            for query in queries.values():
                 query.stop()
 
     def look(self) -> None:
