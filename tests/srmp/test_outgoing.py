@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
 from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.errors import IllegalPropertyValue
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.signing import prepare
 from msmq_fast.srmp.compound import Compound, read_http, read_text
 from msmq_fast.srmp.incoming import to_packet
 from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, SignaturePart, StreamReceipt
@@ -23,6 +26,7 @@ from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.saying import Spelling
 from msmq_fast.srmp.urls import parse_url
 from msmq_fast.srmp.values import Nonconforming
+from tests.qm.world import World
 from tests.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
 
 DESTINATION = "http://machine2/msmq/private$/q"
@@ -490,3 +494,22 @@ def test_signatures_come_last() -> None:
     assert f'</Msmq><Signature xmlns="{DS}">{info}<SignatureValue>' in text
     assert "Signature" not in text_of(sent(message))
     assert "Signature" not in text_of(sent(sign=lambda packet: made))
+
+
+# ---- at the call that sends
+
+
+@pytest.mark.parametrize("name", [f"DIRECT={DESTINATION}", "MULTICAST=234.1.1.1:8001"])
+def test_a_label_that_xml_cannot_carry_is_refused_when_it_is_sent(name: str) -> None:
+    """A-89."""
+    world = World(http=True, multicast=True)
+    handle = world.manager.open(name, Access.SEND)
+    for label in ("a\tb\r\né<&>", "bell \x07", "half a pair \ud800", "no character \uffff"):
+        message = Message(body=b"a", label=label)
+        handle.stamp(message)
+        message.destination = None
+        if label.startswith("a"):
+            prepare(world.manager, handle.queue, message.to_packet(), None, None)
+            continue
+        with pytest.raises(IllegalPropertyValue, match="label"):
+            prepare(world.manager, handle.queue, message.to_packet(), None, None)
