@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -130,6 +133,7 @@ def test_hostile_packets_disturb_nobody(seed: int) -> None:
 
 
 @pytest.mark.long(seconds=200)
+@pytest.mark.timeout(1200)
 def test_a_million_hostile_packets_leave_memory_as_it_was() -> None:
     settings = PgmSettings(max_rate=1e6, window_memory=4 << 20, receive_memory=8 << 20)
     attack(50_000, 0, settings)
@@ -177,3 +181,13 @@ def test_a_gap_of_two_thousand_million_packets_costs_nothing() -> None:
             encode_data(Data(tsi, GROUP.port, 0x7FFF_FFF0, 0x7FFF_FFF0, b"x")), "198.51.100.1", now
         )
     assert receiver.statistics.apdus == 8
+
+
+@pytest.mark.long(seconds=70)
+@pytest.mark.timeout(300)
+@pytest.mark.needs(modules=["atheris"])
+def test_the_fuzzer_finds_nothing(tmp_path: Path) -> None:
+    fuzzer = Path(__file__).with_name("fuzz_packets.py")
+    command = [sys.executable, str(fuzzer), "--seconds", "60", "--work", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

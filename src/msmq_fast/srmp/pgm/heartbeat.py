@@ -38,7 +38,7 @@ class Heartbeat:
     def due_at(self) -> float:
         """When the next SPM has to go out; in the past where that is now."""
         if self._at_once or self._beat_at is None or self._data_since >= self._settings.ambient_packets:
-            return float("-inf")
+            return 0.0
         if self._data_since:
             return self._sent_at + self._settings.ambient_seconds
         return self._beat_at

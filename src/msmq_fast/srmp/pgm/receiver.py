@@ -1,6 +1,6 @@
 """A PGM receiver (RFC 3208, 6): all transport sessions heard on one group and port. No IO, no clock.
 
-Times are seconds of any clock that does not go back.
+Times are seconds of any clock that begins at 0 or later and does not go back.
 """
 
 from __future__ import annotations

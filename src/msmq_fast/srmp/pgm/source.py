@@ -1,6 +1,6 @@
 """A PGM source (RFC 3208, 5): one transport session to one group and port. No IO, no clock.
 
-Times are seconds of any clock that does not go back.
+Times are seconds of any clock that begins at 0 or later and does not go back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from msmq_fast.srmp.pgm.window import Kept, TransmitWindow
 _NCF_SHARE = 0.25
 """Of the rate: so much of it NCFs take at most, however many NAKs come."""
 _RST_NO_NAKS = 0x40  # the N bit of OPT_RST, error code 0
-_NOW = float("-inf")
+_NOW = 0.0
 _NEVER = float("inf")
 
 
