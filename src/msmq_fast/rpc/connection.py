@@ -36,6 +36,8 @@ __all__ = ["ServerConnection"]
 _log = logging.getLogger("msmq_fast.rpc")
 
 _CHUNK = 1 << 18  # bytes of replies that are made at a time
+_PAGE = 4096  # bytes of its receive buffer that a connection may always keep
+_BUFFER = 1 << 14  # and one that is bound
 _FEW = 8  # calls that may wait for whatever there is
 
 
@@ -56,6 +58,8 @@ class ServerConnection:
         self._lost = False
         self._busy = False  # inside received(): the adapter takes the output when it returns
         self._scanner = PduScanner(limits.fragment)
+        self._own_buffer = _PAGE
+        self._kept = 0  # bytes of the buffer beyond that
         self._outbox = Outbox()
         self._room = ReplyRoom(self._outbox, limits.output)
         self._contexts: dict[int, PresentationContext] = {}
@@ -161,6 +165,7 @@ class ServerConnection:
         if self._lost:
             return
         self._lost = self.closing = True
+        self._keep(0)
         self._abandon_calls()
         self._outbox.drop()
         self._requests.release()
@@ -238,9 +243,25 @@ class ServerConnection:
                 self._take(pdu)
         finally:
             self._busy = False
+        if self._kept or self._scanner.capacity > self._own_buffer:
+            self._measure()
         # Who is not listened to cannot go on.
         self._deadlines.partial(self.reading and (bool(self._scanner.held) or self._requests.receiving))
         return self.server.counters.pdus_in > before
+
+    def _measure(self) -> None:
+        """What strangers have us keep of PDUs that are not there in full is bounded for all together."""
+        if not self._scanner.held:
+            self._scanner.buffer(0)  # a large one is given back
+        if self.association is not None and self._security.unfinished is None:
+            self._own_buffer = max(_BUFFER, self._scanner.max_fragment)
+        self._keep(max(0, self._scanner.capacity - self._own_buffer))
+        if self._kept and self.server.handshakes.held > self.server.handshakes.limit:
+            self._end("too many unfinished binds")
+
+    def _keep(self, size: int) -> None:
+        self.server.handshakes.held += size - self._kept
+        self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
         """A leg of a security context has come back from its thread."""
@@ -337,6 +358,7 @@ class ServerConnection:
         if self.closing:
             return
         self.closing = True
+        self._keep(0)
         self.server.refuse("rpc connection", reason, f"{self.address}: {detail}" if detail else self.address)
         self._requests.release()
         self._abandon_calls()

@@ -24,6 +24,9 @@ class Limits:
     """The largest stub of a request (MS-RPCE 3.3.3.5.4)."""
     incomplete: int = 64 << 20
     """Bytes of requests that have not arrived in full, over all connections."""
+    handshakes: int = 8 << 20
+    """Bytes of binds and other PDUs without a request that have not arrived in full, over all connections.
+    Each may keep a page of its own besides, one that is bound as much as a fragment may take."""
     presentation_contexts: int = 4000
     """Of one connection, for each interface of the endpoint (MS-RPCE 3.3.3.5.5)."""
     security_contexts: int = 2048

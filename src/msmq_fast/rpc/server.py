@@ -49,6 +49,7 @@ class RpcServer:
         self.offload = offload
         self.counters = RpcCounters()
         self.incomplete = incomplete or IncompleteBytes(self.limits.incomplete)
+        self.handshakes = IncompleteBytes(self.limits.handshakes)
         self.associations = AssociationTable(random, self.limits.handles)
         self._interfaces: dict[tuple[object, int], Interface] = {}
         self._connections: set[ServerConnection] = set()

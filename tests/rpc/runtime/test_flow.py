@@ -1,6 +1,7 @@
 """How much a client may use up, how long, and replies that leave as the transport takes them."""
 
 import gc
+import tracemalloc
 import weakref
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 from msmq_fast.rpc.limits import Limits
 from tests.rpc import wire
-from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Secured, SeeThrough, World
+from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Client, Secured, SeeThrough, World
 
 MPX = wire.WHOLE | wire.MPX
 
@@ -145,6 +146,55 @@ def test_idle_connections_end_but_not_those_that_have_something() -> None:
     assert client.connection.next_deadline == world.now + 300
     client.call(OPEN, b"a\0queue", call_id=3)
     assert client.connection.next_deadline is None
+
+
+def half_bound(world: World) -> Client:
+    """All of a large bind but its last byte."""
+    client = world.connect()
+    client.send(wire.bind([(0, IFACE, [wire.NDR])], auth=wire.Auth(10, 6, 0, bytes(60_000)))[:-1])
+    return client
+
+
+def test_large_binds_that_do_not_arrive_in_full_share_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        world = World()
+        half_bound(world)
+        before = tracemalloc.get_traced_memory()[0]
+        clients = [half_bound(world) for _ in range(768)]
+        refused = [client for client in clients if client.closed]
+        for client in refused:
+            client.connection.connection_lost()
+        assert tracemalloc.get_traced_memory()[0] - before < (8 << 20) + 768 * 4096
+    finally:
+        tracemalloc.stop()
+    assert 600 < len(refused) < 700
+    assert {reason for _, reason, _ in world.refused} == {"too many unfinished binds"}
+    assert world.bound().call(ECHO, b"small") == b"small"
+    for client in clients:
+        client.connection.connection_lost()
+    assert world.server.handshakes.held < 64 << 10, "of the first one"
+    assert not half_bound(world).closed
+
+
+def test_what_is_bound_is_no_handshake() -> None:
+    world = World(limits=Limits(handshakes=20_000))
+    client = world.connect()
+    secured = Secured(client)
+    many = [(number, IFACE, [wire.NDR]) for number in range(250)]
+    raw = wire.bind(many, auth=secured.auth(b"hello"))
+    client.send(raw[:9_000])
+    assert 0 < world.server.handshakes.held <= 20_000
+    client.send(raw[9_000:])
+    assert client.read()[0].type == wire.BIND_ACK
+    client.send(wire.auth3(secured.auth(b"I am bob")))
+    assert world.server.handshakes.held == 0
+    bound = world.bound(flags=MPX)
+    for number, size in enumerate((9_000, 70_000)):
+        bound.send(*wire.fragmented(number, ECHO, bytes(size), 5000))
+        assert wire.response(bound.read()) == bytes(size)
+        assert world.server.handshakes.held == 0
+    assert not bound.closed
 
 
 def test_a_connection_that_we_close_is_gone_in_time() -> None:
