@@ -2,7 +2,7 @@
 
     python tests/srmp/pgm/fuzz_packets.py --seconds 600
 
-Each input is a packet, sealed with a right checksum. An exception ends the run with exit code 77, and so does a
+Each input is a packet, sealed with a right checksum. An exception ends the run with exit code 77; so does a
 packet that is not the same after it has been read, written and read again.
 """
 
