@@ -154,7 +154,7 @@ class SrmpListener:
             connection.close()
 
     def _spare(self, size: int) -> bool:
-        return sum(connection.buffered for connection in self._open) + size <= self._settings.unfinished
+        return sum(connection.held for connection in self._open) + size <= self._settings.unfinished
 
     def _fixed_lines(self) -> bytes:
         """Server and Date (RFC 9110 6.6.1), made once a second."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from msmq_fast.srmp.http.request import Handler
+from msmq_fast.srmp.http.request import Handler, HttpRequest
 from msmq_fast.srmp.http.server import BadRequest, Limits, Refused, ServerConnection
 from msmq_fast.store.completion import Completion
 
 __all__ = ["HttpProtocol", "Shared"]
 
-_AHEAD: Final = 256 << 10  # bytes of later requests that are read while one waits for its answer
+_log = logging.getLogger("msmq_fast.srmp")
+
+_AHEAD: Final = 64 << 10  # bytes of later requests that are read while one waits for its answer
+_RATE: Final = 4096  # bytes a second that a client brings at least, once `Shared.slow` has passed
 _LINGER: Final = 5.0  # seconds in which what still comes is read over, so that the peer sees the answer
 
 
@@ -44,15 +48,17 @@ class HttpProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._engine = ServerConnection(shared.limits)
         self._peer = ""
-        self._paused = False
+        self._paused = False  # nothing is read
+        self._full = False  # the client does not take its answers
         self._working = False
         self._heard = 0.0
+        self._began = 0.0  # when the first byte of an unfinished request came
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def buffered(self) -> int:
-        """Bytes that this connection holds."""
-        return self._engine.buffered
+    def held(self) -> int:
+        """Bytes that this connection needs."""
+        return self._engine.held
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -71,12 +77,34 @@ class HttpProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self._shared.monotonic()
         engine = self._engine
+        if engine.idle:
+            self._began = self._heard
         engine.receive(data)
-        if not engine.waiting:
+        if not (engine.waiting or self._full):
             self._work()
-        elif engine.buffered > _AHEAD and not self._paused and self._transport is not None:
-            self._paused = True
-            self._transport.pause_reading()
+        elif engine.arrived > _AHEAD:
+            self._pause()
+
+    def eof_received(self) -> bool:
+        """The client says no more. What it asked is still answered, where the transport can do that."""
+        transport = self._transport
+        if not self._engine.waiting or transport is None or not transport.can_write_eof():
+            return False
+        self._engine.last_one()
+        return True
+
+    def pause_writing(self) -> None:
+        """The client does not take its answers: nothing more is done for it."""
+        self._full = True
+        self._heard = self._shared.monotonic()
+        self._pause()
+
+    def resume_writing(self) -> None:
+        """It has taken them."""
+        self._full = False
+        self._resume()
+        if not self._engine.waiting:
+            self._work()
 
     def close(self) -> None:
         """End as soon as the request under way is answered."""
@@ -92,14 +120,13 @@ class HttpProtocol(asyncio.Protocol):
         self._working = True
         engine, shared = self._engine, self._shared
         try:
-            while self._transport is not None and (item := engine.next()) is not None:
+            while self._transport is not None and not self._full and (item := engine.next()) is not None:
                 if isinstance(item, Refused):
                     shared.refuse("http request", item.reason, self._peer)
                     self._answer(item.status)
                     continue
                 shared.touch()
-                completion = shared.handler(item)
-                completion.add_done_callback(self._answered)
+                self._handle(item).add_done_callback(self._answered)
         except BadRequest as error:
             shared.refuse("http connection", "not HTTP", f"{self._peer}: {error}")
             if self._transport is not None:
@@ -109,6 +136,13 @@ class HttpProtocol(asyncio.Protocol):
         output = engine.take_output()
         if output and self._transport is not None:
             self._transport.write(output)
+
+    def _handle(self, request: HttpRequest) -> Completion[int]:
+        try:
+            return self._shared.handler(request)
+        except Exception:
+            _log.exception("a message of %s failed in a way that nobody foresaw", self._peer)
+            return Completion.of(500)
 
     def _answered(self, done: Completion[int]) -> None:
         self._answer(500 if done.exception() is not None else int(done.result()))
@@ -126,7 +160,17 @@ class HttpProtocol(asyncio.Protocol):
             if transport.can_write_eof():
                 transport.write_eof()
             self._loop.call_later(_LINGER, transport.close)
-        if self._paused:
+        self._began = self._heard
+        self._resume()
+
+    def _pause(self) -> None:
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        transport = self._transport
+        if self._paused and not self._full and transport is not None and not transport.is_closing():
             self._paused = False
             transport.resume_reading()
 
@@ -141,16 +185,23 @@ class HttpProtocol(asyncio.Protocol):
         if transport is None:
             return
         shared = self._shared
-        silent = shared.monotonic() - self._heard
-        if self._engine.waiting:
+        now = shared.monotonic()
+        silent = now - self._heard
+        if self._full:
+            if silent >= shared.slow:
+                shared.refuse("http connection", "slow reader", self._peer)
+                transport.abort()
+            else:
+                self._watch()
+        elif self._engine.waiting:
             self._watch()
         elif self._engine.idle:
             if silent >= shared.keep_alive:
                 transport.close()
             else:
                 self._timer = self._loop.call_later(shared.keep_alive - silent, self._check)
-        elif silent >= shared.slow:
+        elif silent >= shared.slow or now - self._began >= shared.slow + self._engine.arrived / _RATE:
             shared.refuse("http connection", "slow request", self._peer)
             transport.abort()
         else:
-            self._timer = self._loop.call_later(shared.slow - silent, self._check)
+            self._timer = self._loop.call_later(max(shared.slow - silent, 0.01), self._check)

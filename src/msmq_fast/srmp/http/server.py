@@ -33,8 +33,11 @@ class Limits:
     """Bytes. `spare`: whether so many more may be held for bodies of all connections."""
 
     head: int = 64 << 10
+    fields: int = 200  # header lines
     body: int = (4 << 20) + (80 << 10)  # a message of 4 MiB, its envelope, what delimits them
     small: int = 64 << 10  # bodies up to this are let in without asking
+    chunks: int = 1000  # of one body, and one more for each `chunk` bytes of it
+    chunk: int = 256
     spare: Callable[[int], bool] = lambda _: True
 
 
@@ -80,8 +83,10 @@ class ServerConnection:
         self._last: _Head | None = None  # heads of one sender are mostly the same
         self._raw = b""
         self._h11: h11.Connection | None = None
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()  # of a body that h11 reads
+        self._chunks = 0
+        self._announced = 0  # bytes of the body of the request that is under way
+        self._scanned = 0  # bytes of the buffer in which no head ends
         self._refused: Refused | None = None
         self._keep = True
         self._output: list[bytes] = []
@@ -91,9 +96,14 @@ class ServerConnection:
         """Whether nothing more is read."""
 
     @property
-    def buffered(self) -> int:
+    def arrived(self) -> int:
         """Bytes that came and are not in a request yet."""
-        return len(self._buffer) + self._size
+        return len(self._buffer) + len(self._body)
+
+    @property
+    def held(self) -> int:
+        """Bytes that this connection needs: what came, what is announced, what waits for its answer."""
+        return max(self.arrived, self._announced)
 
     @property
     def idle(self) -> bool:
@@ -139,6 +149,7 @@ class ServerConnection:
     def answer(self, status: int, fixed: bytes) -> bytes:
         """The answer to the request that `next` gave. `fixed`: header lines that every answer has."""
         self.waiting = False
+        self._announced = 0
         keep, self._keep = self._keep, True
         if not keep:
             self.ended = True
@@ -158,14 +169,22 @@ class ServerConnection:
         last = self._last
         if last is not None and buffer.startswith(last.raw):
             del buffer[: len(last.raw)]
+            self._scanned = 0
+            self._announced = last.length
             self._head = last
             return True
-        end = _HEAD_END.search(buffer, 0, limits.head)
+        if buffer and buffer[0] < 0x21 and buffer != b"\r":  # a TLS session, for one
+            raise BadRequest("no request line")
+        end = _HEAD_END.search(buffer, self._scanned, limits.head)
         if end is None:
             if len(buffer) >= limits.head:
                 raise BadRequest("a head that does not end")
+            self._scanned = max(len(buffer) - 2, 0)
             return False
+        self._scanned = 0
         raw = bytes(buffer[: end.end()])
+        if raw.count(b"\n") > limits.fields:
+            raise BadRequest("too many header lines")
         head = _plain(raw)
         if head is None:
             self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
@@ -177,6 +196,7 @@ class ServerConnection:
         elif head.length > limits.small and not limits.spare(head.length):
             self._refused = _TOO_MUCH
         else:
+            self._announced = head.length
             self._head = head
             self._last = head if head.length <= limits.small else None
         return True
@@ -210,9 +230,11 @@ class ServerConnection:
                     method = event.method.decode("ascii")
                     self._head = _Head(method, event.target, list(event.headers), self._raw, 0)
                 elif isinstance(event, h11.Data):
-                    self._parts.append(bytes(event.data))
-                    self._size += len(event.data)
-                    if self._size > self._limits.body:
+                    self._body += event.data
+                    self._chunks += event.chunk_end
+                    if self._chunks > self._limits.chunks + len(self._body) // self._limits.chunk:
+                        raise BadRequest("chunks that are too small")
+                    if len(self._body) > self._limits.body:
                         return self._stop(_TOO_LONG)
                 elif isinstance(event, h11.EndOfMessage):
                     return self._whole(connection)
@@ -231,8 +253,10 @@ class ServerConnection:
         length = next((int(value) for name, value in head.headers if name == b"content-length"), 0)
         if length > limits.body:
             return self._stop(_TOO_LONG)
-        if max(length, self._size) > limits.small and not limits.spare(max(length - self._size, 0)):
+        size = max(length, len(self._body))
+        if size > limits.small and not limits.spare(size - self.held):
             return self._stop(_TOO_MUCH)
+        self._announced = length
         if connection.they_are_waiting_for_100_continue:
             connection.send(h11.InformationalResponse(status_code=100, headers=[]))
             self._output.append(_CONTINUE)
@@ -244,18 +268,20 @@ class ServerConnection:
         return self._refuse()
 
     def _whole(self, connection: h11.Connection) -> HttpRequest | Refused | None:
-        head, body = self._head, b"".join(self._parts)
+        head, body = self._head, bytes(self._body)
         assert head is not None  # noqa: S101 - its request came before
         self._keep = connection.their_http_version == b"1.1" and not any(
             name == b"connection" and b"close" in value.lower() for name, value in head.headers
         )
         self._buffer += connection.trailing_data[0]
         self._forget()
+        self._announced = len(body)
         return self._request(head, body)
 
     def _forget(self) -> None:
         self._h11 = self._head = None
-        self._parts, self._size = [], 0
+        self._body = bytearray()
+        self._chunks = 0
 
 
 _PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
