@@ -206,6 +206,19 @@ def test_idle_connections_are_cleaned_up() -> None:
     assert queue.heard[-1] is Progress.IN_PROCESS
 
 
+def test_a_cleanup_that_is_due_before_an_answer_would_be() -> None:
+    world, queue = World(), Queue("a", "b")
+    world.transfer = Transfer(world.effects.append, Timers(20.0, 2.0, 60.0))
+    world.answer(world.send(queue), 200)
+    number = world.reached()
+    world.transfer.opened(number, "10.0.0.1", world.now)
+    world.wait(59.0)
+    assert world.effects == []
+    world.answer(number, 200)
+    world.wait(2.0)
+    assert world.effects == [Close(SERVER)]
+
+
 def test_a_connection_that_another_queue_uses_is_not_cleaned_up() -> None:
     world, queue, other = World(), Queue("a"), Queue("x")
     number = world.send(queue)

@@ -274,6 +274,8 @@ class Transfer(Generic[R]):
         else:
             lane.queue.rejected()
         lane.stage, lane.used = Stage.IDLE, now
+        if self._timers.cleanup < self._timers.response:  # else the look for the answer comes before
+            self._watch(lane, now + self._timers.cleanup)
         return not lane.held or self._shared(lane)
 
     def proceed(self, number: int, now: float) -> None:
