@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from uuid import UUID
 
 import pytest
@@ -364,3 +365,40 @@ def test_every_envelope_makes_a_sound_packet(envelope: Envelope, content: bytes)
     assert (message.body, message.extension, message.label) == (content, b"ext", envelope.label)
     assert (message.source_machine, message.message_id) == envelope.identifier
     assert message.transactional is (envelope.stream is not None)
+
+
+SEEDS = [
+    full(services("<durable/>"), stream()),
+    envelope(
+        path(f"{ACTION}{TO}{ID}<rev><via>{URL}</via></rev>"), properties(), msmq("<AdminMqf>a</AdminMqf>")
+    ),
+    envelope(path(), properties(), msmq("<Provider><Type>1</Type><Name>x</Name></Provider><App>1</App>")),
+]
+VALUES = (
+    *(b"", b" ", b"x", b"\0", b"\xff", b"\xed\xa0\x80", b"&#0;", b"&#x1F600;", b"]]>"),
+    *(b"7", b"-1", b"4294967296", b"00010101T000000", b"99991231T235959", GUID.encode()),
+    *(b"http://h/q", b"HTTP://", b"DIRECT=", b"MSMQ:", b"MSMQ:MULTICAST=1.2.3.4:5"),
+    *(b"MSMQ:PUBLIC=", f"MSMQ:PRIVATE={GUID}\\1".encode(), b"MSMQ:" + "é".encode() * 200),
+)
+
+
+@given(
+    st.sampled_from(SEEDS),
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from(VALUES), st.booleans()), min_size=1, max_size=3),
+)
+@settings(max_examples=150, deadline=None)
+def test_other_values_make_a_sound_packet_or_a_refusal(
+    xml: bytes, edits: list[tuple[int, bytes, bool]]
+) -> None:
+    for number, value, behind in edits:
+        texts = [found.span(1) for found in re.finditer(rb">([^<]*)<", xml)]
+        start, end = texts[number % len(texts)]
+        xml = xml[: end if behind else start] + value + xml[end:]
+    try:
+        packet = packet_of(xml, b"content")
+    except Nonconforming as problem:
+        refusal = str(problem)
+    else:
+        refusal = ""
+        assert Message.from_packet(packet).body == b"content"
+    assert "\n" not in refusal

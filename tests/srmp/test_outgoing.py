@@ -174,7 +174,6 @@ def test_the_boundary_is_in_no_part(noise: bytes) -> None:
     assert read(request).body == body
 
 
-@pytest.mark.rule("SR-058")
 def test_the_same_packet_makes_the_same_request() -> None:
     packet, make = with_(extension=b"x").to_packet(), requests()
     assert make(packet, TO) == make(packet, TO)
