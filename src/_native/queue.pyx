@@ -17,7 +17,7 @@ from msmq_fast._native.batch import StoreError
 
 cimport cython
 from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
-from msmq_fast._native.framing cimport UserMessage, parse_user_message
+from msmq_fast._native.framing cimport USER_HTTP, UserMessage, parse_user_message
 from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, ENTRY_ORDERED, LAST_NUMBER, OutEntry, OutSequence
 from msmq_fast._native.positions cimport (
     BANDS,

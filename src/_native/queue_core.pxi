@@ -193,7 +193,8 @@ cdef class QueueCore(CommitListener):
         slot.message_class = m.message_class
         slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
         slot.wishes = final_wishes(
-            self.role, transactional, source == self.ledger._own_source, wishes_of(m, PyBytes_AS_STRING(packet))
+            self.role, transactional, source == self.ledger._own_source and not m.user_flags & USER_HTTP,
+            wishes_of(m, PyBytes_AS_STRING(packet))
         )
         slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
             m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing
@@ -1157,7 +1158,8 @@ cdef class QueueCore(CommitListener):
         slot.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
         slot.wishes = final_wishes(
-            self.role, record.flags & POSITION_TRANSACTIONAL, source == self.ledger._own_source, record.wishes
+            self.role, record.flags & POSITION_TRANSACTIONAL,
+            source == self.ledger._own_source and not record.wishes & POSITION_FINAL, record.wishes
         )
         slot.reason = record.reason
         slot.dead_letter = record.dead_letter_queue

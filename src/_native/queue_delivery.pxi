@@ -94,7 +94,8 @@ cdef class Loader(PositionVisitor):
         entry.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         entry.dead_letter = record.dead_letter_queue
         wishes = final_wishes(
-            role, record.flags & POSITION_TRANSACTIONAL, entry.source == self._ledger._own_source, record.wishes
+            role, record.flags & POSITION_TRANSACTIONAL,
+            entry.source == self._ledger._own_source and not record.wishes & POSITION_FINAL, record.wishes
         )
         if wishes & concerning(role, reason):
             entry.follows = True

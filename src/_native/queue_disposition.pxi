@@ -29,7 +29,10 @@ cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept
 
 
 cdef inline uint8_t final_wishes(uint8_t role, bint transactional, bint own, uint8_t wishes) noexcept nogil:
-    """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5)."""
+    """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5).
+
+    So does one that this queue manager sent to itself over HTTP: it is kept in an outgoing queue meanwhile.
+    """
     if role != ROLE_DESTINATION:
         return wishes
     if transactional and not own and wishes & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):

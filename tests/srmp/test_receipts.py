@@ -339,6 +339,22 @@ def test_a_final_receipt_to_ourselves(station: Station) -> None:
     assert ("final", SENDER, NUMBER, 1, 7, MessageClass.ACK_RECEIVE) in station.recorder.calls
 
 
+def test_what_was_sent_here_and_came_back_over_http_has_its_final_receipt(station: Station) -> None:
+    """It waits for that in an outgoing queue, whatever its way."""
+    home, own = Station.base + "order_queue$", station.manager.guid
+    for number in (1, 2):
+        headers = stream(NUMBER, number, to=home, sender=own)
+        station.post(envelope(TO, headers=headers, ordinal=number, flags="<DeadLetter/>", sender=own), b"x")
+    receive(station, "tx")
+    station.crash()
+    purge(station, "tx")
+    finals = [call for call in station.recorder.calls if call[0] == "final"]
+    assert finals == [
+        ("final", own, NUMBER, 1, 1, MessageClass.ACK_RECEIVE),
+        ("final", own, NUMBER, 2, 2, MessageClass.NACK_Q_PURGED),
+    ]
+
+
 # ---- on the wire
 
 
