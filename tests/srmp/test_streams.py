@@ -103,6 +103,18 @@ def test_streams_of_several_senders_and_to_several_queues(station: Station) -> N
     assert station.taken("ty") == [b"c"]
 
 
+def test_two_urls_of_one_queue_have_streams_of_their_own(station: Station) -> None:
+    """A sender has an outgoing queue for each URL (A-15): of a later stream by the one the other knows nothing."""
+    other = "http://localhost/msmq/private$/tx"
+    assert station.post(text(1, NUMBER + 1), b"a") == 200
+    assert station.post(text(1, NUMBER, to=other), b"b") == 200
+    assert station.post(text(2, NUMBER, to=other), b"c") == 200
+    assert station.post(text(2, NUMBER + 1), b"d") == 200
+    station.crash()
+    assert station.post(text(1, NUMBER - 1, to=other), b"old") == 200
+    assert station.taken("tx") == [b"a", b"b", b"c", b"d"]
+
+
 def test_a_sender_may_have_one_stream_for_all_queues(station: Station) -> None:
     """A-15: the stream is known by its streamId."""
     assert station.post(text(1), b"1") == 200
