@@ -97,6 +97,11 @@ class ServerConfig:
     https_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTPS")
     https_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of that port")  # noqa: RUF009
     https_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of that port")  # noqa: RUF009
+    https_more_certificates: tuple[str, ...] = _key(
+        kinds.TEXTS,
+        (),
+        "files (PEM) with chain and key, for clients that ask for other names (SNI) than that has",
+    )
     https_client_ca: Path | None = _key(  # noqa: RUF009
         kinds.PATH, None, "certificates (PEM) that clients there must have one of; empty: none is asked for"
     )

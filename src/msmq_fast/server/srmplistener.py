@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,10 +12,9 @@ from typing import cast
 from msmq_fast.admin.view import Labelled
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.credentials import tls_context
-from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.release import release
 from msmq_fast.server.sockets import BACKLOG, tcp_sockets
+from msmq_fast.server.srmptls import https_context
 from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
 from msmq_fast.srmp.http.request import Handler
 from msmq_fast.srmp.http.server import Limits
@@ -24,6 +22,7 @@ from msmq_fast.srmp.http.server import Limits
 __all__ = ["HTTP", "HTTPS", "SrmpListener", "bind_http"]
 
 HTTP, HTTPS = "http", "https"  # in the ready line
+_HANDSHAKE = 20.0  # seconds for that of TLS
 
 
 def bind_http(config: Config) -> dict[str, list[socket.socket]]:
@@ -73,7 +72,7 @@ class SrmpListener:
         self._open: set[_Connection] = set()
         self._addresses: Counter[str] = Counter()
         self._servers: list[asyncio.Server] = []
-        self._tls = _tls(config)
+        self._tls = https_context(config)
         self._fixed = b""
         self._fixed_at = -1
         self._server_line = f"Server: msmq-fast/{release()}\r\n".encode()
@@ -119,7 +118,13 @@ class SrmpListener:
         for name in (HTTP, HTTPS):
             tls = self._tls if name == HTTPS else None
             for listener in bound.get(name, []):
-                server = await loop.create_server(factory, sock=listener, ssl=tls, backlog=BACKLOG)
+                server = await loop.create_server(
+                    factory,
+                    sock=listener,
+                    ssl=tls,
+                    ssl_handshake_timeout=_HANDSHAKE if tls is not None else None,
+                    backlog=BACKLOG,
+                )
                 self._servers.append(server)
 
     def admit(self, connection: _Connection) -> bool:
@@ -172,17 +177,3 @@ class SrmpListener:
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    server = config.server
-    if server.https_port is None:
-        return None
-    context = tls_context(server.https_certificate, server.https_key, "server.https_certificate")
-    if context is not None and server.https_client_ca is not None:
-        try:
-            context.load_verify_locations(server.https_client_ca)
-        except (OSError, ssl.SSLError) as error:
-            raise DeclarationError(f"server.https_client_ca: {error}") from None
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context

@@ -1,0 +1,66 @@
+"""TLS of the HTTPS port: one certificate, more of them for other names (SNI), clients that must have one."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from msmq_fast.server.config import Config
+from msmq_fast.server.credentials import tls_context
+from msmq_fast.server.declarations import DeclarationError
+
+__all__ = ["https_context"]
+
+_MORE: Final = "server.https_more_certificates"
+
+
+def https_context(config: Config) -> ssl.SSLContext | None:
+    """None without a port. Raises DeclarationError: a file cannot be used."""
+    server = config.server
+    if server.https_port is None:
+        return None
+    context = tls_context(server.https_certificate, server.https_key, "server.https_certificate")
+    if context is None:
+        return None
+    _ask_clients(context, server.https_client_ca)
+    others: dict[str, ssl.SSLContext] = {}
+    for text in server.https_more_certificates:
+        path = Path(text).expanduser()
+        other = tls_context(path, path, _MORE)
+        assert other is not None  # noqa: S101 - both files are given
+        _ask_clients(other, server.https_client_ca)
+        others |= dict.fromkeys(_names(path), other)
+    if others:
+
+        def choose(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+            """The whole name first, then the wildcard for its first label (RFC 6125 6.4.3)."""
+            asked = (name or "").lower()
+            found = others.get(asked) or others.get(f"*.{asked.partition('.')[2]}")
+            if found is not None:
+                connection.context = found
+
+        context.sni_callback = choose
+    return context
+
+
+def _ask_clients(context: ssl.SSLContext, authorities: Path | None) -> None:
+    if authorities is None:
+        return
+    try:
+        context.load_verify_locations(authorities)
+    except (OSError, ssl.SSLError) as error:
+        raise DeclarationError(f"server.https_client_ca: {error}") from None
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+def _names(path: Path) -> list[str]:
+    """The DNS names of a certificate, in lower case."""
+    try:
+        certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound) as error:
+        raise DeclarationError(f"{_MORE}: {path}: expected a certificate with DNS names: {error}") from None
+    return [name.lower() for name in names.get_values_for_type(x509.DNSName)]
