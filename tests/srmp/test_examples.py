@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from msmq_fast.client import Message, sync
 from tests.server.processes import Server, data_directory
 from tests.srmp.independent import Sink, post
 from tests.srmp.partner import EXAMPLES, Program, restamped
@@ -275,3 +277,42 @@ def test_the_multicast_message_does_not_come_by_http(server: Server) -> None:
     raw = restamped("pgm-multicast-message")
     assert send(server, raw) == 404
     assert send(server, raw.replace(b"POST 234.1.1.1:8001 ", b"POST /msmq/q ")) == 400
+
+
+@pytest.mark.rule("SR-039", "SR-202")
+def test_4_2_as_we_send_it(server: Server, program: Program) -> None:
+    """The request of 4.2, byte for byte but for names, dates and the boundary; values of nought are left out,
+    and so is the hash algorithm of a message that is not signed.
+    """
+    body = body_of("simple-with-msmq")
+    with Sink() as sink:
+        queue = program.connection.open(f"DIRECT={sink.url('private$/simpleQ')}", sync.Access.SEND)
+        queue.send(Message(body=body))
+        (sent,) = sink.sent(1)
+    guid, fields = server.ready["guid"], sent.fields
+    example = restamped(
+        "simple-with-msmq",
+        replace={
+            "http://machine2/msmq/private$/simpleQ": sink.url("private$/simpleQ"),
+            "uuid:20503@caf195ea-615c-4264-ae08-11a4e60194c0": fields["path/id"],
+            "caf195ea-615c-4264-ae08-11a4e60194c0": guid,
+            "<Correlation>AAAAAAAAAAAAAAAAAAAAAAAAAAA=</Correlation><App>0</App>": "",
+            "<HashAlgorithm>32772</HashAlgorithm>": "",
+        },
+    )
+    example = example.replace(b"body@caf195ea-615c-4264-ae08-11a4e60194c0", f"body@{guid}".encode())
+    example = example.replace(b"/msmq/private$/simpleq HTTP", b"/msmq/private$/simpleQ HTTP")
+    example = example.replace(b"Host: machine2", f"Host: 127.0.0.1:{sink.port}".encode())
+    (boundary,) = re.findall('boundary="(.*)"', sent.request.header("Content-Type"))
+    assert re.fullmatch(r"MSMQ - SOAP boundary, \d{1,5}", boundary)
+    known = _undated(_without_lengths(example.replace(b"MSMQ - SOAP boundary, 26500", boundary.encode())))
+    assert _undated(_without_lengths(sent.request.raw)) == known
+
+
+def _undated(raw: bytes) -> bytes:
+    return re.sub(rb"<(sentAt|TTrq)>\d{8}T\d{6}<", rb"<\1><", raw)
+
+
+def _without_lengths(raw: bytes) -> bytes:
+    """The independent reader has looked at them."""
+    return re.sub(rb"Content-Length: \d+", b"Content-Length: n", raw)
