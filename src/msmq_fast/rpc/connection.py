@@ -61,7 +61,7 @@ class ServerConnection:
         self._own_buffer = _PAGE
         self._kept = 0  # bytes of the buffer beyond that
         self._outbox = Outbox()
-        self._room = ReplyRoom(self._outbox, limits.output)
+        self._room = ReplyRoom(self._outbox, limits.output, self._wake)
         self._contexts: dict[int, PresentationContext] = {}
         self._calls: dict[int, Call] = {}
         self._security = SecurityTable(server.acceptors, address, limits.security_contexts)
@@ -101,9 +101,13 @@ class ServerConnection:
 
     @property
     def reading(self) -> bool:
-        """False while the client must wait: it does not take its replies, or is being authenticated."""
+        """False while the client must wait: it does not take its replies, is being authenticated, or has
+        asked for many messages that are being read."""
         return not (
-            self.closing or self._negotiation.parked or self._outbox.bytes >= self.server.limits.output
+            self.closing
+            or self._negotiation.parked
+            or self._room.busy
+            or self._outbox.bytes >= self.server.limits.output
         )
 
     @property
@@ -175,6 +179,7 @@ class ServerConnection:
         # Garbage is collected rarely: nothing that is large may wait for that, and cycles end here.
         self.on_wake = None
         self._negotiation.release()
+        self._room.release()
         self._scanner = PduScanner(self._scanner.max_fragment)
         self._contexts.clear()
 

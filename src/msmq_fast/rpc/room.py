@@ -3,6 +3,7 @@ little."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,19 +15,35 @@ __all__ = ["ReplyRoom"]
 _MOST = 8  # messages under way at once: 4 MiB each at most
 
 
+def _nobody() -> None:
+    """Who is told where the connection has ended."""
+
+
 class ReplyRoom:
     """A qm.reading.Gate: no message is taken for a waiting call while the client leaves its replies."""
 
-    def __init__(self, outbox: Outbox, limit: int) -> None:
-        """`limit`: bytes of replies in `outbox` from which on no more are made."""
+    def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:
+        """`limit`: bytes of replies in `outbox` from which on no more are made. `freed` is called when it is
+        `busy` no longer."""
         self._outbox = outbox
         self._limit = limit
+        self._freed = freed
         self._under_way = 0
         self._waiting: dict[Readers, None] = {}
 
     @property
+    def busy(self) -> bool:
+        """Whether so many messages are under way that no more calls are to be taken up. Calls that wait do
+        not count: whatever a client waits for, the end of another read is heard."""
+        return self._under_way >= _MOST
+
+    @property
     def _full(self) -> bool:
-        return self._under_way >= _MOST or self._outbox.bytes >= self._limit
+        return self.busy or self._outbox.bytes >= self._limit
+
+    def release(self) -> None:
+        """The connection has ended."""
+        self._freed = _nobody
 
     def begin(self) -> None:
         """A message is taken for a call that does not wait."""
@@ -42,8 +59,11 @@ class ReplyRoom:
 
     def leave(self, size: int) -> None:
         """A message of `size` bytes was handed over, or with 0 none."""
+        busy = self.busy
         self._under_way -= 1
         self.resume()
+        if busy and not self.busy:
+            self._freed()
 
     def resume(self) -> None:
         """Serve the calls that were passed over, as far as there is room."""

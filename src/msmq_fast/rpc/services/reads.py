@@ -175,7 +175,7 @@ class RemoteRead:
 
         Raises what OpenQueue.lookup and TransactedQueue.lookup do.
         """
-        opened = self.remote.opened
+        opened, room = self.remote.opened, self.call.room
         completion: Completion[Received]
         if self.transaction is not None:
             completion = TransactedQueue(opened, self.transaction).lookup(lookup_id, operation)
@@ -183,7 +183,11 @@ class RemoteRead:
             completion = opened.lookup(lookup_id, operation, peek=True)
         else:
             completion = opened.lookup(lookup_id, operation, hold=opened.two_phase.begin())
+        if room is not None:
+            room.begin()
         completion.add_done_callback(self._found)
+        if room is not None:
+            completion.add_done_callback(lambda _: room.leave(0))
 
     def cancel(self, error: MSMQError | None = None) -> bool:
         """End it with `error` (OPERATION_CANCELLED); False if it does not wait."""
