@@ -104,7 +104,7 @@ def test_streams_of_several_senders_and_to_several_queues(station: Station) -> N
 
 
 def test_two_urls_of_one_queue_have_streams_of_their_own(station: Station) -> None:
-    """A sender has an outgoing queue for each URL (A-15): a later stream by the one says nothing of the other."""
+    """A sender has an outgoing queue for each URL (A-15); a later stream by one says nothing of the other."""
     other = "http://localhost/msmq/private$/tx"
     assert station.post(text(1, NUMBER + 1), b"a") == 200
     assert station.post(text(1, NUMBER, to=other), b"b") == 200
