@@ -207,6 +207,8 @@ class ServerView:
             "name": self._manager.name,
             "guid": str(self._manager.guid),
             "incarnation": self._store.incarnation,
+            "srmp_http_support": self._manager.settings.http,
+            "srmp_pgm_support": self._manager.settings.multicast,
         }
         found |= {name: value for name, (_, value) in self.gauges().items()}
         found |= {name: value for name, (_, value) in self.totals().items()}

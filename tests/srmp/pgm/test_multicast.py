@@ -128,6 +128,7 @@ class Sender:
 def test_messages_reach_every_queue_with_the_address(pair: tuple[Server, Server]) -> None:
     a, b = pair
     assert "pgm" in a.ready
+    assert a.ok("stats")[0]["srmp_pgm_support"] is True
     b.ok("queue", "create", "one", "--multicast", GROUP)
     b.ok("queue", "create", "two")
     b.ok("queue", "set", "two", "--multicast", GROUP)
@@ -273,9 +274,13 @@ def test_it_is_off_by_default_and_refused_then(tmp_path: Path) -> None:
     server = Server(tmp_path / "a").start()
     try:
         assert "pgm" not in server.ready
+        assert server.ok("stats")[0]["srmp_pgm_support"] is False
         done = server.run("send", NAME, "--body", "x")
         assert done.returncode != 0
         assert b"this server does not send by multicast (pgm.enabled)" in done.stderr
+        assert server.ok("stats")[0]["srmp_http_support"] is False
+        done = server.run("send", "DIRECT=HTTP://127.0.0.1/msmq/private$/x", "--body", "x")
+        assert b"this server does not send by HTTP (srmp.sending)" in done.stderr
     finally:
         server.kill()
 
