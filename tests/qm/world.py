@@ -103,8 +103,10 @@ class World:
         """Send one message; its lookup id."""
         values.setdefault("delivery", 1)
         handle = self.sender(name)
-        sent = self.finish(handle.send(Message(body=body, **values)))  # type: ignore[arg-type]
-        handle.close()
+        try:
+            sent = self.finish(handle.send(Message(body=body, **values)))  # type: ignore[arg-type]
+        finally:
+            handle.close()
         return int(sent.lookup_id)
 
     def receive(self, name: str = "orders", *, peek: bool = False) -> bytes:
