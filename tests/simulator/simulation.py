@@ -226,9 +226,12 @@ class Simulation:
         dropped so never gets there before it has expired as a whole. Messages of a computer to itself have no
         final receipts.
         """
-        if not self._http or kind is not Kind.TRANSACTIONAL:
+        if not self._http:
             return True
-        return not place.computer.config.srmp.check_expiry and place.computer is not computer
+        checked = place.computer.config.srmp.check_expiry
+        if kind is not Kind.TRANSACTIONAL:
+            return checked  # else the queue drops it, without a dead letter
+        return not checked and place.computer is not computer
 
     def _stream(self, kind: Kind, computer: Computer, place: Place) -> Stream:
         random = self.random
