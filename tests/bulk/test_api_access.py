@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,8 +199,6 @@ def test_a_certificate_that_is_not_trusted(secure: tuple[Server, Path]) -> None:
         api.client(server, scheme="https", retries=5).bounds()
     with pytest.raises(Unavailable):
         api.client(server).bounds()  # in the clear
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
 def test_the_bulk_api_can_be_switched_off() -> None:
