@@ -73,6 +73,9 @@ class End(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return max(0, self._flying - LOW_WATER)
 
+    def can_write_eof(self) -> bool:
+        return False
+
     def is_closing(self) -> bool:
         return self.closed
 

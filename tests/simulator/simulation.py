@@ -34,6 +34,8 @@ SESSIONS_END = (
     "store failed",
     "peer reads too slowly",
     "peer writes too slowly",
+    "slow request",
+    "slow reader",
 )
 SAID_LATER = ("computer quota", "not stored", "stopping")  # the sender tries again
 LONGEST = 40 * 3600.0  # seconds after which what is not there will never come
