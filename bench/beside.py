@@ -4,7 +4,8 @@
 without and with a reader of another, deep queue, held to the server's `bulk.share`; times run from when a
 message was due to its delivery. `growth`: a deep queue whose messages are replaced again and again while it
 is read from one end to the other, by a reader that takes what it gets and by one that dawdles; how much the
-data file grows meanwhile. The server, the load and the readers share the machine.
+data file grows meanwhile. The server, the load and the readers share the machine, the readers at the lowest
+priority: elsewhere they have a machine of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import sys
 import tempfile
@@ -80,7 +82,11 @@ class Growth:
 
 
 def _read(url: str, queue: str, pause_s: float, reads: Synchronized[int], begun: Event, ended: Event) -> None:
-    """In a process of its own: the whole queue, again and again; a pause after each batch."""
+    """In a process of its own: the whole queue, again and again; a pause after each batch.
+
+    It lets the server and the load go first: what is asked is what the server's part of the reading costs.
+    """
+    os.nice(19)
     with BulkClient(url) as client:
         while not ended.is_set():
             stop = client.bounds([queue]).next

@@ -23,7 +23,7 @@ __all__ = ["chosen_columns", "routes"]
 
 _log = logging.getLogger("msmq_fast.bulk")
 
-SLICE: Final = 1 << 16
+SLICE: Final = 1 << 18
 """Bytes that the kernel is given in one turn of the loop: others have theirs in between."""
 
 Parts = AsyncGenerator[bytes | memoryview, None]
