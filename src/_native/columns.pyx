@@ -11,7 +11,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 cimport cython
 
@@ -194,6 +194,8 @@ cdef enum Field:
     FIELD_CONNECTOR_TYPE
     FIELD_SOAP_ENVELOPE
     FIELD_COMPOUND_BODY
+    FIELD_SOAP_HEADER
+    FIELD_SOAP_BODY
     FIELD_RAW_PACKET
     FIELD_XACT_ID
     FIELD_XACT_SEQ_ID
@@ -273,6 +275,8 @@ _MESSAGE_FIELDS = {
     "connector_type": FIELD_CONNECTOR_TYPE,
     "soap_envelope": FIELD_SOAP_ENVELOPE,
     "compound_body": FIELD_COMPOUND_BODY,
+    "soap_header": FIELD_SOAP_HEADER,
+    "soap_body": FIELD_SOAP_BODY,
     "raw_packet": FIELD_RAW_PACKET,
     "xact_id": FIELD_XACT_ID,
     "xact_seq_id": FIELD_XACT_SEQ_ID,
@@ -324,6 +328,7 @@ _load_liblmdb()
 
 include "columns_cells.pxi"
 include "columns_text.pxi"
+include "columns_soap.pxi"
 include "columns_rows.pxi"
 include "columns_packets.pxi"
 include "columns_stored.pxi"

@@ -176,6 +176,8 @@ cdef int put_packet(Cells* c, const Work* work, const Row* row, const uint8_t* p
     elif what == FIELD_COMPOUND_BODY:
         value = m.compound_offset
         return put_bytes(c, packet + value + 16, get_u32(packet + value + 4)) if value else put_null(c)
+    elif what == FIELD_SOAP_HEADER or what == FIELD_SOAP_BODY:
+        return put_soap(c, packet, m)
     elif what == FIELD_RAW_PACKET:
         return put_bytes(c, packet, m.size)
     elif what == FIELD_CORRUPT:

@@ -9,6 +9,7 @@ from uuid import UUID
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import Hosts, field_name
 from msmq_fast.packet.multi import MQFAddressHeader
+from msmq_fast.packet.soapparts import soap_part
 from msmq_fast.packet.user_message import UserMessagePacket
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -108,6 +109,8 @@ def row(
         "lease_holder": holder,
         "soap_envelope": text(found.envelope.envelope) if found.envelope else None,
         "compound_body": found.compound.data if found.compound else None,
+        "soap_header": _name(soap_part(found, "Header")),
+        "soap_body": _name(soap_part(found, "Body")),
         "sender_cert": (security.certificate if security else b"") or None,
         "signature": (security.signature if security else b"") or None,
         "raw_packet": packet,

@@ -9,6 +9,7 @@ from msmq_fast._native.batch import MemoryTables
 from msmq_fast._native.columns import Contents, MessageEncoder, stored
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.packet.errors import PacketFault
+from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
@@ -20,6 +21,11 @@ from tests.packet import samples
 
 KEY = 3 << 56 | 7
 MESSAGE, EVENT = b"\0", b"\1"
+ENVELOPES = (
+    "<?xml?><a:E x='>'><!-- < --><Header><x/></Header><a:Body ><![CDATA[]>]]></a:Body ></a:E><!---->",
+    '\ufeff<E><Body a = "</" b=\'"\'/><?x ?><b:Header><c><c></c></c>é\U0001f600</b:Header>\n</E> ',
+)
+"""With everything that the search for their parts knows."""
 
 
 def seeds() -> list[bytes]:
@@ -27,6 +33,10 @@ def seeds() -> list[bytes]:
     events = [test_events.packed([test_events.event(1)] * 3, size) for size in (56, 72, 80)]
     packets = [packet for _, packet in samples.seeds()]
     packets.append(plain(b"body", label="label"))
+    packets += [
+        samples.build(envelope=SRMPEnvelopeHeader(xml), compound=CompoundMessageHeader()).encode()
+        for xml in ENVELOPES
+    ]
     return [MESSAGE + packet for packet in packets] + [EVENT + record for record in events]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msmq_fast._native.columns import Contents, Encoded, EventEncoder, MessageEncoder, Rows, pick, scan
 from msmq_fast.bulk.arrow import END_OF_STREAM, arrow_schema, record_batch
-from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column
+from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, copies
 from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import QueueNotFound
@@ -38,7 +38,6 @@ Part: TypeAlias = bytes | memoryview
 ROWS: Final = 4096
 BYTES: Final = 1 << 20  # of packets in a batch: the loop hands it to the kernel in one go
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
-_BODIES: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
 
 CLASSES: Final = {int(value): value.name for value in MessageClass}
 KINDS: Final = {int(kind): kind.name.lower() for kind in EventKind}
@@ -282,8 +281,8 @@ def _part(schema: Any, encoded: Encoded) -> Any:
 
 def _budget(columns: Sequence[Column]) -> int:
     """Bytes of packets for one batch."""
-    copies = sum(column.name in _BODIES for column in columns)
-    return BYTES // copies if copies else HEADS_BYTES
+    times = copies(columns)
+    return BYTES // times if times else HEADS_BYTES
 
 
 class _Names:

@@ -6,6 +6,7 @@ which ones no queue manager can know, stands in docs/bulk-columns.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 KINDS: Final = ("string", "binary", "int8", "int16", "int32", "int64", "bool", "timestamp")
@@ -92,6 +93,8 @@ MESSAGE_COLUMNS: Final = (
         lease_holder string
         soap_envelope string
         compound_body binary
+        soap_header string
+        soap_body string
         """,
     ),
     *_columns("security", "sender_cert binary\nsignature binary"),
@@ -100,6 +103,16 @@ MESSAGE_COLUMNS: Final = (
 """Of a message. `class` is why it is in a dead-letter queue, else its own; `priority` is that of the queue's
 order; `lookup_id` is unsigned on the wire and never so great that its sign would matter.
 """
+
+_COPIES: Final = (
+    ("body",),
+    ("raw_packet",),
+    ("compound_body",),
+    ("soap_envelope", "soap_header", "soap_body"),  # in UTF-16 there, and the latter within the former
+)
+
+BODY_COLUMNS: Final = tuple(name for names in _COPIES for name in names)
+"""Of messages: those that are as long as the packet may be."""
 
 DELIVERY_SEQUENCE: Final = Column("delivery_seq", "int64")
 """Stands before all others where the rows of a lease are read."""
@@ -164,6 +177,12 @@ def chosen(
     groups = {"core", "extra"} if columns == "all" else {"core"}
     groups |= {name for name, wanted in (("body", body), ("raw", raw), ("security", security)) if wanted}
     return tuple(column for column in MESSAGE_COLUMNS if column.group in groups)
+
+
+def copies(columns: Iterable[Column]) -> int:
+    """How many times the bytes of a packet come back in these columns of it, about and at most."""
+    chosen_names = {column.name for column in columns}
+    return sum(not chosen_names.isdisjoint(names) for names in _COPIES)
 
 
 def chosen_events(columns: str) -> tuple[Column, ...]:

@@ -16,6 +16,7 @@ from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.multi import Element
 from msmq_fast.packet.session import SessionHeader
+from msmq_fast.packet.soapparts import soap_part
 from msmq_fast.packet.user_message import UserMessagePacket
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -145,6 +146,10 @@ def _of(part: str, attribute: str, otherwise: Any = None) -> Callable[[UserMessa
     return column
 
 
+def _clean(text: str | None) -> str | None:
+    return None if text is None else clean(text)
+
+
 def _bytes_of(attribute: str) -> Callable[[UserMessagePacket], bytes | None]:
     column = _of("security", attribute)
     return lambda packet: column(packet) or None
@@ -191,6 +196,8 @@ _COLUMNS: Final[dict[str, Callable[[UserMessagePacket], Any]]] = {
     "connector_type": lambda packet: packet.user.connector and str(packet.user.connector),
     "soap_envelope": lambda packet: packet.envelope and clean(packet.envelope.envelope),
     "compound_body": lambda packet: packet.compound and packet.compound.data,
+    "soap_header": lambda packet: _clean(soap_part(packet, "Header")),
+    "soap_body": lambda packet: _clean(soap_part(packet, "Body")),
     "sender_cert": _bytes_of("certificate"),
     "signature": _bytes_of("signature"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.bulk.schema import EVENT_COLUMNS, MESSAGE_COLUMNS, Column
+from msmq_fast.bulk.schema import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, Column
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -29,9 +29,6 @@ _KNOWN_LATER: Final = (
 )
 """Of events: null wherever the queue manager does not tell them."""
 
-_BODY_COLUMNS: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
-"""Of messages: kept apart, by their hash, or not at all."""
-
 
 def _ddl(columns: tuple[Column, ...]) -> dict[str, str]:
     return {column.name: _TYPES[column.kind] for column in columns}
@@ -41,11 +38,11 @@ EVENTS: Final = {**_ddl(_KNOWN_LATER), **_ddl(EVENT_COLUMNS), "schema_version": 
 """bronze/events, and silver/events beside `day` and `qm`."""
 
 MESSAGES: Final = {
-    **{name: kind for name, kind in _ddl(MESSAGE_COLUMNS).items() if name not in _BODY_COLUMNS},
+    **{name: kind for name, kind in _ddl(MESSAGE_COLUMNS).items() if name not in BODY_COLUMNS},
     "body_sha256": "STRING",
     "schema_version": "INT",
 }
-"""bronze/messages: headers; `body_sha256` leads to bronze/bodies."""
+"""bronze/messages: headers; `body_sha256` leads to bronze/bodies. Others of that length are not kept."""
 
 BODIES: Final = {"body_sha256": "STRING", "body": "BINARY"}
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
-from msmq_fast.bulk.schema import Column
+from msmq_fast.bulk.schema import Column, copies
 from msmq_fast.spark import packets
 from msmq_fast.spark.columns import BATCH_BYTES, BATCH_ROWS
 from msmq_fast.spark.offline.catalogue import Catalogue, Stretch
@@ -16,7 +16,6 @@ from msmq_fast.spark.offline.plain import constants_of
 from msmq_fast.store.decode import EventKind, Transport
 
 _HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
-_BODIES: Final = ("body", "raw_packet", "compound_body", "soap_envelope")
 _KINDS: Final = {int(kind): kind.name.lower() for kind in EventKind}
 _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
 
@@ -39,8 +38,8 @@ def message_batches(
             constants_of(catalogue, catalogue.queue(stretch.ordinal)),
             packets.CLASS_NAMES,
         )
-        copies = sum(column.name in _BODIES for column in columns)
-        room = BATCH_BYTES // copies if copies else _HEADS_BYTES
+        times = copies(columns)
+        room = BATCH_BYTES // times if times else _HEADS_BYTES
         start, finished = stretch.start, False
         while not finished:
             rows = stored(tables, stretch.ordinal, start, stretch.stop, BATCH_ROWS, room)
