@@ -409,6 +409,7 @@ def test_readers_of_all_kinds() -> None:
 
 
 @pytest.mark.long(seconds=150)
+@pytest.mark.timeout(900)
 @pytest.mark.rule("QP-020", "QP-021", "QP-127", "QP-181", "QP-183")
 def test_readers_of_all_kinds_for_long() -> None:
     play(range(1_000, 11_000))
