@@ -593,6 +593,26 @@ def test_the_answer_to_an_acknowledgment_waits_for_the_disk(remote: RemoteWorld,
     assert remote.world.bodies() == []
 
 
+@pytest.mark.rule("QP-107")
+def test_a_read_is_ended_by_its_handle_alone(remote: RemoteWorld, reader: Reader) -> None:
+    """It is not searched among the reads of its queue, as on Windows since Vista: it may be missing there."""
+    remote.world.send(b"one")
+    context = reader.start().results.pphContext
+    (queue,) = remote.queues
+    queue.delivered.clear()
+    assert reader.end(context) == OK
+    assert remote.world.bodies() == []
+
+
+@pytest.mark.rule("QP-132")
+def test_a_queue_is_closed_by_its_handle_alone(remote: RemoteWorld, reader: Reader) -> None:
+    """It is not searched among those that are open, as on Windows since Vista: it may be gone from there."""
+    (queue,) = remote.queues
+    remote.queues.close(queue)
+    assert len(remote.queues) == 0
+    assert reader.close() == OK
+
+
 def test_a_deleted_queue_ends_its_reads(remote: RemoteWorld, reader: Reader) -> None:
     remote.world.send(b"one")
     context = reader.start().results.pphContext
