@@ -90,6 +90,7 @@ cdef class Contents:
 
     In the `background` the thread gives way to all others while it reads and encodes, which it does without the GIL.
     """
+    cdef int _away              # the thread that gives way, 0: none
     cdef readonly Tables tables
     cdef readonly bint background
     cdef LmdbStore* _store      # NULL: in memory

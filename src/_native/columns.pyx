@@ -104,8 +104,9 @@ cdef extern from "batch_gather.h" nogil:
     uint64_t monotonic_ns()
 
 cdef extern from "columns_manners.h" nogil:
-    int give_way(int background)
-    void take_part(int away)
+    int give_way(int background, int* who)
+    void take_part(int away, int* who)
+    bint call_back(int* who)
 
 cdef extern from "batch_thread.h" nogil:
     ctypedef struct StoreFields "LmdbStore":

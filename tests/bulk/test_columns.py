@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
+import threading
 from array import array
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.columns import MessageEncoder, pick, scan, stored
+from msmq_fast._native.columns import Contents, MessageEncoder, pick, scan, stored
 from msmq_fast._native.queue import QueueCore, move
+from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES
 from msmq_fast.store.schema import Table
@@ -191,3 +195,24 @@ def test_names_of_columns_are_checked(core: Core) -> None:
     core.contents.close()
     with pytest.raises(Exception, match="closed"):
         core.encoder().encode(scan(core.queue, 0, EVER, 1, 1))
+
+
+def test_a_reader_in_the_background_is_called_back(tmp_path: Path) -> None:
+    core = Core(tmp_path / "store", cache=1 << 30)
+    core.put(*[plain(bytes(60_000))] * 500)
+    contents = Contents(core.tables, background=True)
+    encoder = MessageEncoder(contents, [(c.name, c.kind) for c in OF_MESSAGES], {}, CLASSES)
+    policies: set[int] = set()
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(threading.get_native_id).result()
+        while not policies:  # again, should it be over before it is seen
+            found = scan(core.queue, 0, EVER, 500, 1 << 30)
+            encoding = pool.submit(encoder.encode, found)
+            while not encoding.done():
+                if os.sched_getscheduler(thread) == os.SCHED_IDLE and contents.hurry():
+                    policies.add(os.sched_getscheduler(thread))
+            assert encoding.result().rows == 500
+            assert os.sched_getscheduler(thread) == os.SCHED_OTHER
+    contents.close()
+    core.close()
+    assert policies == {os.SCHED_OTHER}

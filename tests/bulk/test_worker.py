@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 from msmq_fast.bulk.worker import Worker
@@ -24,3 +25,18 @@ def test_it_rests_by_its_share() -> None:
     seconds, used = asyncio.run(run())
     assert used >= 0.2
     assert seconds >= 3 * 0.05 / 0.25 * 0.9  # three pieces and the pauses before them
+
+
+def test_a_piece_that_takes_long_is_hurried() -> None:
+    hurried = threading.Event()
+
+    async def run() -> bool:
+        worker = Worker(hurry=hurried.set)
+        await worker.run(lambda: None)
+        assert not hurried.is_set()
+        try:
+            return await worker.run(lambda: hurried.wait(30))
+        finally:
+            worker.close()
+
+    assert asyncio.run(run())

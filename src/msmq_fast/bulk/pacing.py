@@ -21,6 +21,11 @@ class Share:
         self._begun: float | None = None  # of the piece that is being done
         self._free_at = 0.0
 
+    @property
+    def begun(self) -> float | None:
+        """When the piece that is being done began; None: there is none."""
+        return self._begun
+
     def pause(self, now: float) -> float:
         """Seconds until the next piece may begin; none or less: at once."""
         return self._free_at - now

@@ -93,7 +93,7 @@ class BulkReader:
         self._incarnation = incarnation
         self._holders = holders
         self._contents = Contents(manager.store.tables, background=True)
-        self._worker = Worker(share)
+        self._worker = Worker(share, self._contents.hurry)
         self.figures = Figures()
 
     @property

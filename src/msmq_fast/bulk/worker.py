@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from asyncio import Future, get_running_loop
+from asyncio import AbstractEventLoop, Future, TimerHandle, get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from msmq_fast.bulk.pacing import Share
 
 __all__ = ["Worker"]
 
 T = TypeVar("T")
+
+PATIENCE: Final = 0.05
+"""Seconds for work that lets all others go first; while it reads, pages that are freed cannot be used."""
 
 
 class Worker:
@@ -22,17 +25,38 @@ class Worker:
 
     `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
     until t / share seconds after its beginning; what the event loop does for readers makes it longer.
+    `hurry` is called on the loop while a piece has taken longer than PATIENCE.
     """
 
-    def __init__(self, share: float = 0.0) -> None:
+    def __init__(self, share: float = 0.0, hurry: Callable[[], object] = lambda: None) -> None:
         self.cpu_seconds = 0.0
+        self._hurry = hurry
+        self._waited_for = 0  # pieces
+        self._timer: TimerHandle | None = None
         self._closing = threading.Event()
         self._share = Share(share)
         self._executor = ThreadPoolExecutor(1, "bulk")
 
     def run(self, work: Callable[[], T]) -> Future[T]:
         """Have the thread do it; to be called on the event loop. RuntimeError: the worker is closed."""
-        return get_running_loop().run_in_executor(self._executor, self._paced, work)
+        loop = get_running_loop()
+        future = loop.run_in_executor(self._executor, self._paced, work)
+        future.add_done_callback(self._ended)
+        self._waited_for += 1
+        if self._timer is None:
+            self._timer = loop.call_later(PATIENCE, self._look, loop)
+        return future
+
+    def _ended(self, _: Future[Any]) -> None:
+        self._waited_for -= 1
+
+    def _look(self, loop: AbstractEventLoop) -> None:
+        self._timer = None
+        if self._waited_for:
+            begun = self._share.begun
+            if begun is not None and time.monotonic() - begun > PATIENCE:
+                self._hurry()
+            self._timer = loop.call_later(PATIENCE, self._look, loop)
 
     def charge(self, used: float) -> None:
         """The event loop was busy for readers; `used` in seconds of the processor."""
