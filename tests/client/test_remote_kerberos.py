@@ -45,9 +45,9 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 
 @contextlib.contextmanager
-def owner_of_orders(kdc: Kdc, keytab: Path | None) -> Iterator[Server]:
+def owner_of_orders(kdc: Kdc, keytab: Path | None, *, remote_read: bool = True) -> Iterator[Server]:
     """A server with a queue that alice may read, and nobody else."""
-    environment = dict(kdc.environment)
+    environment = {**kdc.environment, "MSMQ_FAST_RPC__REMOTE_READ": str(remote_read).lower()}
     if keytab is not None:
         environment["MSMQ_FAST_RPC__KEYTAB"] = str(keytab)
     with data_directory() as data:
@@ -87,9 +87,9 @@ def reading(kdc: Kdc, owner: Server, user: str, authentication: str, keytab: Pat
             server.kill()
 
 
-@pytest.fixture(scope="module")
-def owner(kdc: Kdc) -> Iterator[Server]:
-    with owner_of_orders(kdc, kdc.keytab) as server:
+@pytest.fixture(scope="module", params=["RemoteRead", "qm2qm"])
+def owner(kdc: Kdc, request: pytest.FixtureRequest) -> Iterator[Server]:
+    with owner_of_orders(kdc, kdc.keytab, remote_read=request.param == "RemoteRead") as server:
         yield server
 
 
