@@ -1,5 +1,5 @@
 # The image of msmq-fast. Build:  docker build -t msmq-fast .
-#   docker run --read-only -v msmq-data:/var/lib/msmq-fast -p 1801:1801 -p 3527:3527/udp -p 135:135 -p 2103:2103 -p 2105:2105 msmq-fast
+#   docker run --read-only -v msmq-data:/var/lib/msmq-fast -p 1801:1801 -p 3527:3527/udp -p 80:80 -p 135:135 -p 2103:2103 -p 2105:2105 msmq-fast
 # Settings come from MSMQ_FAST_SECTION__KEY variables or a TOML file (MSMQ_FAST_CONFIG, or --config).
 # Both images must carry the same Python at the same path.
 ARG BUILD_IMAGE=docker.io/library/python:3.13-bookworm
@@ -25,7 +25,7 @@ RUN groupadd --gid 18010 msmq \
 USER 18010:18010
 WORKDIR /var/lib/msmq-fast
 VOLUME /var/lib/msmq-fast
-EXPOSE 135 1801 2103 2105 3527/udp
+EXPOSE 80 135 443 1801 2103 2105 3527/udp
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["msmq-fast", "ping", "127.0.0.1"]
 ENTRYPOINT ["msmq-fast"]
 CMD ["serve"]

@@ -52,6 +52,7 @@ class Server:
     ) -> None:
         self.parent = parent
         self._program = list(program) or _command()
+        self._http = () if "http_port" in settings else ("--http-port", "off")  # not at port 80
         self._root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self.data = self._root / "data"
         self.socket = self._root / "app.sock"
@@ -106,7 +107,7 @@ class Server:
             *self._program,
             *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
             *("--port", str(self.port), "--ping-port", str(self.ping_port), "--name", self._name),
-            *("--admin-port", str(self.admin_port), "--app-socket", str(self.socket)),
+            *("--admin-port", str(self.admin_port), "--app-socket", str(self.socket), *self._http),
         ]
         begin = time.perf_counter()
         with self._log.open("ab") as log:

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast import Access, Message, sync
-from tests.server.processes import Server, data_directory, until
+from tests.server.processes import NO_HTTP, Server, data_directory, until
 
 DEAD = r"DIRECT=OS:.\SYSTEM$;DEADLETTER"
 
@@ -25,7 +25,7 @@ RSA_PUBLIC = re.compile(rb"RSA1(.{4})", re.DOTALL)  # RSAPUBKEY of CryptoAPI: ma
 class AsInstalled(Server):
     """A server of which the configuration says nothing about keys."""
 
-    defaults: Mapping[str, str] = {}
+    defaults: Mapping[str, str] = NO_HTTP
 
 
 @pytest.mark.rule("QB-325", "DM-008", "QB-261")

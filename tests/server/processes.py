@@ -17,7 +17,11 @@ from typing import Any
 from tests.server import forking
 
 READY_TIMEOUT = 20.0
-QUICK: Mapping[str, str] = {"MSMQ_FAST_PROTECTION__RSA_BITS": "1024"}  # a first start makes four key pairs
+NO_HTTP: Mapping[str, str] = {"MSMQ_FAST_SERVER__HTTP_PORT": "off"}  # not all at port 80
+QUICK: Mapping[str, str] = {
+    **NO_HTTP,
+    "MSMQ_FAST_PROTECTION__RSA_BITS": "1024",  # a first start makes four key pairs
+}
 
 
 def inherited() -> dict[str, str]:
@@ -34,7 +38,7 @@ def command(
     """Run `msmq-fast` to its end."""
     process = forking.start(
         *arguments,
-        environment=inherited() | (environment or {}),
+        environment={**inherited(), **NO_HTTP, **(environment or {})},
         stdin=None if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

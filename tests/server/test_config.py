@@ -58,7 +58,7 @@ def test_the_timers_of_sessions_are_those_of_the_document_unless_told_otherwise(
 
 def test_defaults_need_no_file() -> None:
     config = load(None, {}, {})
-    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, None)
+    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, 80)
     assert config.app_socket == config.data / "app.sock"
 
 

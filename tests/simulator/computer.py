@@ -180,6 +180,7 @@ class Computer:
                 data=NOWHERE,
                 app_socket="off",
                 admin_port=None,
+                http_port=None,
             ),
             store=StoreConfig(feed=False, disk_check_interval=30.0),
             protection=ProtectionConfig(key="00" * 32, providers=()),

@@ -19,7 +19,6 @@ from tests.srmp.partner import restamped
 CONFIG = """
 [server]
 name = "MACHINE2"
-http_port = 0
 [[queues]]
 name = "simpleq"
 [[queues]]
@@ -33,7 +32,7 @@ def server() -> Iterator[Server]:
     with data_directory() as data:
         config = data.parent / "server.toml"
         config.write_text(CONFIG)
-        running = Server(data, "--config", str(config))
+        running = Server(data, "--http-port", "0", "--config", str(config))
         try:
             yield running.start()
         finally:

@@ -15,7 +15,6 @@ from tests.server.processes import Server, data_directory
 from tests.srmp.independent import answer
 from tests.srmp.partner import request
 
-CONFIG = "[server]\nhttp_port = 0\n"
 SENDER = UUID("5c1a3f6e-9d0c-4a52-8f6b-0f2c7a9d1e44")
 STREAM = 0x6543_2100_0000_0001
 PLAIN, EXACT = "plain", "exact"
@@ -83,9 +82,7 @@ def one_life(server: Server, account: Account, chance: random.Random) -> None:
 def run(kills: int, seed: int) -> None:
     account, chance = Account(), random.Random(seed)
     with data_directory() as data:
-        config = data.parent / "server.toml"
-        config.write_text(CONFIG)
-        server = Server(data, "--config", str(config))
+        server = Server(data, "--http-port", "0")
         server.start()
         for name, flags in ((PLAIN, ()), (EXACT, ("--transactional",)), ("receipts", ())):
             server.ok("queue", "create", name, *flags)

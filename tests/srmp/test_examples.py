@@ -20,7 +20,6 @@ CONFIG = """
 [server]
 name = "MACHINE2"
 aliases = ["machine1"]
-http_port = 0
 
 [srmp]
 public_host = "machine2"
@@ -38,7 +37,7 @@ def server() -> Iterator[Server]:
         config = data.parent / "server.toml"
         declared = [f'[[queues]]\nname = "{name}"\n' for name in QUEUES]
         config.write_text(CONFIG + "".join(declared))
-        running = Server(data, "--config", str(config))
+        running = Server(data, "--http-port", "0", "--config", str(config))
         try:
             running.start()
             yield running

@@ -20,7 +20,6 @@ from tests.srmp.partner import Program, request
 CONFIG = """
 [server]
 name = "MACHINE2"
-http_port = 0
 
 [[queues]]
 name = "q"
@@ -42,7 +41,7 @@ def server() -> Iterator[Server]:
     with data_directory() as data:
         config = data.parent / "server.toml"
         config.write_text(CONFIG)
-        running = Server(data, "--config", str(config))
+        running = Server(data, "--http-port", "0", "--config", str(config))
         try:
             running.start()
             yield running

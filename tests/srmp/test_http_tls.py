@@ -18,7 +18,6 @@ from tests.srmp.partner import Program, request
 CONFIG = """
 [server]
 name = "MACHINE2"
-http_port = "off"
 https_port = 0
 https_certificate = "{first}"
 https_key = "{first}"

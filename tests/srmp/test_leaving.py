@@ -20,7 +20,6 @@ from tests.srmp.partner import posted
 CONFIG = """
 [server]
 name = "SENDER"
-http_port = 0
 
 [srmp]
 public_host = "127.0.0.1"
@@ -50,7 +49,7 @@ def server(folder: Path, gateway: Sink) -> Iterator[Server]:
     issue(folder.parent / "pki", "localhost")
     config = folder.parent / "server.toml"
     config.write_text(CONFIG.format(ca=folder.parent / "pki" / "authority.pem", port=gateway.port))
-    running = Server(folder, "--config", str(config))
+    running = Server(folder, "--http-port", "0", "--config", str(config))
     try:
         running.start()
         yield running

@@ -24,7 +24,6 @@ from tests.srmp.test_signature import NS, certificate, key
 BODY = b"<order>\r\n\x00 \xff</order>"
 CONFIG = """
 [server]
-http_port = 0
 
 [[queues]]
 name = "signed"
@@ -41,7 +40,7 @@ def server() -> Iterator[Server]:
     with data_directory() as data:
         config = data.parent / "server.toml"
         config.write_text(CONFIG)
-        running = Server(data, "--config", str(config))
+        running = Server(data, "--http-port", "0", "--config", str(config))
         try:
             yield running.start()
         finally:

@@ -20,10 +20,9 @@ def serving(settings: str) -> Iterator[tuple[Server, Program]]:
     with data_directory() as data:
         config = data.parent / "server.toml"
         config.write_text(
-            f'[server]\nname = "HERE"\nhttp_port = 0\n[srmp]\nretry_interval = 0.5\n{settings}\n'
-            '[[queues]]\nname = "inner"\n'
+            f'[server]\nname = "HERE"\n[srmp]\nretry_interval = 0.5\n{settings}\n[[queues]]\nname = "inner"\n'
         )
-        server = Server(data, "--config", str(config))
+        server = Server(data, "--http-port", "0", "--config", str(config))
         try:
             server.start()
             with contextlib.closing(Program(server)) as program:

@@ -167,8 +167,8 @@ def _add_serve(verbs: argparse._SubParsersAction[Parser], output: Parser) -> Non
     serve.add_argument("--rpc-port", metavar="N|off", help="TCP port of remote readers (2103)")
     serve.add_argument("--qm2qm-port", metavar="N|off", help="TCP port of older remote readers (2105)")
     serve.add_argument("--epm-port", metavar="N|off", help="TCP port of the RPC endpoint mapper (135)")
-    serve.add_argument("--http-port", metavar="N|off", help="TCP port for messages over HTTP (off)")
-    serve.add_argument("--https-port", metavar="N|off", help="TCP port for messages over HTTPS (off)")
+    serve.add_argument("--http-port", metavar="N|off", help="TCP port for messages over HTTP (80)")
+    serve.add_argument("--https-port", metavar="N|off", help="the same for HTTPS (443, with a certificate)")
 
 
 def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:

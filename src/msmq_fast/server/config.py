@@ -93,8 +93,17 @@ class ServerConfig:
         kinds.PATH, None, "certificate chain (PEM) of the admin listener, which then speaks HTTPS only"
     )
     admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
-    http_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTP (SRMP)")
-    https_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTPS")
+    http_port: int | None = _key(
+        kinds.port(),
+        kinds.Preferred(80),
+        "TCP port for messages over HTTP (SRMP); unless it is set, none while 80 is taken or refused",
+    )
+    https_port: int | None = _key(
+        kinds.port(),
+        kinds.Preferred(443),
+        "TCP port for messages over HTTPS; unless it is set, none without a certificate, or while 443 is "
+        "taken or refused",
+    )
     https_certificate: Path | None = _key(kinds.PATH, None, "certificate chain (PEM) of that port")  # noqa: RUF009
     https_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of that port")  # noqa: RUF009
     https_more_certificates: tuple[str, ...] = _key(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.server import kinds
 from msmq_fast.server.config import (
     SECTIONS,
     Config,
@@ -177,7 +178,7 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
         mistakes.append(
             Mistake(config.source, None, "server.https_certificate and server.https_key go together")
         )
-    if server.https_port is not None and server.https_certificate is None:
+    if server.https_certificate is None and not isinstance(server.https_port, kinds.Preferred | None):
         mistakes.append(
             Mistake(config.source, None, "server.https_port needs https_certificate and https_key")
         )

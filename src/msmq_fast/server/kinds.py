@@ -20,6 +20,7 @@ __all__ = [
     "TEXT",
     "TEXTS",
     "Kind",
+    "Preferred",
     "choice",
     "duration",
     "file_mode",
@@ -135,6 +136,10 @@ def integer(low: int, high: int) -> Kind:
         return value
 
     return Kind(described, check, lambda text: check(_whole_number(described, text)))
+
+
+class Preferred(int):
+    """A port that nobody configured: it is used if it can be had."""
 
 
 def port(*, optional: bool = True) -> Kind:

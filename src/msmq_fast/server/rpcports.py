@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 from msmq_fast.server.config import Config
-from msmq_fast.server.sockets import ListenError, tcp_sockets
+from msmq_fast.server.sockets import DENIED, ListenError, tcp_sockets
 
 __all__ = ["EPM", "QM2QM", "RPC", "bind_rpc"]
 
@@ -21,7 +21,6 @@ EPM: Final = "epm"
 
 _STEP: Final = 11  # MS-MQQP 3.1.4.8
 _MOST_STEPS: Final = 100
-_DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
 
 
 def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
@@ -73,7 +72,7 @@ def _mapper(hosts: tuple[str, ...], port: int) -> list[socket.socket]:
     try:
         return tcp_sockets(hosts, port, "RPC endpoint mapper")
     except ListenError as error:
-        if error.errno not in _DENIED:
+        if error.errno not in DENIED:
             raise
         _log.warning("%s; without it Windows finds no remote read here", error)
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import time
 from collections import Counter
@@ -12,8 +13,9 @@ from typing import cast
 from msmq_fast.admin.view import Labelled
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.kinds import Preferred
 from msmq_fast.server.release import release
-from msmq_fast.server.sockets import BACKLOG, tcp_sockets
+from msmq_fast.server.sockets import BACKLOG, DENIED, ListenError, tcp_sockets
 from msmq_fast.server.srmptls import https_context
 from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
 from msmq_fast.srmp.http.request import Handler
@@ -21,17 +23,39 @@ from msmq_fast.srmp.http.server import Limits
 
 __all__ = ["HTTP", "HTTPS", "SrmpListener", "bind_http"]
 
+_log = logging.getLogger("msmq_fast.server")
+
 HTTP, HTTPS = "http", "https"  # in the ready line
 _HANDSHAKE = 20.0  # seconds for that of TLS
 
 
 def bind_http(config: Config) -> dict[str, list[socket.socket]]:
-    """The sockets of the ports that are on. Raises ListenError."""
+    """The sockets of the ports that are on.
+
+    One that nobody configured and that cannot be had is missed, with a warning. Raises ListenError for the
+    rest.
+    """
     server = config.server
-    bound = {}
-    for name, port in ((HTTP, server.http_port), (HTTPS, server.https_port)):
-        if port is not None:
+    ports = {HTTP: server.http_port}
+    if server.https_certificate is not None:
+        ports[HTTPS] = server.https_port
+    bound: dict[str, list[socket.socket]] = {}
+    for name, port in ports.items():
+        if port is None:
+            continue
+        try:
             bound[name] = tcp_sockets(server.host, port, f"messages over {name.upper()}")
+        except ListenError as error:
+            if not isinstance(port, Preferred) or error.errno not in DENIED:
+                for listener in [listener for group in bound.values() for listener in group]:
+                    listener.close()
+                raise
+            _log.warning(
+                '%s; without it no messages come over %s (server.%s_port: another port, or "off")',
+                error,
+                name.upper(),
+                name,
+            )
     return bound
 
 

@@ -130,9 +130,13 @@ class SrmpSending:
 
 
 def sends_http(config: Config) -> bool:
-    """SrmpHttpSupport of the sending side."""
+    """SrmpHttpSupport of the sending side. A port that is on counts, also if it cannot be had: what may be
+    sent must not depend on what else runs on this computer.
+    """
+    server = config.server
     if config.srmp.sending == "auto":
-        return config.server.http_port is not None or config.server.https_port is not None
+        https = server.https_port is not None and server.https_certificate is not None
+        return server.http_port is not None or https
     return config.srmp.sending == "on"
 
 

@@ -18,7 +18,7 @@ class SrmpSendingConfig:
     sending: str = key(
         kinds.choice("auto", "on", "off"),
         "auto",
-        "messages may be sent to DIRECT=HTTP:// and HTTPS:// names; auto: where there is an HTTP port",
+        "messages may be sent to DIRECT=HTTP:// and HTTPS:// names; auto: unless the HTTP ports are off",
     )
     retry_interval: float = key(
         kinds.duration(0.1, 86_400), 20.0, "until a queue tries again whose message was not taken"

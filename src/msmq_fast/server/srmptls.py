@@ -18,7 +18,7 @@ _MORE: Final = "server.https_more_certificates"
 
 
 def https_context(config: Config) -> ssl.SSLContext | None:
-    """None without a port. Raises DeclarationError: a file cannot be used."""
+    """None without a port or a certificate. Raises DeclarationError: a file cannot be used."""
     server = config.server
     if server.https_port is None:
         return None

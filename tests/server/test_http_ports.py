@@ -1,0 +1,160 @@
+"""The ports of messages over HTTP: 80 and 443 where they can be had, one line where not."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.server.config import Config
+from msmq_fast.server.configload import load
+from msmq_fast.server.kinds import Preferred
+from msmq_fast.server.sockets import ListenError
+from msmq_fast.server.srmplistener import bind_http
+from msmq_fast.server.srmpsending import sends_http
+from tests.server.processes import NO_HTTP, QUICK, Server, data_directory
+
+HOST = "127.0.0.93"
+MISSED = 'without it no messages come over HTTP (server.http_port: another port, or "off")'
+
+
+class Unconfigured(Server):
+    """With the ports of HTTP that a server has by itself."""
+
+    defaults: Mapping[str, str] = {name: QUICK[name] for name in QUICK.keys() - NO_HTTP}
+
+
+class Incapable(Unconfigured):
+    """Without the right to low ports, also where root runs the tests."""
+
+    program = (
+        *(() if os.geteuid() else ("setpriv", "--bounding-set", "-net_bind_service")),
+        *(sys.executable, "-m", "msmq_fast"),
+    )
+
+
+def listening(config: Config) -> dict[str, int]:
+    """Bind, tell the ports, and close."""
+    bound = bind_http(config)
+    ports = {name: listeners[0].getsockname()[1] for name, listeners in bound.items()}
+    for listener in (listener for listeners in bound.values() for listener in listeners):
+        listener.close()
+    return ports
+
+
+@pytest.fixture
+def config() -> Config:
+    config = load(None, {}, {})
+    config.server.host = (HOST,)
+    return config
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server((HOST, 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def free() -> int:
+    with socket.create_server((HOST, 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.mark.rule("SR-004")
+def test_the_ports_are_80_and_443(config: Config) -> None:
+    assert config.server.http_port == 80
+    assert config.server.https_port == 443
+
+
+@pytest.mark.rule("SR-004")
+def test_a_port_that_nobody_set_is_used_if_it_is_free(config: Config) -> None:
+    config.server.http_port, config.server.https_port = Preferred(free()), Preferred(free())
+    assert listening(config) == {"http": config.server.http_port}
+    config.server.https_certificate = Path("chain.pem")
+    assert listening(config) == {"http": config.server.http_port, "https": config.server.https_port}
+
+
+def test_one_that_nobody_set_is_missed_in_one_line(
+    config: Config, taken: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    config.server.http_port = Preferred(taken)
+    with caplog.at_level(logging.WARNING):
+        assert listening(config) == {}
+    assert [record.getMessage() for record in caplog.records] == [
+        f"messages over HTTP: {HOST}:{taken} is taken by another process; {MISSED}"
+    ]
+
+
+def test_one_that_was_set_must_be_had(config: Config, taken: int) -> None:
+    config.server.http_port, config.server.https_port = free(), taken
+    config.server.https_certificate = Path("chain.pem")
+    with pytest.raises(ListenError, match="taken by another process"):
+        bind_http(config)
+    assert listening_alone(config.server.http_port)  # the other one was closed
+
+
+def listening_alone(port: int) -> bool:
+    """Whether nobody else has the port."""
+    with socket.create_server((HOST, port)):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("http", "https", "certificate", "sends"),
+    [
+        (Preferred(80), Preferred(443), None, True),
+        (None, Preferred(443), None, False),
+        (None, Preferred(443), Path("chain.pem"), True),
+        (None, None, Path("chain.pem"), False),
+        (8080, None, None, True),
+    ],
+)
+def test_messages_leave_by_http_unless_all_ports_are_off(
+    config: Config, http: int | None, https: int | None, certificate: Path | None, sends: bool
+) -> None:
+    """Whether a port could be had does not matter: only what was configured does."""
+    config.server.http_port, config.server.https_port = http, https
+    config.server.https_certificate = certificate
+    assert sends_http(config) is sends
+
+
+def test_off_is_off(config: Config) -> None:
+    config.server.http_port = config.server.https_port = None
+    config.server.https_certificate = Path("chain.pem")
+    assert listening(config) == {}
+
+
+@pytest.mark.needs("setpriv")
+def test_a_server_without_the_right_to_80_says_so_in_one_line() -> None:
+    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
+        pytest.skip("everybody may use every port here")
+    with data_directory() as data:
+        server = Incapable(data, host=HOST)
+        try:
+            server.start()
+            assert not {"http", "https"} & set(server.ready)
+            lines = [line for line in server.log.read_text().splitlines() if "over HTTP" in line]
+            assert len(lines) == 1
+            assert lines[0].endswith(
+                f"messages over HTTP: {HOST}:80 is refused: ports below 1024 need root or "
+                f"CAP_NET_BIND_SERVICE; {MISSED}"
+            )
+        finally:
+            server.kill()
+
+
+@pytest.mark.rule("SR-004")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to port 80")
+def test_a_server_with_the_right_to_80_listens_there() -> None:
+    with data_directory() as data:
+        server = Unconfigured(data, host="127.0.0.94")
+        try:
+            assert server.start().ready["http"] == "127.0.0.94:80"
+        finally:
+            server.kill()
