@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def test_messages_over_tls() -> None:
             post(server, trusting(folder, "second"), "first.example")
         old = trusting(folder, "first")
         old.set_ciphers("ALL:@SECLEVEL=0")
-        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that they are deprecated is the point
+            old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
         with pytest.raises((ssl.SSLError, ConnectionError)):
             post(server, old, "first.example")
         with socket.create_connection(("127.0.0.1", server.port("https")), 10) as plain:
