@@ -45,10 +45,12 @@ class Destinations:
         self._guard = guard
         self._queues = queues
         self._places: dict[str, Place] = {}
+        self._groups: dict[str, list[Queue]] | None = None
 
     def forget(self) -> None:
         """Queues were created, deleted or changed."""
         self._places.clear()
+        self._groups = None
 
     def find(self, to: str) -> Place:
         """Where messages for a URL go. ValueError: it is none."""
@@ -66,11 +68,17 @@ class Destinations:
 
     def bound(self, group: str) -> list[Queue]:
         """The queues that take the messages to a multicast group, `address:port` (SR-144)."""
-        return [
-            queue
-            for queue in self._queues()
-            if queue.kind in _BOUND and queue.properties.multicast_address.strip() == group
-        ]
+        if self._groups is None:
+            self._groups = self._by_group()
+        return self._groups.get(group, [])
+
+    def _by_group(self) -> dict[str, list[Queue]]:
+        groups: dict[str, list[Queue]] = {}
+        for queue in self._queues():
+            group = queue.properties.multicast_address.strip()
+            if group and queue.kind in _BOUND:
+                groups.setdefault(group, []).append(queue)
+        return groups
 
     def admits(self, queue: Queue, user: Sid | None = None) -> bool:
         """Whether a message may be put there (SR-179, SR-180); refusals are recorded. `user` signed it."""
