@@ -14,7 +14,7 @@ from msmq_fast import RECOVERABLE, Access, ConnectionLost, Message, errors, sync
 from msmq_fast.app.wire import Frame, pack_frame
 from tests.server.processes import Server, command, data_directory, until
 
-QUIET = ("--port", "0", "--ping-port", "0", "--admin-port", "off")
+QUIET = ("--port", "0", "--ping-port", "0", "--admin-port", "off", "--rpc-port", "off")
 PACKET = 4 << 20  # bytes of the largest packet
 
 
