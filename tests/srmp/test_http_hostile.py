@@ -351,6 +351,7 @@ def _connected(port: int) -> bool:
 
 
 @pytest.mark.long(seconds=300)
+@pytest.mark.timeout(900)
 def test_a_hundred_thousand_spoiled_requests(server: Server, port: int) -> None:
     _flood(server, port, 5_000, 2)
     before = server.resident
