@@ -4,8 +4,9 @@
 without and with a reader of another, deep queue, held to the server's `bulk.share`; times run from when a
 message was due to its delivery. `growth`: a deep queue whose messages are replaced again and again while it
 is read from one end to the other, by a reader that takes what it gets and by one that dawdles; how much the
-data file grows meanwhile. The server, the load and the readers share the machine, the readers at the lowest
-priority: elsewhere they have a machine of their own.
+data file grows meanwhile, after the same load without readers has brought it near its steady size. The
+server, the load and the readers share the machine, the readers at the lowest priority: elsewhere they have a
+machine of their own.
 """
 
 from __future__ import annotations
@@ -296,7 +297,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--windows", type=int, default=6, help="pairs of windows (6)")
     parser.add_argument("--share", type=float, default=0.5, help="bulk.share of the server (0.5)")
     parser.add_argument("--minutes", type=float, default=10, help="of growth (10)")
-    parser.add_argument("--settle", type=float, default=60, help="seconds of growth before the readers (60)")
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=600,
+        help="seconds of load before the readers (600): a new file grows by a fifth until it is steady",
+    )
     parser.add_argument(
         "--pause", type=float, default=1, help="of the dawdling reader, seconds after a batch"
     )
