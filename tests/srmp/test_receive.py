@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from msmq_fast.directory.objects import ObjectType
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
@@ -13,6 +14,7 @@ from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Pair, Redirections
 from msmq_fast.srmp.sending import url_of
+from tests.directory.support import everything
 from tests.qm.world import WALL
 from tests.srmp.station import ADMIN, SENDER, Station, compound, envelope, services, stream
 
@@ -465,6 +467,20 @@ def test_multicast_knows_neither_streams_nor_other_groups_nor_nonsense(station: 
     station.run()
     assert [station.taken(name) for name in ("one", "in")] == [[], []]
     assert [reason for reason, _ in station.refused] == [Reason.MULTICAST_STREAM, *[Reason.MALFORMED] * 3]
+
+
+@pytest.mark.rule("SR-225")
+def test_a_public_queue_is_the_one_of_the_directory() -> None:
+    station = Station()
+    to = "http://host/msmq/orders"
+    assert station.post(envelope(to), b"early") == 400
+    orders = station.create(".\\orders")
+    published = everything(station.manager.publication.events.provider, ObjectType.QUEUE)
+    assert [item.identifier for item in published] == [orders.guid]
+    assert station.post(envelope(to), b"in time") == 200
+    assert [message.body for message in station.messages(orders)] == [b"in time"]
+    station.finish(station.manager.delete_queue(orders.name))
+    assert station.post(envelope(to), b"late") == 400
 
 
 # ---- redirection, forwarding
