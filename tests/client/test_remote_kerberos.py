@@ -16,7 +16,7 @@ import pytest
 from msmq_fast.app.wire import Access
 from msmq_fast.client import sync
 from msmq_fast.packet.errors import AccessDenied
-from tests.rpc.auth.kdc import REALM, Kdc, prepare
+from tests.rpc.auth.kdc import REALM, Kdc, serving
 from tests.server.processes import Server, command, data_directory
 from tests.server.remotes import HOST, NAME, READER_HOST
 from tests.server.test_serve import http
@@ -30,18 +30,12 @@ pytestmark = [with_kdc, pytest.mark.long(seconds=4), pytest.mark.timeout(120)]
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
     """It knows the owner of the queue by its address, and has keytabs of alice and bob."""
-    centre, process = prepare(tmp_path_factory.mktemp("kdc"), "aes256-cts-hmac-sha1-96")
-    try:
+    with serving(tmp_path_factory.mktemp("kdc"), "aes256-cts-hmac-sha1-96") as centre:
         centre.admin(f"addprinc -randkey host/{HOST}")
         centre.service_key(centre.keytab, f"host/{HOST}")
         for name in ("alice", "bob"):
             centre.service_key(centre.folder / f"{name}.keytab", name, "-norandkey")
         yield centre
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
 
 
 @contextlib.contextmanager

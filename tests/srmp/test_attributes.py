@@ -12,9 +12,10 @@ from tests.bulk import api
 from tests.interop.capture import Capture
 from tests.interop.conversations import frames
 from tests.interop.conversations.peer import Peer
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server
 from tests.srmp.independent import post
 from tests.srmp.partner import restamped
+from tests.srmp.serving import serving
 
 CONFIG = """
 [server]
@@ -29,14 +30,8 @@ COLUMNS = "body,arrived_time,compound_body,soap_envelope,soap_header,soap_body"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        config = data.parent / "server.toml"
-        config.write_text(CONFIG)
-        running = Server(data, "--http-port", "0", "--config", str(config))
-        try:
-            yield running.start()
-        finally:
-            running.kill()
+    with serving(CONFIG) as running:
+        yield running
 
 
 def row_of(server: Server, queue: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from msmq_fast.client import Message, sync
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server
 from tests.srmp.independent import Sink, post
 from tests.srmp.partner import EXAMPLES, Program, restamped
+from tests.srmp.serving import serving
 
 CONFIG = """
 [server]
@@ -33,16 +34,9 @@ QUEUES = ("simpleq", "receipts", "deliverydone", "Q1")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        config = data.parent / "server.toml"
-        declared = [f'[[queues]]\nname = "{name}"\n' for name in QUEUES]
-        config.write_text(CONFIG + "".join(declared))
-        running = Server(data, "--http-port", "0", "--config", str(config))
-        try:
-            running.start()
-            yield running
-        finally:
-            running.kill()
+    declared = [f'[[queues]]\nname = "{name}"\n' for name in QUEUES]
+    with serving(CONFIG + "".join(declared)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.server.processes import Server, until
 from tests.srmp.independent import answer, post
 from tests.srmp.partner import Program, request
+from tests.srmp.serving import serving
 
 CONFIG = """
 [server]
@@ -38,15 +39,8 @@ HEAD = b"POST /msmq/private$/q HTTP/1.1\r\nHost: machine2\r\nContent-Type: text/
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        config = data.parent / "server.toml"
-        config.write_text(CONFIG)
-        running = Server(data, "--http-port", "0", "--config", str(config))
-        try:
-            running.start()
-            yield running
-        finally:
-            running.kill()
+    with serving(CONFIG) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from msmq_fast.client import Message, sync
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server
 from tests.srmp.independent import Sink, post
 from tests.srmp.partner import Program, request
+from tests.srmp.serving import serving
 from tests.srmp.test_signature import NS, certificate, key
 
 BODY = b"<order>\r\n\x00 \xff</order>"
@@ -37,14 +38,8 @@ TO = "http://localhost/msmq/private$/signed"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        config = data.parent / "server.toml"
-        config.write_text(CONFIG)
-        running = Server(data, "--http-port", "0", "--config", str(config))
-        try:
-            yield running.start()
-        finally:
-            running.kill()
+    with serving(CONFIG) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

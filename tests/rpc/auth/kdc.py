@@ -1,8 +1,10 @@
 """A key distribution centre of MIT Kerberos in a directory of its own, on a high port, without root."""
 
+import contextlib
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,8 +41,20 @@ class Kdc:
         self.admin(f"ktadd -k {keytab} {options} {principal}")
 
 
-def prepare(folder: Path, ciphers: str) -> tuple[Kdc, subprocess.Popen[bytes]]:
-    """A realm with alice and bob, and the centre that serves it; the caller ends the process."""
+@contextlib.contextmanager
+def serving(folder: Path, ciphers: str) -> Iterator[Kdc]:
+    """A realm with alice and bob, and the centre that serves it, which ends with the block."""
+    kdc, process = _prepare(folder, ciphers)
+    try:
+        yield kdc
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def _prepare(folder: Path, ciphers: str) -> tuple[Kdc, subprocess.Popen[bytes]]:
     port = _free_port()
     config = folder / "krb5.conf"
     config.write_text(

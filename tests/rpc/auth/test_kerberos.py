@@ -13,7 +13,7 @@ from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NegState, NegTokenInit, Ne
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import Privilege
 from msmq_fast.security.users import Users
-from tests.rpc.auth.kdc import REALM, SERVICE, Kdc, prepare
+from tests.rpc.auth.kdc import REALM, SERVICE, Kdc, serving
 from tests.rpc.auth.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
 
 LEVELS = [AuthLevel.CONNECT, AuthLevel.PKT, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
@@ -24,14 +24,8 @@ with_kdc = pytest.mark.needs("krb5kdc", "kdb5_util", "kadmin.local", modules=["g
     scope="module", params=["aes256-cts-hmac-sha1-96", "aes128-cts-hmac-sha256-128", "arcfour-hmac"]
 )
 def centre(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    kdc, process = prepare(tmp_path_factory.mktemp("kdc"), request.param)
-    try:
+    with serving(tmp_path_factory.mktemp("kdc"), request.param) as kdc:
         yield kdc
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from impacket.dcerpc.v5 import transport
@@ -10,13 +13,23 @@ from impacket.uuid import uuidtup_to_bin
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from tests.rpc.ndr import impacketbridge
 from tests.rpc.ndr.impacketstubs import CALLS
-from tests.server.processes import Server
+from tests.server.processes import Server, command, data_directory
 
 NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
 NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")
 NONE, CONNECT, INTEGRITY, PRIVACY = 1, 2, 5, 6
 LEVELS = (NONE, CONNECT, INTEGRITY, PRIVACY)
 USER, PASSWORD = "alice", "correct horse"  # of a user of the test
+
+
+@contextmanager
+def directory_of_user() -> Iterator[Path]:
+    """A data directory whose server knows the user."""
+    with data_directory() as data:
+        data.mkdir(mode=0o700)
+        words = ("user", "add", USER, "--data", str(data))
+        assert command(*words, stdin=f"{PASSWORD}\n".encode()).returncode == 0
+        yield data
 
 
 class ImpacketClient:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from tests.interop.isolated import NOT_ALLOWED, bring_up_loopback
-from tests.rpc.auth.kdc import REALM, prepare
+from tests.rpc.auth.kdc import REALM, Kdc, serving
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-samba is for
 SUITE = "samba.tests.dcerpc.raw_protocol"
@@ -29,7 +29,12 @@ def main(folder: str, *tests: str) -> int:
     except OSError as problem:
         print(problem)
         return NOT_ALLOWED
-    kdc, centre = prepare(Path(folder), "aes256-cts-hmac-sha1-96")
+    with serving(Path(folder), "aes256-cts-hmac-sha1-96") as kdc:
+        return _run(kdc, *tests)
+
+
+def _run(kdc: Kdc, *tests: str) -> int:
+    """With our server at the centre's service."""
     kdc.admin(f"addprinc -randkey host/{_HOST}")
     kdc.service_key(kdc.keytab, f"host/{_HOST}")
     environment = {
@@ -50,18 +55,17 @@ def main(folder: str, *tests: str) -> int:
         [sys.executable, "-m", "tests.rpc.interop.samba_server"],
         env=environment,
         stdout=subprocess.PIPE,
-        stderr=(Path(folder) / "server.log").open("wb"),
+        stderr=(kdc.folder / "server.log").open("wb"),
     )
     try:
         assert server.stdout is not None
         if server.stdout.readline() != b"ready\n":
             return NOT_ALLOWED
         command = [PYTHON, "-m", "unittest", "-v", *(tests or (SUITE,))]
-        return subprocess.run(command, env=environment, cwd=folder, check=False).returncode
+        return subprocess.run(command, env=environment, cwd=kdc.folder, check=False).returncode
     finally:
-        for process in (server, centre):
-            process.terminate()
-            process.wait()
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":

@@ -24,10 +24,11 @@ from tests.rpc.interop.impacketclient import (
     PRIVACY,
     USER,
     ImpacketClient,
+    directory_of_user,
 )
 from tests.rpc.services.peers import CLIENT
 from tests.rpc.services.remotereader import opening
-from tests.server.processes import Server, command, data_directory
+from tests.server.processes import Server
 from tests.server.remotereader import readable
 
 INVALID_HANDLE, IO_TIMEOUT, DTC_CONNECT = 0xC00E0007, 0xC00E001B, 0xC00E004C
@@ -39,10 +40,7 @@ MINE = r"DIRECT=OS:.\private$\{}"
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server with a user; RemoteRead is open at every level."""
-    with data_directory() as data:
-        data.mkdir(mode=0o700)
-        words = ("user", "add", USER, "--data", str(data))
-        assert command(*words, stdin=f"{PASSWORD}\n".encode()).returncode == 0
+    with directory_of_user() as data:
         running = Server(data, environment={"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none"})
         try:
             running.start()

@@ -14,9 +14,9 @@ from impacket.dcerpc.v5.transport import TCPTransport
 
 from msmq_fast.packet import Message
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.interop.impacketclient import LEVELS, PASSWORD, USER, ImpacketClient
-from tests.rpc.services.remotereader import opening
-from tests.server.processes import Server, command, data_directory
+from tests.rpc.interop.impacketclient import LEVELS, USER, ImpacketClient, directory_of_user
+from tests.rpc.services.remotereader import opening, receiving
+from tests.server.processes import Server
 from tests.server.remotereader import readable
 
 FRAGMENTS = (2048, 4280, 5840, 65_528)
@@ -39,10 +39,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A server with one large message, whose fragments have at most this size."""
     file = tmp_path_factory.mktemp("large") / "body"
     file.write_bytes(body())
-    with data_directory() as data:
-        data.mkdir(mode=0o700)
-        words = ("user", "add", USER, "--data", str(data))
-        assert command(*words, stdin=f"{PASSWORD}\n".encode()).returncode == 0
+    with directory_of_user() as data:
         settings = {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__FRAGMENT": str(request.param)}
         running = Server(data, environment=settings)
         try:
@@ -91,17 +88,7 @@ def test_a_large_message_comes_as_it_was_sent(server: Server, arrived: list[int]
     client = ImpacketClient(server, "rpc", REMOTE_READ, level, ndr64=ndr64, fragment=size)
     context = client.call("open_queue", **opening(MINE)).pphContext
 
-    found = client.ok(
-        "start_receive",
-        phContext=context,
-        LookupId=0,
-        hCursor=0,
-        ulAction=RECEIVE,
-        ulTimeout=0,
-        dwRequestId=1,
-        dwMaxBodySize=0xFFFFFFFF,
-        dwMaxCompoundMessageSize=0xFFFFFFFF,
-    )
+    found = client.ok("start_receive", **receiving(context, RECEIVE))
     packet = b"".join(bytes(section.pSectionBuffer) for section in found.ppPacketSections)
     length = int.from_bytes(packet[8:12], "little")
     assert BODY < length <= PACKET

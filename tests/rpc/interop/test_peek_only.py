@@ -15,12 +15,12 @@ from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from msmq_fast.rpc.services.queueformat import queue_format
-from tests.rpc.interop.impacketclient import PASSWORD, PRIVACY, USER, ImpacketClient
+from tests.rpc.interop.impacketclient import PRIVACY, USER, ImpacketClient, directory_of_user
 from tests.rpc.services.dependents import wanted
 from tests.rpc.services.peers import CLIENT
-from tests.rpc.services.remotereader import opening
+from tests.rpc.services.remotereader import opening, receiving
 from tests.rpc.services.test_qmcomm_impacket import Stub, body, opened
-from tests.server.processes import Server, command, data_directory
+from tests.server.processes import Server
 
 NAME = r"DIRECT=OS:.\private$\orders"
 MAY_RECEIVE, MAY_PEEK = 1, 0x20
@@ -31,10 +31,7 @@ ACCESS_DENIED, STATUS_ACCESS_DENIED = 0xC00E0025, 0xC0000022
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server with a message, and a user who may peek at it and no more."""
-    with data_directory() as data:
-        data.mkdir(mode=0o700)
-        words = ("user", "add", USER, "--data", str(data))
-        assert command(*words, stdin=f"{PASSWORD}\n".encode()).returncode == 0
+    with directory_of_user() as data:
         running = Server(data)
         try:
             running.start()
@@ -69,17 +66,7 @@ def test_remote_read(server: Server) -> None:
         context = caller.call("open_queue", **opening(NAME, MAY_PEEK)).pphContext
 
         def read(action: int, lookup_id: int = 0) -> Any:
-            return caller.call(
-                "start_receive",
-                phContext=context,
-                LookupId=lookup_id,
-                hCursor=0,
-                ulAction=action,
-                ulTimeout=0,
-                dwRequestId=1,
-                dwMaxBodySize=0xFFFFFFFF,
-                dwMaxCompoundMessageSize=0xFFFFFFFF,
-            )
+            return caller.call("start_receive", **receiving(context, action, lookup_id))
 
         seen = read(PEEK)
         assert seen.result == 0

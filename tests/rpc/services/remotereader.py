@@ -35,6 +35,29 @@ def opening(name: str = ORDERS, access: int = Access.RECEIVE, share: int = Share
     }
 
 
+def receiving(
+    context: Any,
+    action: int = 0,
+    lookup_id: int = 0,
+    *,
+    request: int = 1,
+    timeout: int = 0,
+    cursor: int = 0,
+    body: int = 0xFFFFFFFF,
+) -> dict[str, Any]:
+    """The parameters of R_StartReceive."""
+    return {
+        "phContext": context,
+        "LookupId": lookup_id,
+        "hCursor": cursor,
+        "ulAction": action,
+        "ulTimeout": timeout,
+        "dwRequestId": request,
+        "dwMaxBodySize": body,
+        "dwMaxCompoundMessageSize": 0xFFFFFFFF,
+    }
+
+
 class RemoteReader:
     """What R_OpenQueue opened, and what can be done with it."""
 
@@ -55,16 +78,9 @@ class RemoteReader:
         transaction: UUID | bytes | None = None,
     ) -> MadeCall:
         """R_StartReceive; R_StartTransactionalReceive if there is a transaction."""
-        values: dict[str, Any] = {
-            "phContext": self.context,
-            "LookupId": lookup_id,
-            "hCursor": cursor,
-            "ulAction": action,
-            "ulTimeout": timeout,
-            "dwRequestId": request,
-            "dwMaxBodySize": body,
-            "dwMaxCompoundMessageSize": 0xFFFFFFFF,
-        }
+        values = receiving(
+            self.context, action, lookup_id, request=request, timeout=timeout, cursor=cursor, body=body
+        )
         if transaction is None:
             return self.peer.begin("start_receive", **values)
         identifier = transaction.bytes_le if isinstance(transaction, UUID) else transaction
