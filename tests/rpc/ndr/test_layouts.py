@@ -269,3 +269,14 @@ def test_results_are_zero_unless_given() -> None:
     desc = REMOTEREADDESC(hRemoteQueue=3)
     results = op.results(op.Args(desc), result=0xC00E0006)
     assert (results.pphContext, results.lpRemoteReadDesc, results.result) == (None, desc, 0xC00E0006)
+
+
+@pytest.mark.rule("QP-030")
+@pytest.mark.parametrize("ndr64", [False, True])
+def test_the_identifier_of_a_reader_cannot_be_missing(ndr64: bool) -> None:
+    """A reference pointer is what it points at: there is no place for a NULL."""
+    op, guid = QM2QM.op("open_queue"), UUID("11223344-5566-7788-99aa-bbccddeeff00")
+    stub = op.encode_request(op.Args(guid, 1, 2, 3, 4), ndr64=ndr64)
+    assert stub.startswith(guid.bytes_le)
+    nothing = op.decode_request(bytes(16) + stub[16:], ndr64=ndr64)
+    assert (nothing.pLicGuid, nothing.dwMQS) == (UUID(int=0), 1)

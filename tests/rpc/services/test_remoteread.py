@@ -461,3 +461,13 @@ def test_a_deleted_queue_ends_its_reads(remote: RemoteWorld, reader: RemoteReade
     assert reader.end() == 0xC00E004B
     assert remote.remote_read.next_deadline() is None
     assert reader.close() == OK
+
+
+@pytest.mark.rule("QP-017")
+def test_a_public_queue_of_the_directory(remote: RemoteWorld) -> None:
+    queue = remote.world.create(r".\news")
+    reader = RemoteReader(remote_peer(remote), f"PUBLIC={queue.guid}")
+    remote.world.finish(remote.world.manager.delete_queue(queue.name))
+    assert reader.context
+    with pytest.raises(RpcFault):
+        RemoteReader(remote_peer(remote), f"PUBLIC={queue.guid}")
