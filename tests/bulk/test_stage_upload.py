@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import struct
+import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from random import Random
@@ -453,6 +456,58 @@ def test_what_a_message_says_of_its_size_and_rows_is_bounded(
     with pytest.raises(ValueError, match="40000 is the limit, use smaller batches"):
         uploads.stage(data, queue="plain")
     nothing_left(uploads.world)
+
+
+def test_texts_that_rows_share_do_not_fill_the_memory(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary, a view: a few bytes on the wire could be gigabytes of texts."""
+    monkeypatch.setattr(stagedecode, "MOST_MESSAGE_BYTES", 1 << 20)
+    text, rows = b"x" * 10_000, 200
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    views = struct.pack("<i4sii", len(text), text[:4], 0, 0) * rows
+    viewed = pa.Array.from_buffers(pa.binary_view(), rows, [None, pa.py_buffer(views), pa.py_buffer(text)])
+    named = pa.ExtensionArray.from_storage(pa.opaque(shared.type, "t", "v"), shared)
+    for column in (shared, viewed, named):
+        data = stream(pa.table({"body": column}))
+        assert len(data) < 20_000
+        with pytest.raises(
+            ValueError, match=r"have 2000000 bytes.*: 1048576 is the limit, use smaller batches"
+        ):
+            uploads.stage(data, queue="plain")
+        with pytest.raises(ValueError, match="1048576 is the limit"):
+            uploads.stage(stream(pa.table({"body": ["x"] * rows, "queue": column})))
+        few = uploads.messages({"body": column.slice(0, 3)})
+        assert [message.body for message in few] == [text] * 3
+    nested = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[text]]))
+    with pytest.raises(
+        ValueError, match=r"column body of type .*: a dictionary holds texts, bytes or numbers"
+    ):
+        uploads.stage(stream(pa.table({"body": nested})), queue="plain")
+    nothing_left(uploads.world)
+
+
+def test_many_small_batches_behind_a_great_dictionary_do_not_fill_the_memory() -> None:
+    """What each batch needs is copied for it, for one at a time."""
+    words = pa.array([b"x" * (1 << 20)])
+    small = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), words)
+    data = stream(pa.table({"body": pa.chunked_array([small] * 50)}), 1)
+    assert len(data) < 2 << 20
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in ipc.MessageCutter().feed(data)) == 50
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_very_many_columns_are_looked_through_once() -> None:
+    columns = {f"column {number}": pa.array([], pa.null()) for number in range(20_000)}
+    data = stream(pa.table({"body": pa.array([], pa.binary())} | columns))
+    decoder = stagedecode.StageDecoder(strict=False)
+    begun = time.process_time()
+    decoder.check_schema(data)
+    assert time.process_time() - begun < 1.5
 
 
 def test_changed_bytes_never_harm(uploads: Uploads) -> None:

@@ -7,6 +7,7 @@ the metadata tell. Everything is from the network: each offset is checked before
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 __all__ = ["MOST_MESSAGE_BYTES", "MOST_ROWS", "BatchMessage", "MessageCutter"]
@@ -58,9 +59,10 @@ class MessageCutter:
         """The schema and the dictionaries, as a stream."""
         return bytes(self._prefix)
 
-    def feed(self, data: bytes) -> list[BatchMessage]:
-        """The record batches that are complete now."""
-        batches: list[BatchMessage] = []
+    def feed(self, data: bytes) -> Iterator[BatchMessage]:
+        """The record batches that are complete now, one after the other: each has a copy of what it needs, so
+        that a list of them would be much greater than what came. To be taken to its end.
+        """
         view = memoryview(data)
         while view:
             if self.ended:
@@ -71,8 +73,7 @@ class MessageCutter:
             while len(self._buffer) == self._wanted and not self.ended:
                 batch = self._advance()
                 if batch is not None:
-                    batches.append(batch)
-        return batches
+                    yield batch
 
     def _advance(self) -> BatchMessage | None:
         """As much has come as was known of: more is known now, or the message is whole."""

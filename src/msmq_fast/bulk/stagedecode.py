@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msmq_fast._native.stagecodec import Column
 from msmq_fast.bulk.arrow import arrow
-from msmq_fast.bulk.ipc import BatchMessage
+from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, BatchMessage
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 
 __all__ = ["Rows", "StageDecoder"]
@@ -75,9 +75,11 @@ class StageDecoder:
         """Look at the names of the columns; to be called when the schema has come."""
         with self._faults(), self._arrow.ipc.open_stream(self._arrow.py_buffer(prefix)) as stream:
             names: list[str] = list(stream.schema.names)
+        seen: set[str] = set()  # a stream may have a hundred thousand columns
         for name in names:
-            if names.count(name) > 1:
+            if name in seen:
                 raise ValueError(f"the column {name[:100]!r} comes twice")
+            seen.add(name)
             if self._strict and name not in _TAKEN and name not in _PASSED_OVER:
                 known = ", ".join(sorted(_TAKEN))
                 raise ValueError(f"unknown column {name[:100]!r}; a message takes {known}")
@@ -93,10 +95,33 @@ class StageDecoder:
             with pa.ipc.open_stream(pa.py_buffer(message.stream), options=options) as stream:
                 batch = stream.read_next_batch()
             batch.validate(full=True)
-        size = max(batch.nbytes, 1)
-        step = min(_SLICE_ROWS, max(1, batch.num_rows * _SLICE_BYTES // size))
+        batch, size = self._bounded(batch)
+        step = min(_SLICE_ROWS, max(1, batch.num_rows * _SLICE_BYTES // max(batch.nbytes, size, 1)))
         for start in range(0, batch.num_rows, step):
             yield self._piece(batch.slice(start, step))
+
+    def _bounded(self, batch: Any) -> tuple[Any, int]:
+        """The batch without types that only lend a name to others, and how many bytes its columns have when
+        each row has its own.
+
+        A dictionary or a view may show the same bytes in every row: a small message would fill the memory.
+        """
+        pa = self._arrow
+        columns = [_unnamed(pa, values) for values in batch.columns]
+        size = 0
+        for name, values in zip(batch.schema.names, columns, strict=True):
+            try:
+                size += _spread(pa, values)
+            except (pa.ArrowException, TypeError) as problem:
+                raise ValueError(
+                    f"rows from {self._rows}: column {name} of type {values.type}: {_line(problem)}"
+                ) from None
+        if size > MOST_MESSAGE_BYTES:
+            raise ValueError(
+                f"rows from {self._rows}: the texts of their dictionaries have {size} bytes, each as often "
+                f"as it is used: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
+            )
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names), size
 
     def _piece(self, batch: Any) -> Rows:
         rows = Rows(self._rows, batch.num_rows)
@@ -169,6 +194,52 @@ class _Faults:
     def __exit__(self, _: object, problem: BaseException | None, __: object) -> None:
         if isinstance(problem, self._kinds):
             raise ValueError(f"the Arrow stream is damaged: {_line(problem)}") from None
+
+
+def _unnamed(pa: Any, values: Any) -> Any:
+    """The values of an extension type as what they are stored as."""
+    while isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    return values
+
+
+def _spread(pa: Any, values: Any) -> int:
+    """Bytes of the texts of a column whose rows may share them, counted for each row; 0 where none can.
+
+    TypeError: a dictionary of something else than texts, bytes or numbers.
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        if not (_is_text(pa, kind) or pa.types.is_primitive(kind) or pa.types.is_null(kind)):
+            raise TypeError("a dictionary holds texts, bytes or numbers")
+        if not _is_text(pa, kind):
+            return 0
+        from pyarrow import compute
+
+        lengths = compute.binary_length(values.dictionary).cast(pa.int64())
+        return compute.sum(lengths.take(values.indices)).as_py() or 0
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        views = memoryview(values.buffers()[1]).cast("B").cast("i")  # four numbers each: the length first
+        lengths = views[4 * values.offset : 4 * (values.offset + len(values)) : 4]
+        return sum(
+            length for length, there in zip(lengths, values.is_valid().to_pylist(), strict=True) if there
+        )
+    return 0
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    types = pa.types
+    return any(
+        check(kind)
+        for check in (
+            types.is_string,
+            types.is_binary,
+            types.is_large_string,
+            types.is_large_binary,
+            types.is_fixed_size_binary,
+        )
+    )
 
 
 def _line(problem: BaseException) -> str:
