@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,7 @@ def test_files_of_one_capture(tmp_path: Path) -> None:
         (traffic.pcapng([])[:12], "inside a block"),
         (b"\n\r\r\n" + bytes(24), "byte order mark"),
         (gzip.compress(traffic.pcap([bytes(60)] * 9), mtime=0)[:40], "cannot be read behind byte"),
+        (gzip.compress(b"x", mtime=0)[:10] + b"\xff" * 50, "invalid block type"),
         (traffic.pcap([bytes(60)], link=147), "link type 147 is not known"),
         (traffic.pcap([b"\x45"]), "1 bytes are too short"),
     ],
@@ -297,6 +299,32 @@ def test_damaged_files(tmp_path: Path, data: bytes, reason: str) -> None:
         assert rows(tmp_path / "a.pcap", table=table, mode="DROPMALFORMED") == []
         with pytest.raises(CaptureError, match=r"a\.pcap"):
             rows(tmp_path / "a.pcap", table=table, mode="FAILFAST")
+
+
+def test_a_block_of_very_many_options_is_read_once(tmp_path: Path) -> None:
+    options = b"\1\0\0\0" * (1 << 18)
+    size = (len(options) + 20).to_bytes(4, "little")
+    block = b"\1\0\0\0" + size + traffic.RAW.to_bytes(4, "little") + bytes(4) + options + size
+    (tmp_path / "a.pcapng").write_bytes(traffic.pcapng([])[:28] + block)
+    begun = time.process_time()
+    assert rows(tmp_path / "a.pcapng") == []
+    assert time.process_time() - begun < 3
+
+
+def test_very_many_short_segments_behind_a_hole_do_not_fill_the_memory() -> None:
+    direction = Direction(10_000)
+    direction.begin(0)
+    pieces = [piece for number in range(1000) for piece in direction.add(10 + 2 * number, b"x")]
+    pieces += direction.end()
+    waited = [index for index, piece in enumerate(pieces) if not piece.data]
+    assert direction.waiting == 0
+    assert sum(len(piece.data) for piece in pieces) == 1000
+    assert len(waited) == 1000
+    direction.begin(0)
+    held = 0
+    for number in range(1000):
+        held += 1 - sum(1 for piece in direction.add(10 + 2 * number, b"x") if piece.data)
+        assert held < 100
 
 
 @pytest.fixture(scope="module")

@@ -68,10 +68,7 @@ def read(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task. OfflineError: the store cannot be read, or has changed; damage in mode FAILFAST."""
     request = task.request
     with opened(request.directory, request.decoder) as backend:
-        if request.transaction not in (None, backend.transaction()):
-            raise OfflineError(
-                f"the store in {request.directory} has changed since the query was planned: read a snapshot"
-            )
+        _check_unchanged(request, backend)
         catalogue = read_catalogue(backend, request.computer)
         if request.table == "queues":
             yield from _gathered(request, queue_rows(backend, catalogue))
@@ -83,6 +80,16 @@ def read(task: Task) -> Iterator[pa.RecordBatch]:
             reader = _messages if request.table == "messages" else _events
             for stretch in task.stretches:
                 yield from reader(request, backend, catalogue, stretch)
+        _check_unchanged(
+            request, backend
+        )  # each read stands for itself: the server may have started meanwhile
+
+
+def _check_unchanged(request: Request, backend: Backend) -> None:
+    if request.transaction not in (None, backend.transaction()):
+        raise OfflineError(
+            f"the store in {request.directory} has changed since the query was planned: read a snapshot"
+        )
 
 
 def _gathered(request: Request, rows: Rows) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,8 @@ _HALF: Final = 1 << 31
 _WHOLE: Final = 1 << 32
 FARTHEST: Final = 1 << 30
 """The largest window that TCP has: what lies further ahead belongs to another connection, or is damage."""
+_HELD: Final = 128
+"""What a segment that waits takes up beside its bytes, about: many short ones are not for nothing."""
 
 
 class Piece(NamedTuple):
@@ -31,7 +33,7 @@ class Direction:
         self._limit = limit
         self._next: int | None = None  # the low 32 bits are TCP's number
         self._heap: list[tuple[int, bytes]] = []
-        self.waiting = 0  # bytes held back
+        self.waiting = 0  # bytes held back, with what it takes to hold them
         self.duplicates = 0  # segments that brought nothing new
         self.reordered = 0  # segments that came behind a hole
 
@@ -61,7 +63,7 @@ class Direction:
         if ahead > 0:
             self.reordered += 1
             heapq.heappush(self._heap, (self._next + ahead, payload))
-            self.waiting += len(payload)
+            self.waiting += len(payload) + _HELD
             while self.waiting > self._limit:
                 yield from self._skip()
             return
@@ -94,7 +96,7 @@ class Direction:
         assert self._next is not None  # noqa: S101
         while self._heap and self._heap[0][0] <= self._next:
             start, payload = heapq.heappop(self._heap)
-            self.waiting -= len(payload)
+            self.waiting -= len(payload) + _HELD
             known = self._next - start
             if known < len(payload):
                 self._next += len(payload) - known

@@ -6,6 +6,7 @@ Every size is checked before it is used. A damaged or cut file gives its sound r
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
@@ -82,7 +83,7 @@ class _Source:
             while held < size and (part := self._file.read(max(_READ, size - held))):
                 parts.append(part)
                 held += len(part)
-        except (OSError, EOFError, ValueError) as error:  # of gzip: cut or damaged
+        except (OSError, EOFError, ValueError, zlib.error) as error:  # of gzip: cut or damaged
             raise CaptureError(f"the file cannot be read behind byte {self.at + held}: {error}") from None
         self._data, self._start = b"".join(parts), 0
 
@@ -180,12 +181,14 @@ class _Sections:
         return _Interface(link, snap, base, offset)
 
     def _options(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        while len(data) >= 4:
-            code, size = struct.unpack_from(self._order + "HH", data)
-            if code == 0 or size > len(data) - 4:
+        at = 0
+        while at + 4 <= len(data):
+            code, size = struct.unpack_from(self._order + "HH", data, at)
+            at += 4
+            if code == 0 or size > len(data) - at:
                 return
-            yield code, data[4 : 4 + size]
-            data = data[4 + (size + 3) // 4 * 4 :]
+            yield code, data[at : at + size]
+            at += (size + 3) // 4 * 4
 
     def _packet(self, content: bytes, layout: str, begin: int) -> Record:
         first, *rest = struct.unpack_from(self._order + layout, content)
