@@ -92,8 +92,9 @@ def publish(
     batch: int = 0,
     stages: Sequence[str] = (),
     owner: str = "",
+    **options: Any,
 ) -> Published:
-    done = world.manager.staging.publish(writer, epoch, batch, stages, owner=owner)
+    done = world.manager.staging.publish(writer, epoch, batch, stages, owner=owner, **options)
     world.run()
     return done.result()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from msmq_fast.spark.bulk import (
     LeaseLost,
     QueueNotFound,
     StageNotFound,
+    Unavailable,
 )
 from tests.bulk import api
 from tests.server.processes import Server, until
@@ -108,6 +111,32 @@ def stage(client: BulkClient, part: int, bodies: list[bytes], batch: int = 1, qu
 def bodies(client: BulkClient, queue: str) -> list[bytes]:
     bounds = client.bounds([queue])
     return list(api.table(client.rows(queue, 0, bounds.next, columns="body"))["body"].to_pylist())
+
+
+def test_uploads_take_their_turns() -> None:
+    """Each may hold much: a server has places for some of them."""
+    with api.serving("[bulk]\nuploads = 1\n") as server:
+        server.ok("queue", "create", "orders")
+        slow = http.client.HTTPConnection("127.0.0.1", server.port("admin"), timeout=30)
+        with contextlib.closing(slow):
+            slow.putrequest("POST", "/v1/bulk/stage?writer=slow&batch=0&part=0&queue=orders")
+            slow.putheader("Content-Type", api.ARROW)
+            slow.putheader("Transfer-Encoding", "chunked")
+            slow.endheaders()
+            data = api.stream_of([(b"x", "")])
+            slow.send(b"%x\r\n%b\r\n" % (len(data), data))
+            until(lambda: "msmq_fast_stages 1" in api.metrics(server), 10)
+            rows = pa.record_batch([[b"y"], [""]], schema=api.messages_schema())
+
+            def stage(**options: int) -> int:
+                with api.client(server, **options) as client:
+                    return client.stage("w", 0, 0, 0, rows.schema, [rows], queue="orders").rows
+
+            with pytest.raises(Unavailable, match="timed out"):
+                stage(timeout_ms=300)
+            slow.send(b"0\r\n\r\n")
+            assert slow.getresponse().status == 200
+            assert stage() == 1
 
 
 def test_a_batch_is_published_once_and_in_order_over_a_crash(host: Server) -> None:

@@ -20,7 +20,7 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.rollforward import Publication
 from msmq_fast.qm.stages import Part
 from msmq_fast.qm.staging import Fenced, Published, StageNotFound
-from msmq_fast.store.schema import EventKind
+from msmq_fast.store.schema import EventKind, MetaName, Table
 from tests.bulk.stages import bodies, counts, opened, packet, publish, put, staged
 from tests.qm.world import World
 
@@ -59,7 +59,7 @@ def test_nothing_is_visible_before_the_batch_is_published_and_everything_after(w
     rows = [("plain", b"1"), ("exact", b"2"), ("plain", b"3"), (REMOTE, b"4"), ("exact", b"5")]
     stage = staged(world, rows)
     assert bodies(world, "plain") == bodies(world, "exact") == bodies(world, REMOTE) == []
-    assert publish(world, stages=[stage]) == Published(dup=False, rows=5)
+    assert publish(world, stages=[stage]) == Published(dup=False, rows=5, last=0)
     assert bodies(world, "plain") == [b"1", b"3"]
     assert bodies(world, "exact") == [b"2", b"5"]
     assert bodies(world, REMOTE) == [b"4"]
@@ -86,7 +86,7 @@ def test_a_batch_of_many_rows_and_units_keeps_its_order(world: World) -> None:
 def test_the_same_batch_again_is_a_duplicate_and_its_stages_go(world: World) -> None:
     publish(world, stages=[staged(world, [("plain", b"1")])])
     again = staged(world, [("plain", b"1")], attempt=1)
-    assert publish(world, stages=[again]) == Published(dup=True, rows=0)
+    assert publish(world, stages=[again]) == Published(dup=True, rows=0, last=0)
     assert bodies(world, "plain") == [b"1"]
     assert counts(world) == (1, 1, 0)
     assert used(world) == (held(world), held(world))
@@ -94,7 +94,8 @@ def test_the_same_batch_again_is_a_duplicate_and_its_stages_go(world: World) -> 
 
 def test_an_older_batch_is_a_duplicate(world: World) -> None:
     publish(world, batch=7, stages=[staged(world, [("plain", b"7")], batch=7)])
-    assert publish(world, batch=6, stages=[staged(world, [("plain", b"6")], batch=6)]).dup
+    again = publish(world, batch=6, stages=[staged(world, [("plain", b"6")], batch=6)])
+    assert again == Published(dup=True, rows=0, last=7)
     assert bodies(world, "plain") == [b"7"]
 
 
@@ -105,6 +106,36 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_anew(world: World) -> N
         publish(world, epoch=1, batch=10, stages=[stage])
     assert not publish(world, epoch=3, batch=0, stages=[staged(world, [("plain", b"0")])]).dup
     assert bodies(world, "plain") == [b"9", b"0"]
+
+
+def test_batches_of_another_origin_are_no_repetitions(world: World) -> None:
+    """Numbers that are counted elsewhere say nothing of these: such a batch is refused, and not dropped."""
+    first = staged(world, [("plain", b"first")])
+    publish(world, stages=[first], origin="one")
+    world.crash()
+    for batch in (0, 1):
+        other = staged(world, [("plain", b"other")], batch=batch)
+        with pytest.raises(
+            Fenced, match="come from elsewhere, one, up to batch 0: those of two need a greater"
+        ):
+            publish(world, batch=batch, stages=[other], origin="two")
+    assert publish(world, origin="one").dup
+    assert publish(world).dup  # who does not say where he counts is taken at his word
+    publish(world, batch=1)
+    with pytest.raises(Fenced):
+        publish(world, batch=2, origin="two")
+    stage = staged(world, [("plain", b"anew")])
+    assert not publish(world, epoch=1, stages=[stage], origin="two").dup
+    assert bodies(world, "plain") == [b"first", b"anew"]
+
+
+def test_nothing_is_kept_of_a_writer_that_asks_for_that(world: World) -> None:
+    for body in (b"1", b"2"):
+        assert publish(world, stages=[staged(world, [("plain", body)])], remember=False).rows == 1
+    assert bodies(world, "plain") == [b"1", b"2"]
+    assert world.store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1) == []
+    with pytest.raises(StageNotFound):
+        publish(world, stages=[32 * "0"], remember=False)
 
 
 def test_writers_are_forgotten_when_they_publish_nothing_for_long(world: World) -> None:
@@ -191,9 +222,10 @@ def test_only_its_owner_publishes_and_discards_a_stage(world: World) -> None:
 
 
 def test_an_empty_batch_moves_the_fence(world: World) -> None:
-    assert publish(world, batch=3) == Published(dup=False, rows=0)
+    assert publish(world, batch=3) == Published(dup=False, rows=0, last=3)
     assert publish(world, batch=3).dup
-    assert publish(world, batch=4, stages=[staged(world, [], batch=4)]) == Published(dup=False, rows=0)
+    empty = staged(world, [], batch=4)
+    assert publish(world, batch=4, stages=[empty]) == Published(dup=False, rows=0, last=4)
     assert counts(world) == (0, 0, 0)
 
 
@@ -227,6 +259,20 @@ def test_stages_that_nobody_publishes_go_after_their_time(world: World) -> None:
     assert len(world.manager.staging) == 0
     assert counts(world) == (0, 0, 0)
     assert used(world) == (0, 0)
+
+
+def test_a_batch_may_take_longer_than_a_stage_lives_as_long_as_it_goes_on(world: World) -> None:
+    """What the first tasks of a long job brought is there when the last one ends, over a restart too."""
+    stages = []
+    for number in range(4):
+        stages.append(staged(world, [("plain", b"%d" % number)], number=number))
+        staged(world, [("plain", b"x")], batch=1 + number)
+        world.advance(400)
+        if number == 2:
+            world.crash()
+    assert publish(world, stages=stages).rows == 4
+    world.advance(600)
+    assert len(world.manager.staging) == 0
 
 
 def test_a_stage_that_is_not_complete_is_gone_after_a_crash(world: World) -> None:

@@ -26,7 +26,12 @@ class Model:
         self.now = 0.0
 
     def expire(self) -> None:
-        self.stages = {name: stage for name, stage in self.stages.items() if stage[4] + LIFETIME > self.now}
+        last: dict[tuple[str, int], float] = {}
+        for writer, batch, *_, brought in self.stages.values():
+            last[writer, batch] = max(last.get((writer, batch), 0.0), brought)
+        self.stages = {
+            name: stage for name, stage in self.stages.items() if last[stage[:2]] + LIFETIME > self.now
+        }
 
     def publish(self, writer: str, epoch: int, batch: int, names: list[str]) -> str:
         fence = self.fences.get(writer)

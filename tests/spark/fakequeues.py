@@ -17,6 +17,7 @@ STATUS = {
     "BAD_REQUEST": 400,
     "ACCESS_DENIED": 403,
     "QUEUE_NOT_FOUND": 404,
+    "SUBSCRIPTION_NOT_FOUND": 404,
     "LEASE_LOST": 409,
     "FENCED": 409,
     "INCARNATION": 409,
@@ -106,8 +107,9 @@ class FakeManager:
         self.events_first = 1
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self.stages: dict[str, tuple[str, str | None, list[dict[str, Any]]]] = {}
-        self.fences: dict[str, tuple[int, int]] = {}
+        self.fences: dict[str, tuple[int, int, str]] = {}
         self.denied: set[str] = set()
+        self.most_parts = 10_000
         for path in DEAD_LETTERS:
             kind = "xact_deadletter" if path.endswith("xact") else "deadletter"
             self.queues[path] = Queue(f"{name}\\{path}", kind, transactional=kind == "xact_deadletter")
@@ -243,6 +245,8 @@ class FakeManager:
         }
 
     def plan(self, queue: str, content: str, start: int, stop: int, rows: int, size: int, parts: int) -> Any:
+        if parts > self.most_parts:
+            refuse("BAD_REQUEST", f"parts must be a whole number from 1 to {self.most_parts}")
         if content == "events":
             sizes = [(e["feed_seq"], 128) for e in self.feed(start, stop)]
         else:
@@ -353,13 +357,19 @@ class FakeManager:
         self.stages[stage] = (writer, queue, rows)
         return {"stage": stage, "rows": len(rows), "bytes": sum(len(row["body"] or b"") for row in rows)}
 
-    def publish(self, writer: str, epoch: int, batch: int, stages: list[str]) -> dict[str, Any]:
-        last_epoch, last_batch = self.fences.get(writer, (epoch, -1))
+    def publish(
+        self, writer: str, epoch: int, batch: int, stages: list[str], origin: str, remember: bool
+    ) -> dict[str, Any]:
+        last_epoch, last_batch, counted = (
+            self.fences.get(writer, (epoch, -1, "")) if remember else (epoch, -1, "")
+        )
         if epoch < last_epoch:
             refuse("FENCED", f"writer {writer!r} is at epoch {last_epoch}; this is {epoch}")
+        if epoch == last_epoch and origin and counted not in ("", origin):
+            refuse("FENCED", f"batches of writer {writer!r} come from {counted}")
         if epoch == last_epoch and batch <= last_batch:
             self.discard(stages)
-            return {"dup": True, "rows": 0}
+            return {"dup": True, "rows": 0, "last": last_batch}
         for stage in stages:
             if stage not in self.stages:
                 refuse("BAD_REQUEST", f"no such stage: {stage}")
@@ -370,8 +380,9 @@ class FakeManager:
                 known = {name: value for name, value in entry.items() if name != "queue"}
                 self.send(entry.get("queue") or queue or "", **known)
                 rows += 1
-        self.fences[writer] = (epoch, batch)
-        return {"dup": False, "rows": rows}
+        if remember:
+            self.fences[writer] = (epoch, batch, origin)
+        return {"dup": False, "rows": rows, "last": batch}
 
     def discard(self, stages: list[str]) -> dict[str, Any]:
         return {"rows": sum(len(self.stages.pop(s)[2]) for s in stages if s in self.stages)}

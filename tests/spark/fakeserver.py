@@ -177,7 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
             call = manager.ack if path == "/ack" else manager.release
             return call(values["subscription"], values["queue"], values["upto"])
         if (method, path) == ("POST", "/publish"):
-            return manager.publish(values["writer"], values["epoch"], values["batch"], values["stages"])
+            names = ("writer", "epoch", "batch", "stages", "origin", "remember")
+            return manager.publish(*(values[name] for name in names))
         if (method, path) == ("POST", "/discard"):
             return manager.discard(values["stages"])
         refuse("BAD_REQUEST", f"no such call: {method} {path}")
@@ -215,10 +216,13 @@ class _Handler(BaseHTTPRequestHandler):
             return {"subscriptions": [{"name": name, **entry} for name, entry in known.items()]}
         name = words[0]
         if method == "PUT":
-            position = values.get("position", self.fake.manager.events_first)
-            return {"name": name, **known.setdefault(name, {"position": position, **values})}
+            found = known.setdefault(name, {"position": self.fake.manager.events_first})
+            found |= values
+            return {"name": name, **found}
         if name not in known:
-            refuse("QUEUE_NOT_FOUND", f"no subscription {name!r}")
+            refuse("SUBSCRIPTION_NOT_FOUND", f"no subscription {name!r}")
+        if known[name]["position"] < self.fake.manager.events_first:
+            refuse("SLOT_DROPPED", f"the subscription {name!r} lost its place")
         if words[1:] == ["commit"]:
             known[name]["position"] = max(known[name]["position"], values["position"])
         elif method == "DELETE":

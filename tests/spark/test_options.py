@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.offsets import Offset, OffsetError, Share, allot
 from msmq_fast.spark.options import OptionError
+from msmq_fast.spark.pcap.source import capture_options
 from msmq_fast.spark.source import OPTIONS, source_options
+from msmq_fast.spark.storereader import store_options
 from tests.spark.driving import batch_rows, stream_reader
 from tests.spark.fakeserver import FakeServer
 
@@ -48,6 +50,18 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"assign": '{"msmq+bulk://b:1": ["x"]}', "subscribe": None}, "one entry for each queue manager"),
         ({"assign": '{"a": 1}', "subscribe": None}, "must be like"),
         ({"auth.token": "a", "auth.tokenFile": "b"}, "exclude each other"),
+        ({"timeoutMs": "0"}, "'timeoutMs' must be a duration from 1 millisecond to a day, such as"),
+        ({"timeoutMs": "999999999999d"}, "a duration from 1 millisecond to a day"),
+        ({"numRetries": "-1"}, "'numRetries' must be an integer from 0, not '-1'"),
+        # What would change nothing:
+        ({"tls.caFile": "/ca.pem"}, "'tls.caFile' goes with https:// in option 'url'"),
+        (
+            {"columns": "label", "includeRaw": "true"},
+            "'includeRaw' goes with columns=core or all: among names",
+        ),
+        ({"content": "events", "subscribe": None, "includeBody": "false"}, "does not go with content=events"),
+        ({"content": "events", "subscribe": None, "lease": "1h"}, "'lease' goes with onSourceCommit=remove"),
+        ({"maxTriggerDelay": "1m"}, "'maxTriggerDelay' goes with option 'minRowsPerTrigger'"),
     ],
 )
 def test_wrong_options_of_a_stream(options: Mapping[str, str | None], message: str) -> None:
@@ -71,6 +85,25 @@ def test_wrong_options_of_a_batch(options: Mapping[str, str | None], message: st
     given = {name: value for name, value in {**HERE, **options}.items() if value is not None}
     with pytest.raises(OptionError, match=message.replace("?", r"\?")):
         batch_rows(**given)
+
+
+@pytest.mark.parametrize(
+    ("read", "options", "message"),
+    [
+        (store_options, {"table": "events", "queues": "orders"}, "'queues' goes with table=messages"),
+        (store_options, {"table": "raw", "includeBody": "false"}, "'includeBody' goes with table=messages"),
+        (store_options, {"columns": "label", "includeSecurity": "true"}, "among names, name the column"),
+        (store_options, {"copyDirectory": "/tmp/x"}, "'copyDirectory' goes with allowLive=true"),
+        (capture_options, {"table": "packets", "includeRaw": "true"}, "'includeRaw' goes with table=frames"),
+        (capture_options, {"table": "sessions", "includeBody": "false"}, "goes with table=frames or packets"),
+        (capture_options, {"table": "packets", "maxFlowBytes": "1m"}, "goes with table=frames or sessions"),
+    ],
+)
+def test_options_that_change_nothing(
+    read: Callable[[Mapping[str, str]], object], options: Mapping[str, str], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        read(options)
 
 
 def test_positions_of_queues_that_are_not_read_are_refused(fake: FakeServer) -> None:

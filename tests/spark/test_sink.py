@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from msmq_fast import sync
+from msmq_fast.spark import sink
 from msmq_fast.spark.options import OptionError
-from msmq_fast.spark.sink import SinkError, _pieces, sink_options
+from msmq_fast.spark.sink import MsmqWriter, SinkError, Staged, _pieces, sink_options
+from tests.spark.fakeserver import serving
 from tests.spark.realserver import RealServer, running
 
 if TYPE_CHECKING:
@@ -104,16 +107,21 @@ def test_a_stream_goes_on_behind_what_it_has_written(
         query.awaitTermination()
 
     (tmp_path / "in").mkdir()
-    for number in range(2):
+    for number in range(3):
         (tmp_path / "in" / f"{number}.txt").write_text(f"line {number}\n")
         run("first", 2)
-    assert [body.decode("utf-16-le") for body in bodies(server, queue)] == ["line 0", "line 1"]
+        if not number:
+            shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    assert [body.decode("utf-16-le") for body in bodies(server, queue)] == ["line 0", "line 1", "line 2"]
     with pytest.raises(Exception, match="writerEpoch"):
         run("second", 1)
-    run("second", 2)  # its first batch has the number of one that is there
+    with pytest.raises(Exception, match=r"come from elsewhere.*writerEpoch"):
+        run("third", 2)  # its first batch has the number of one that is there, and other rows
+    with pytest.raises(Exception, match=r"batch 1 .* was published before.*the checkpoint is older"):
+        run("copy", 2)
     assert server.count(queue) == 0
-    run("third", 3)
-    assert server.count(queue) == 2
+    run("fourth", 3)
+    assert server.count(queue) == 3
 
 
 def test_at_least_once_needs_no_name(
@@ -121,6 +129,12 @@ def test_at_least_once_needs_no_name(
 ) -> None:
     write(numbers(spark, 100), server, queue=queue, semantics="atLeastOnce")
     assert sorted(map(int, bodies(server, queue))) == list(range(100))
+    with serving() as fake:  # the server remembers no writer for each task
+        fake.manager.create(queue)
+        rows = numbers(spark, 100).write.format("msmq").mode("append").option("url", fake.url)
+        rows.options(queue=queue, semantics="atLeastOnce").save()
+        assert len(fake.manager.queues[f"private$\\{queue}"].held) == 100
+        assert fake.manager.fences == {}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +143,7 @@ def test_at_least_once_needs_no_name(
         ({}, "option 'queue' is missing"),
         ({"queue": "q", "wirterId": "x"}, "did you mean 'writerId'"),
         ({"queue": "q", "writerId": "x"}, "is for streams"),
+        ({"queue": "q", "semantics": "atLeastOnce", "jobId": "j"}, "'jobId' goes with semantics=exactlyOnce"),
         ({"queue": "q", "semantics": "idempotent"}, "exactlyOnce or atLeastOnce"),
         ({"queue": "q", "url": "msmq+bulk://a:1,msmq+bulk://b:1"}, "several queue managers"),
     ],
@@ -167,4 +182,31 @@ def test_pieces_hold_about_as_much_as_a_stage_takes() -> None:
         [5000],
         [100],
     ]
-    assert issubclass(SinkError, RuntimeError)
+    short = pa.record_batch({"body": [b"x"]})
+    assert [len(piece) for piece in _pieces(iter([short] * 7), 1000)] == [
+        3,
+        3,
+        1,
+    ]  # a message is more than its body
+
+
+def test_large_rows_side_by_side_are_cut_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they lie, no batch is greater than the server takes."""
+    import pyarrow as pa
+
+    monkeypatch.setattr(sink, "_MOST_BATCH", 1000)
+    sizes = [1] * 300 + [400] * 10 + [2000] + [1] * 100
+    batch = pa.record_batch({"body": [b"x" * size for size in sizes]})
+    found = [part for piece in _pieces(iter([batch]), 1 << 20) for part in piece]
+    assert all(part.nbytes <= 1000 or part.num_rows == 1 for part in found)
+    assert [len(body.as_py()) for part in found for body in part["body"]] == sizes
+
+
+def test_more_stages_than_a_batch_has_are_told_of_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.types import BinaryType, StructType
+
+    monkeypatch.setattr(sink, "_MOST_STAGES", 2)
+    options = sink_options({"url": "msmq+bulk://127.0.0.1:1", "queue": "q"})
+    writer = MsmqWriter(options, StructType().add("body", BinaryType()), overwrite=False)
+    with pytest.raises(SinkError, match=r"brought 3 stages, and a batch has at most 2: .*coalesce"):
+        writer.commit([Staged([(0, "a"), (1, "b")]), None, Staged([(2, "c")])])

@@ -275,6 +275,22 @@ def test_a_store_that_changes_between_plan_and_task(kept: Path, tmp_path: Path) 
         list(one.read(partitions[0]))
 
 
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_a_store_that_changes_while_a_task_reads(kept: Path, tmp_path: Path, decoder: str) -> None:
+    """Rows of two commits are no one point in time, even if each of them is sound."""
+    shutil.copy(kept / "data.mdb", tmp_path)
+    one = reader(tmp_path, partitions="1", decoder=decoder)
+    (partition,) = one.partitions()
+    batches = one.read(partition)
+    assert next(batches).num_rows
+    change = "import sys; from tests.spark.stores import *; damage(Path(sys.argv[1]), 'meta', b'x', b'y')"
+    subprocess.run(
+        [sys.executable, "-c", change, str(tmp_path)], cwd=Path(__file__).parents[2], check=True, timeout=60
+    )
+    with pytest.raises(OfflineError, match="has changed since the query was planned"):
+        list(batches)
+
+
 HOLDER = """
 import sys
 from pathlib import Path
@@ -360,7 +376,7 @@ def test_what_writers_published(kept: Path, tmp_path: Path, decoder: str) -> Non
     from msmq_fast.store import records
 
     shutil.copy(kept / "data.mdb", tmp_path)
-    stores.damage(tmp_path, "meta", b"writer:job", records.cold([2, 17, 4000, 1_700_000_000, "me"]))
+    stores.damage(tmp_path, "meta", b"writer:job", records.cold([2, 17, 4000, 1_700_000_000, "me", "of"]))
     stores.damage(tmp_path, "meta", b"writer:other", records.cold([1]))
     first, second = rows(tmp_path, table="writers", decoder=decoder)
     assert (first["writer"], first["epoch"], first["batch"], first["messages"]) == ("job", 2, 17, 4000)

@@ -37,11 +37,14 @@ def caller(request: web.Request) -> Token:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`streams` that are open at a time, seconds that a client may take or send nothing, bytes of a stage."""
+    """`streams` that are open and `uploads` that are taken in at a time, seconds that a client may take or
+    send nothing, bytes of a stage.
+    """
 
     streams: int = 32
     slow_client: float = 120.0
     stage_bytes: int = 1 << 30
+    uploads: int = 32
 
 
 @dataclass(slots=True)

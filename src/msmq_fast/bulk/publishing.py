@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Executor
+from typing import Final
 
 from aiohttp import web
 
@@ -11,9 +13,11 @@ from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import Refusal, bad_request
 from msmq_fast.bulk.fields import ARROW_TYPE, body_fields, pieces
 from msmq_fast.bulk.staging import StageRequest, StageUpload
-from msmq_fast.qm.staging import MOST_STAGES, Fenced, StageNotFound
+from msmq_fast.qm.staging import MOST_STAGES, Fenced, Staged, StageNotFound
 
 __all__ = ["routes"]
+
+_LONGEST_ORIGIN: Final = 200
 
 
 def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
@@ -35,12 +39,21 @@ class _Publishing:
     def __init__(self, context: Context, workers: Executor) -> None:
         self._context = context
         self._workers = workers
+        self._places = asyncio.Semaphore(context.limits.uploads)  # each may hold messages of 64 MiB
 
     async def stage(self, request: web.Request) -> web.Response:
         if request.content_type != ARROW_TYPE:
             raise bad_request(f"the body must be an Arrow stream, with Content-Type: {ARROW_TYPE}")
-        manager = self._context.manager
         asked = StageRequest.parse(_query(request))
+        async with self._places:
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client left while it waited")
+            staged = await self._staged(request, asked)
+        return answer({"stage": staged.stage, "rows": staged.rows, "bytes": staged.bytes})
+
+    async def _staged(self, request: web.Request, asked: StageRequest) -> Staged:
+        manager = self._context.manager
+        manager.tick()
         upload = StageUpload(
             manager,
             self._workers,
@@ -52,11 +65,10 @@ class _Publishing:
         )
         try:
             await self._take_in(request, upload)
-            staged = await upload.finish()
+            return await upload.finish()
         except BaseException:
             upload.abort()
             raise
-        return answer({"stage": staged.stage, "rows": staged.rows, "bytes": staged.bytes})
 
     async def _take_in(self, request: web.Request, upload: StageUpload) -> None:
         limits, figures = self._context.limits, self._context.figures
@@ -75,17 +87,22 @@ class _Publishing:
         fields = await body_fields(request)
         writer, epoch, batch = fields.text("writer"), fields.number("epoch"), fields.number("batch")
         stages = fields.texts("stages", MOST_STAGES)
+        origin, remember = fields.text("origin", "", empty=True), fields.flag("remember", True)
         fields.done()
+        if len(origin) > _LONGEST_ORIGIN:
+            raise bad_request(f"origin has at most {_LONGEST_ORIGIN} characters")
         staging = self._context.manager.staging
         try:
             published = await self._context.settled(
-                staging.publish(writer, epoch, batch, stages, owner=_owner(request))
+                staging.publish(
+                    writer, epoch, batch, stages, owner=_owner(request), origin=origin, remember=remember
+                )
             )
         except Fenced as error:
             raise Refusal("FENCED", str(error)) from None
         except StageNotFound as error:
             raise Refusal("STAGE_NOT_FOUND", str(error)) from None
-        return answer({"dup": published.dup, "rows": published.rows})
+        return answer(published._asdict())
 
     async def discard(self, request: web.Request) -> web.Response:
         fields = await body_fields(request)

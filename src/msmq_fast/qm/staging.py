@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmq_fast._native.queue import QueueCore
@@ -40,7 +41,7 @@ _LAST: Final = b"\xff" * 5  # behind the keys of the rows of a stage
 
 
 class Fenced(Exception):
-    """409 FENCED: a later epoch of the writer has published."""
+    """409 FENCED: a later epoch of the writer has published, or another origin in this one."""
 
 
 class StageNotFound(Exception):
@@ -48,10 +49,26 @@ class StageNotFound(Exception):
 
 
 class Published(NamedTuple):
-    """`dup`: the batch, or a later one of the same epoch, had been published before, and nothing happened."""
+    """`dup`: the batch, or a later one of the same epoch, had been published before, and nothing happened.
+    `last` is the last batch of the epoch that was published.
+    """
 
     dup: bool
     rows: int
+    last: int
+
+
+_Key = tuple[str, int, str]  # writer, batch, owner
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The stages of a batch that wait to be published, and when they go: all at a time, for its tasks may
+    take long one after the other.
+    """
+
+    stages: dict[Stage, None] = field(default_factory=dict)  # in the order in which they came
+    due: float = 0.0  # monotonic
 
 
 _Waiting = tuple[Completion[Published], Callable[[], None]]
@@ -65,12 +82,14 @@ class _Fence(NamedTuple):
     rows: int
     published_s: int  # Unix seconds
     owner: str
+    origin: str = ""
 
 
 class Staging:
     """The stages, writers and publications of a queue manager: `QueueManager.staging`.
 
-    `lifetime`: seconds after which a stage goes that nobody publishes; `writer_lifetime`: those after which a
+    `lifetime`: seconds after which the stages of a batch go that nobody publishes, counted from the last one
+    that was brought; `writer_lifetime`: those after which a
     writer is forgotten that has published nothing more.
     """
 
@@ -81,7 +100,7 @@ class Staging:
         self._sweep: float | None = None  # when writers are looked at, if there may be any
         self._stages: dict[bytes, Stage] = {}
         self._open: dict[Stage, OpenStage] = {}
-        self._idle: OrderedDict[Stage, float] = OrderedDict()  # stages, and when they go
+        self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they go
         self._writers: dict[str, deque[_Waiting]] = {}  # who publishes, and what waits for its end
         self._rolling = RollForward(manager)
         self._number = 0  # of the latest publication
@@ -115,10 +134,24 @@ class Staging:
         """A stage is ready, or it has been given up."""
         self._open.pop(stage)
         if stage.state is StageState.READY:
-            self._idle[stage] = self._manager.monotonic() + self._lifetime
+            self._rest(stage, self._lifetime)
             return
         del self._stages[stage.identifier]
         self._rolling.discard(stage.identifier)
+
+    def _rest(self, stage: Stage, seconds: float) -> None:
+        """It waits to be published; its batch goes in so many seconds, and later than all others."""
+        batch = self._idle.pop(_key(stage), None) or _Batch()
+        batch.stages[stage] = None
+        batch.due = self._manager.monotonic() + seconds
+        self._idle[_key(stage)] = batch
+
+    def _wake(self, stage: Stage) -> None:
+        """It waits no more."""
+        batch = self._idle[_key(stage)]
+        del batch.stages[stage]
+        if not batch.stages:
+            del self._idle[_key(stage)]
 
     def _remove(self, stages: Iterable[Stage]) -> int:
         """Nobody publishes these; how many went. Their records have to go with the current unit."""
@@ -130,7 +163,7 @@ class Staging:
             elif stage.state is StageState.READY:
                 stage.state = StageState.GONE
                 del self._stages[stage.identifier]
-                del self._idle[stage]
+                self._wake(stage)
                 give_back(stage.reserved)
                 self._rolling.discard(stage.identifier)
                 count += 1
@@ -158,9 +191,20 @@ class Staging:
     # ---- publishing
 
     def publish(
-        self, writer: str, epoch: int, batch: int, stages: Sequence[str], *, owner: str = ""
+        self,
+        writer: str,
+        epoch: int,
+        batch: int,
+        stages: Sequence[str],
+        *,
+        owner: str = "",
+        origin: str = "",
+        remember: bool = True,
     ) -> Completion[Published]:
         """Make stages visible, in this order; resolved when all of it is durable.
+
+        `origin` names where the batches of an epoch are counted, if it is known: the numbers of another one
+        say nothing of these. Without `remember` nothing is kept of the writer: no repetition is known.
 
         Publications of one writer take their turns. All other stages of the batch go. Raises, or fails with:
         Fenced; StageNotFound; ValueError (a stage of another writer or batch, two attempts of one part, a
@@ -181,7 +225,9 @@ class Staging:
         def begin() -> None:
             completion.add_done_callback(lambda _: self._free(writer))
             try:
-                self._decide(writer, epoch, batch, identifiers, owner, completion)
+                self._decide(
+                    writer, epoch, batch, identifiers, owner, origin if remember else None, completion
+                )
             except Exception as problem:
                 completion.fail(problem)
 
@@ -207,15 +253,17 @@ class Staging:
         batch: int,
         identifiers: list[bytes],
         owner: str,
+        origin: str | None,
         completion: Completion[Published],
     ) -> None:
+        """`origin`: None if nothing is remembered."""
         manager = self._manager
         siblings = [
             stage
             for stage in self._stages.values()
             if (stage.part.writer, stage.part.batch, stage.owner) == (writer, batch, owner)
         ]
-        fence = self._fence(writer)
+        fence = None if origin is None else self._fence(writer)
         if fence is not None and fence.owner != owner:
             raise AccessDenied(f"the writer {writer} is somebody else's")
         if fence is not None and epoch < fence.epoch:
@@ -223,33 +271,40 @@ class Staging:
                 f"epoch {epoch} of the writer {writer} is over: epoch {fence.epoch} has published batch"
                 f" {fence.batch}; a new one needs a greater epoch"
             )
+        if fence is not None and epoch == fence.epoch and origin and fence.origin not in ("", origin):
+            raise Fenced(
+                f"batches of the writer {writer} in epoch {epoch} come from elsewhere, {fence.origin}, up to"
+                f" batch {fence.batch}: those of {origin} need a greater epoch"
+            )
         if fence is not None and epoch == fence.epoch and batch <= fence.batch:
             named = [self._stages[one] for one in identifiers if one in self._stages]
             mine = [stage for stage in named if (stage.part.writer, stage.owner) == (writer, owner)]
             self._forget(list(dict.fromkeys(mine + siblings)))
-            completion.resolve(Published(dup=True, rows=0))
+            completion.resolve(Published(dup=True, rows=0, last=fence.batch))
             return
         chosen = [self._chosen(identifier, writer, batch, owner) for identifier in identifiers]
         _check_parts(chosen)
         others = [stage for stage in siblings if stage not in chosen]
         publication = self._publication(writer, chosen)
-        fence = _Fence(epoch, batch, publication.messages, manager.ledger.now_s, owner)
+        known = fence.origin if fence is not None and epoch == fence.epoch else ""
+        record = [epoch, batch, publication.messages, manager.ledger.now_s, owner, origin or known]
 
         def fill() -> None:
-            manager.records.set_meta(MetaName.WRITER + writer.encode(), list(fence))
+            if origin is not None:
+                manager.records.set_meta(MetaName.WRITER + writer.encode(), record)
             if publication.stages:
                 manager.store.writer.put_record(Table.META, publication.key, publication.record())
             self._behead(chosen + others)
 
         for stage in chosen:
             stage.state = StageState.PUBLISHING
-            del self._idle[stage]
+            self._wake(stage)
 
         if self._sweep is None:
             self._sweep = manager.monotonic() + _SWEEP_SECONDS
 
         def carried_out(done: Completion[int]) -> None:
-            completion.resolve(Published(dup=False, rows=done.result()))
+            completion.resolve(Published(dup=False, rows=done.result(), last=batch))
 
         def decided(done: Completion[None]) -> None:
             problem = done.exception()
@@ -277,7 +332,7 @@ class Staging:
     def _undecided(self, stages: list[Stage]) -> None:
         for stage in stages:
             stage.state = StageState.READY
-            self._idle[stage] = self._manager.monotonic() + self._lifetime
+            self._rest(stage, self._lifetime)
 
     def _chosen(self, identifier: bytes, writer: str, batch: int, owner: str) -> Stage:
         stage = self._stages.get(identifier)
@@ -313,17 +368,17 @@ class Staging:
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `run` is due, None for never."""
         first = next(iter(self._idle.values()), None)
-        dues = (first, self._rolling.next_deadline(), self._sweep)
+        dues = (None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
         return min((due for due in dues if due is not None), default=None)
 
     def run(self) -> None:
         """Carry on with what was decided; forget stages whose time is over."""
         now = self._manager.monotonic()
         over: list[Stage] = []
-        for stage, due in self._idle.items():
-            if due > now:
+        for batch in self._idle.values():
+            if batch.due > now:
                 break
-            over.append(stage)
+            over += batch.stages
         for stage in over:
             _log.warning(
                 "the stage %s of batch %d of the writer %s was not published in %g s: its %d messages go",
@@ -408,7 +463,7 @@ class Staging:
             self._resume(publication)
         for stage in sorted(ready, key=lambda stage: stage.created):
             age = min(max(manager.ledger.now_s - stage.created, 0), self._lifetime)
-            self._idle[stage] = manager.monotonic() + self._lifetime - age
+            self._rest(stage, self._lifetime - age)
 
     def _resume(self, publication: Publication) -> None:
         self._writers[publication.writer] = deque()
@@ -439,6 +494,10 @@ class Staging:
         reserve_again(stage.reserved)
         self._stages[identifier] = stage
         ready.append(stage)
+
+
+def _key(stage: Stage) -> _Key:
+    return stage.part.writer, stage.part.batch, stage.owner
 
 
 def _identifier(name: str) -> bytes:

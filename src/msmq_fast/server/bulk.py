@@ -57,7 +57,7 @@ class BulkService:
             store.incarnation,
             clock.wall_us(),
             release(),
-            Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes),
+            Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes, bulk.uploads),
         )
         self._figures = context.figures
         self._subscriptions = manager.events.subscriptions

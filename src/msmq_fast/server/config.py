@@ -327,8 +327,13 @@ class BulkConfig:
     max_stage_bytes: int = _key(
         kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as it comes and as it is kept"
     )
+    uploads: int = _key(
+        kinds.integer(1, 10_000), 32, "stages that are taken in at the same time; others wait"
+    )
     stage_lifetime: float = _key(
-        kinds.duration(1, 31_536_000), 3600.0, "stages that nobody publishes are thrown away after so long"
+        kinds.duration(1, 31_536_000),
+        3600.0,
+        "stages that nobody publishes are thrown away so long after the last of their batch",
     )
     writer_lifetime: float = _key(
         kinds.duration(1, 10**8),

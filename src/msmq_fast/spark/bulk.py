@@ -163,18 +163,21 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """`dup`: the batch had been published before, and nothing happened now."""
+    """`dup`: the batch had been published before, and nothing happened now. `last`: the last batch of the
+    writer in this epoch.
+    """
 
     dup: bool
     rows: int
+    last: int
 
 
 class BulkClient:
     """All calls raise BulkError or one of its classes; Unavailable after the retries that the endpoint
     allows.
 
-    Calls that may be made twice are retried; `lease`, and `stage` of an iterator, only when the server cannot
-    have heard them.
+    Calls that may be made twice are retried; `lease`, `stage` of an iterator, and `publish` of what is not
+    remembered, only when the server cannot have heard them.
     """
 
     def __init__(self, endpoint: Endpoint | str, *, incarnation: int | None = None) -> None:
@@ -392,13 +395,24 @@ class BulkClient:
         )
         return Stage(_text(answer, "stage"), _number(answer, "rows"), _number(answer, "bytes"))
 
-    def publish(self, writer: str, epoch: int, batch: int, stages: Sequence[str]) -> Published:
+    def publish(
+        self,
+        writer: str,
+        epoch: int,
+        batch: int,
+        stages: Sequence[str],
+        *,
+        origin: str = "",
+        remember: bool = True,
+    ) -> Published:
         """Make messages of `stages`, in this order, once for each batch of `writer`. Fenced when a later
-        epoch has been here. May be repeated.
+        epoch has been here, or in this one batches of another `origin`. May be repeated; not so without
+        `remember`: then the server keeps nothing of the writer.
         """
         asked = {"writer": writer, "epoch": epoch, "batch": batch, "stages": list(stages)}
-        answer = self._link.call("POST", "/publish", asked, repeat=True)
-        return Published(bool(_member(answer, "dup", bool)), _number(answer, "rows"))
+        asked |= {"origin": origin, "remember": remember}
+        answer = self._link.call("POST", "/publish", asked, repeat=remember)
+        return Published(bool(_member(answer, "dup", bool)), _number(answer, "rows"), _number(answer, "last"))
 
     def discard(self, stages: Sequence[str]) -> None:
         """Throw stages away; those that do not exist are no error."""

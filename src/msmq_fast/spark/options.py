@@ -24,9 +24,10 @@ class OptionError(ValueError):
 
 
 class Option(NamedTuple):
-    """One option. `kind`: text, count (an integer from 1), integer, size (`64m`, read as bytes), duration
-    (`15m`, read as milliseconds), flag, json, positions, or the allowed values separated by `|`. `default` is
-    written as a user would write it; None: there is none.
+    """One option. `kind`: text, count (an integer from 1), number (from 0), integer, size (`64m`, read as
+    bytes), duration (`15m`, read as milliseconds), pause (a duration from a millisecond to a day), flag,
+    json, positions, or the allowed values separated by `|`. `default` is written as a user would write it;
+    None: there is none.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Options(Mapping[str, Any]):
         self._values: dict[str, Any] = {}
         for option in table:
             self._values[option.name] = None if option.default is None else _value(option, option.default)
+        self._defaults: Final = dict(self._values)
         for name, text in given.items():
             option = known.get(name.lower()) or _unknown(name, known, format_name)
             self._values[option.name] = _value(option, str(text))
@@ -64,6 +66,14 @@ class Options(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Options({', '.join(sorted(self.given))})"
 
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """OptionError: one of `names` is not as without it, though it changes nothing here. `why` goes behind
+        the name.
+        """
+        for name in names:
+            if name in self.given and self._values[name] != self._defaults[name]:
+                raise OptionError(f"option {name!r} {why}")
+
     def need(self, name: str, why: str) -> Any:
         """The value of an option that must be there. OptionError: it is not."""
         value = self._values[name]
@@ -74,9 +84,9 @@ class Options(Mapping[str, Any]):
 
 CONNECTION: Final = (
     Option("url", "text", None, "`msmq+bulk://host:port`, with TLS `https://host:port`; several by commas"),
-    Option("timeoutMs", "duration", "120000", "how long a request may be silent"),
-    Option("numRetries", "integer", "3", "how often a request is repeated that got no answer"),
-    Option("retryIntervalMs", "duration", "500", "pause before a repetition"),
+    Option("timeoutMs", "pause", "120000", "how long a request may be silent"),
+    Option("numRetries", "number", "3", "how often a request is repeated that got no answer"),
+    Option("retryIntervalMs", "pause", "500", "pause before a repetition"),
     Option("auth.token", "text", None, "token; without it that of MSMQ_FAST_TOKEN or MSMQ_FAST_TOKEN_FILE"),
     Option("auth.tokenFile", "text", None, "file with the token, on the driver and on every executor"),
     Option(
@@ -91,6 +101,16 @@ COLUMNS: Final = (
     Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
 )
 """Of everything that reads messages."""
+GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecurity": "signature"}
+"""What adds columns to `core` and `all`, with a column for each."""
+
+
+def check_columns(options: Options) -> None:
+    """OptionError: an option adds a group of columns to names, which stand for themselves."""
+    if options["columns"] not in ("core", "all"):
+        for option, column in GROUPS.items():
+            why = f"goes with columns=core or all: among names, name the column ({column})"
+            options.refuse([option], why)
 
 
 def endpoints(options: Options) -> list[Endpoint]:
@@ -104,7 +124,7 @@ def endpoints(options: Options) -> list[Endpoint]:
     if options["auth.token"] is not None and options["auth.tokenFile"] is not None:
         raise OptionError("options 'auth.token' and 'auth.tokenFile' exclude each other")
     try:
-        return [
+        found_at = [
             Endpoint(
                 url,
                 token=options["auth.token"],
@@ -118,6 +138,9 @@ def endpoints(options: Options) -> list[Endpoint]:
         ]
     except ValueError as error:
         raise OptionError(f"option 'url': {error}") from None
+    if not any(endpoint.address()[2] for endpoint in found_at):
+        options.refuse(["tls.caFile"], "goes with https:// in option 'url': the others are not encrypted")
+    return found_at
 
 
 def _unknown(name: str, known: Mapping[str, Option], format_name: str) -> Option:
@@ -154,6 +177,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ValueError("an integer from 0")
+    return int(text)
+
+
 def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15})\s*([kmg]?)(i?b)?", text.lower())
     if match is None or int(match[1]) < 1:
@@ -166,6 +195,13 @@ def _duration(text: str) -> int:
     if match is None:
         raise ValueError("a duration, such as 15m, 30s or 500 (milliseconds)")
     return int(match[1]) * _DURATIONS_MS[match[2] or "ms"]
+
+
+def _pause(text: str) -> int:
+    milliseconds = _duration(text)
+    if not 1 <= milliseconds <= _DURATIONS_MS["d"]:
+        raise ValueError("a duration from 1 millisecond to a day, such as 30s or 500")
+    return milliseconds
 
 
 def _flag(text: str) -> bool:
@@ -212,8 +248,10 @@ _READ: Final = {
     "text": _text,
     "integer": _integer,
     "count": _count,
+    "number": _number,
     "size": _size,
     "duration": _duration,
+    "pause": _pause,
     "flag": _flag,
     "json": _json,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
+from msmq_fast.spark.bulk import Batches, Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
 from msmq_fast.spark.options import OptionError, Options
 
 EARLIEST: Final = 0
@@ -187,15 +187,21 @@ def _first_at(
 ) -> tuple[int, int] | None:
     """Number and time (microseconds) of the first row from `start` on and before `stop`."""
     if queue is None:
-        batches = client.events(start, start + 1, columns="feed_seq,event_time")
-    else:
-        cut = client.plan(queue.queue, start, stop, content=content, max_rows=1).stop
-        batches = client.rows(queue.queue, start, cut, content=content, columns="arrival_seq,arrived_time")
-    for batch in batches:
-        if batch.num_rows:
-            number, time = batch.column(0)[0].as_py(), batch.column(1).cast("int64")[0].as_py()
-            return number, time
+        return _first_of(client.events(start, start + 1, columns="feed_seq,event_time"))
+    while (plan := client.plan(queue.queue, start, stop, content=content, max_rows=1)).rows:
+        rows = client.rows(queue.queue, start, plan.stop, content=content, columns="arrival_seq,arrived_time")
+        found = _first_of(rows)
+        if found is not None:
+            return found  # else somebody has received it meanwhile: the next one is asked for
     return None
+
+
+def _first_of(batches: Batches) -> tuple[int, int] | None:
+    found = None
+    for batch in batches:  # to the end: a stream that is left early looks like a fault to the server
+        if batch.num_rows and found is None:
+            found = batch.column(0)[0].as_py(), batch.column(1).cast("int64")[0].as_py()
+    return found
 
 
 def explain(
@@ -210,6 +216,7 @@ def explain(
         "ACCESS_DENIED": right,
         "NOT_READY": f"is the queue manager running, and is {url} its admin port?",
         "NO_ARROW": "install msmq-fast[bulk] on the server",
+        "STAGE_NOT_FOUND": "bulk.stage_lifetime of the server must be longer than any task takes",
     }
     hint = hints.get(error.code)
     return f"{error} ({hint})" if hint else str(error)

@@ -59,11 +59,19 @@ _DEFAULTS: Final = {
 _KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS))
 _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
+_MOST_STAGES: Final = 10_000
+"""Of one batch; the server takes no more."""
 _MOST_BATCH: Final = 16 << 20
-"""Bytes of a record batch, about; the server takes 64 MiB."""
+"""Bytes of a record batch, but for one row that has more; the server takes 64 MiB."""
+_ROW_BYTES: Final = 256
+"""What a message has beside its columns, about: short rows fill a stage by their number."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Options that Spark itself takes from a stream, and passes on."""
 _BATCH_ID: Final = "streaming.sql.batchId"
+_QUERY_ID: Final = "sql.streaming.queryId"
+_RAISE_EPOCH: Final = (
+    "a stream with another checkpoint needs a greater option 'writerEpoch', or another 'writerId'"
+)
 
 
 class SinkError(RuntimeError):
@@ -72,9 +80,12 @@ class SinkError(RuntimeError):
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What one task has brought ahead: (number of the part, stage), in the order of its rows."""
+    """What one task has brought ahead: (number of the part, stage), in the order of its rows. `query` is the
+    identifier of the streaming query, which is that of its checkpoint.
+    """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
+    query: str = ""
 
 
 def sink_options(given: Mapping[str, str]) -> Options:
@@ -99,6 +110,9 @@ class _Writer:
         self._queue: str | None = options["queue"]
         self._once = options["semantics"] == "exactlyOnce"
         self._limit: int = options["maxStageBytes"]
+        if not self._once:
+            names = ("jobId", "writerId", "writerEpoch")
+            options.refuse(names, "goes with semantics=exactlyOnce: otherwise nobody asks who wrote")
         self._defaults = _defaults(options)
         _check(schema.fieldNames(), self._queue, ignore=options["ignoreUnknownColumns"])
 
@@ -126,32 +140,41 @@ class _Writer:
                     )
                     staged.stages.append((part, stage.stage))
                 if not self._once and staged.stages:
-                    client.publish(writer, 0, batch, [stage for _, stage in staged.stages])
+                    client.publish(writer, 0, batch, [stage for _, stage in staged.stages], remember=False)
                     return Staged()
             except BulkError as error:
                 raise SinkError(self._explained(error)) from None
         return staged
 
-    def _publish(self, writer: str, epoch: int, batch: int, messages: list[Any]) -> None:
+    def _publish(self, writer: str, epoch: int, batch: int, messages: list[Any], *, origin: str = "") -> None:
         """Make what the tasks brought visible, in the order of the tasks. SinkError."""
         stages = sorted(stage for message in messages if message is not None for stage in message.stages)
+        if len(stages) > _MOST_STAGES:
+            raise SinkError(
+                f"the tasks brought {len(stages)} stages, and a batch has at most {_MOST_STAGES}: write "
+                "fewer partitions (coalesce), or raise option 'maxStageBytes'"
+            )
         with BulkClient(self._endpoint) as client:
             try:
-                client.publish(writer, epoch, batch, [name for _, name in stages])
+                done = client.publish(writer, epoch, batch, [name for _, name in stages], origin=origin)
             except Fenced as error:
-                raise SinkError(
-                    f"{error}; a stream with a new checkpoint needs a greater option 'writerEpoch', or "
-                    "another 'writerId'"
-                ) from None
+                raise SinkError(f"{error}; {_RAISE_EPOCH}") from None
             except BulkError as error:
                 raise SinkError(self._explained(error)) from None
+        if batch < done.last:  # Spark repeats no batch but the last one
+            raise SinkError(
+                f"batch {batch} of the writer {writer} was published before, as were later ones up to batch "
+                f"{done.last}: the checkpoint is older than what it has written, and its rows may be others; "
+                f"{_RAISE_EPOCH}"
+            )
 
     def _discard(self, messages: list[Any]) -> None:
         stages = [name for message in messages if message is not None for _, name in message.stages]
         if stages:
             with BulkClient(self._endpoint) as client:
                 try:
-                    client.discard(stages)
+                    for first in range(0, len(stages), _MOST_STAGES):
+                        client.discard(stages[first : first + _MOST_STAGES])
                 except BulkError:
                     return  # the server drops them when their time is over
 
@@ -205,12 +228,16 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task of one batch."""
-        return self._bring(iterator, self._name if self._once else _nobody(), _batch_id())
+        staged = self._bring(iterator, self._name if self._once else _nobody(), _batch_id())
+        staged.query = _property(_QUERY_ID) or ""
+        return staged
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks of a batch have ended."""
         if self._once:
-            self._publish(self._name, self._epoch, batchId, messages)
+            queries = (message.query for message in messages if isinstance(message, Staged))
+            origin = next(filter(None, queries), "")
+            self._publish(self._name, self._epoch, batchId, messages, origin=origin)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """A task of a batch failed."""
@@ -221,9 +248,14 @@ def _nobody() -> str:
     return f"spark-{uuid.uuid4()}"
 
 
-def _batch_id() -> int:
+def _property(name: str) -> str | None:
+    """What Spark tells a task of its query."""
     task = TaskContext.get()
-    text = task.getLocalProperty(_BATCH_ID) if task is not None else None
+    return task.getLocalProperty(name) if task is not None else None
+
+
+def _batch_id() -> int:
+    text = _property(_BATCH_ID)
     if text is None:
         raise SinkError(f"this version of Spark does not tell tasks the number of their batch ({_BATCH_ID})")
     return int(text)
@@ -255,21 +287,25 @@ def _check(names: list[str], queue: str | None, *, ignore: bool) -> None:
 
 
 def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that go into one stage together: about `limit` bytes."""
+    """Batches that go into one stage together: about `limit` bytes of messages."""
     piece: list[pa.RecordBatch] = []
     size = 0
-    for batch in (part for whole in rows for part in _slices(whole)):
-        if piece and size + batch.nbytes > limit:
+    for batch in (part for whole in rows for part in _slices(whole, min(limit, _MOST_BATCH))):
+        taken = batch.nbytes + batch.num_rows * _ROW_BYTES
+        if piece and size + taken > limit:
             yield piece
             piece, size = [], 0
         piece.append(batch)
-        size += batch.nbytes
+        size += taken
     if piece:
         yield piece
 
 
-def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in batches that the server takes: Spark counts rows, not bytes."""
-    step = max(1, batch.num_rows * _MOST_BATCH // max(batch.nbytes, 1))
-    for first in range(0, batch.num_rows, step):
-        yield batch.slice(first, step)
+def _slices(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in batches of at most `limit` bytes, or of one row: Spark counts rows."""
+    if batch.num_rows > 1 and batch.nbytes > limit:
+        half = batch.num_rows // 2
+        yield from _slices(batch.slice(0, half), limit)
+        yield from _slices(batch.slice(half), limit)
+    elif batch.num_rows:
+        yield batch

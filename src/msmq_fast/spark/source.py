@@ -28,7 +28,16 @@ from msmq_fast.spark.keeping import Keeping
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import Offset
-from msmq_fast.spark.options import COLUMNS, CONNECTION, Option, OptionError, Options, endpoints
+from msmq_fast.spark.options import (
+    COLUMNS,
+    CONNECTION,
+    GROUPS,
+    Option,
+    OptionError,
+    Options,
+    check_columns,
+    endpoints,
+)
 from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
 from msmq_fast.spark.schemas import spark_schema as spark_schema
 from msmq_fast.spark.selection import Positions, Selection, explain
@@ -105,9 +114,9 @@ def columns_of(options: Options) -> tuple[Column, ...]:
     """The columns of the rows. OptionError: a name that is no column."""
     try:
         if options["content"] == "events":
-            if options["decode"] != "none":
-                raise OptionError("option 'decode' does not go with content=events")
+            options.refuse(["decode", *GROUPS], "does not go with content=events")
             return chosen_events(options["columns"])
+        check_columns(options)
         columns = chosen(
             options["columns"],
             body=options["includeBody"],
@@ -163,6 +172,8 @@ def _limits(options: Options) -> Limits:
         options["minPartitions"],
         options["maxRowsPerPartition"],
     )
+    if limits.min_rows is None:
+        options.refuse(["maxTriggerDelay"], "goes with option 'minRowsPerTrigger'")
     if limits.max_rows and limits.min_rows and limits.min_rows > limits.max_rows:
         raise OptionError("option 'minRowsPerTrigger' is greater than 'maxRowsPerTrigger'")
     return limits
@@ -229,6 +240,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         if options["content"] == "events":
             if remove:
                 raise OptionError("events are never removed: leave option 'onSourceCommit' out")
+            options.refuse(["lease"], "goes with onSourceCommit=remove")
             return Feeding(self._fleet, starting, self._limits, losses, options["subscription"])
         if not remove:
             for name in ("subscription", "lease"):

@@ -24,7 +24,7 @@ from msmq_fast.spark.offline.catalogue import (
 from msmq_fast.spark.offline.errors import OfflineError
 from msmq_fast.spark.offline.place import usable_directory
 from msmq_fast.spark.offline.tables import Request, Task, read, table_columns
-from msmq_fast.spark.options import COLUMNS, Option, OptionError, Options
+from msmq_fast.spark.options import COLUMNS, GROUPS, Option, OptionError, Options, check_columns
 from msmq_fast.spark.pushdown import Conditions
 
 FORMAT: Final = "msmq_store"
@@ -142,8 +142,15 @@ def _is(pattern: str, name: str) -> bool:
 
 
 def store_options(given: Mapping[str, str]) -> Options:
-    """OptionError: an option that is unknown or does not fit."""
-    return Options(given, OPTIONS, FORMAT)
+    """OptionError: an option that is unknown, does not fit, or changes nothing."""
+    options = Options(given, OPTIONS, FORMAT)
+    if options["table"] == "messages":
+        check_columns(options)
+    else:
+        options.refuse(["queues", "columns", *GROUPS], "goes with table=messages")
+    if not options["allowLive"]:
+        options.refuse(["copyDirectory"], "goes with allowLive=true")
+    return options
 
 
 def store_columns(options: Options) -> tuple[Column, ...]:

@@ -105,7 +105,7 @@ def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[s
             "writer": name.decode(errors="replace"),
         }
         try:
-            epoch, batch, messages, published_s, owner = decode.cold(value)
+            epoch, batch, messages, published_s, owner, *_ = decode.cold(value)
             row["published_time"] = int(published_s) * 1_000_000
             row |= {"epoch": int(epoch), "batch": int(batch), "messages": int(messages), "owner": str(owner)}
         except (DecodeError, TypeError, ValueError):

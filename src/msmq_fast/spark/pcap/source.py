@@ -67,13 +67,21 @@ class CaptureReader(DataSourceReader):
 
 
 def capture_options(given: Mapping[str, str]) -> Options:
-    """OptionError: an option that is unknown or does not fit, a table that nothing can be said of yet."""
+    """OptionError: an option that is unknown, does not fit or changes nothing, a table that nothing can be
+    said of yet.
+    """
     options = Options(given, OPTIONS, FORMAT)
     if options["table"] in ("rpc", "srmp"):
         raise OptionError(
             f"option 'table' may not be {options['table']!r} yet: frames, packets and sessions are decoded; "
             "packets shows the bytes of other protocols"
         )
+    if options["table"] != "frames":
+        options.refuse(["includeRaw"], "goes with table=frames")
+    if options["table"] == "sessions":
+        options.refuse(["includeBody"], "goes with table=frames or packets")
+    if options["table"] == "packets":
+        options.refuse(["maxFlowBytes"], "goes with table=frames or sessions")
     return options
 
 
