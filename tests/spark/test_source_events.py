@@ -84,11 +84,35 @@ def test_a_subscription_follows_what_was_processed(fake: FakeServer) -> None:
     assert fake.manager.subscriptions["audit"]["position"] == 6
     running.run()
     assert fake.manager.subscriptions["audit"]["position"] == 11
-    fake.fault("commit", "refuse", 2)
+    fake.fault("commit", "refuse")
     happening(fake, 1)
     running.restart(numRetries=0)
+    running.run()
+    assert fake.manager.subscriptions["audit"]["position"] == 11
     running.run()  # a server that can't be told is told later
     assert fake.manager.subscriptions["audit"]["position"] == 12
+
+
+def test_a_subscription_that_comes_with_a_restart_or_that_the_server_lost(fake: FakeServer) -> None:
+    """It is set up where the query is: an option that has no effect would lose events one day."""
+    happening(fake, 4)
+    running = query(fake)
+    running.run()
+    running.restart(subscription="audit")
+    happening(fake, 3)
+    running.batch()
+    assert fake.manager.subscriptions["audit"]["position"] == 6
+    running.run()
+    del fake.manager.subscriptions["audit"]
+    happening(fake, 1)
+    running.run()
+    assert fake.manager.subscriptions["audit"]["position"] == 10
+    fake.manager.trim_events(10)
+    fake.manager.subscriptions["audit"]["position"] = 9  # it lagged behind too far
+    happening(fake, 1)
+    running.run()
+    assert fake.manager.subscriptions["audit"]["position"] == 11
+    assert numbers(running) == list(range(1, 11))
 
 
 def test_available_now_and_batches(fake: FakeServer) -> None:

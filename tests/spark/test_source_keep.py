@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
+from msmq_fast.spark import keeping
 from msmq_fast.spark.losses import DataLoss, SourceError
 from msmq_fast.spark.offsets import OffsetError
 from tests.spark.driving import POINTS, Died, Query, batch_rows, stream_reader
@@ -151,6 +154,37 @@ def test_ranges_for_several_tasks(fake: FakeServer) -> None:
     assert [partition.rows for partition in partitions] == [25, 25, 25, 25]
     assert [p.begin for p in reader.partitions(start, end)] == [p.begin for p in partitions]
     assert len(batch_rows(url=fake.url, subscribe="orders", maxRowsPerPartition=7)) == 100
+
+
+def test_more_ranges_than_a_plan_has(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(fake, 10)
+    fake.manager.most_parts = 3
+    monkeypatch.setattr(keeping, "_MOST_PARTS", 3)
+    running = query(fake, maxRowsPerPartition=1)
+    with pytest.raises(Died):
+        running.batch(die="logged")
+    partitions = running._started().partitions(json.loads(running._initial), json.loads(running.offsets[0]))
+    assert [partition.rows for partition in partitions] == [1] * 10
+    running.run()
+    assert running.bodies == bodies(10)
+
+
+def test_a_time_is_found_though_messages_go_while_it_is_looked_for(fake: FakeServer) -> None:
+    filled(fake, 10)
+    manager, gone = fake.manager, []
+    queue, plan = manager.queues["private$\\orders"], manager.plan
+
+    def planned(name: str, content: str, start: int, *others: int) -> Any:
+        found = plan(name, content, start, *others)
+        if not gone:
+            gone.append(queue.held.pop(min(seq for seq in queue.held if seq >= start)))
+        return found
+
+    manager.plan = planned  # type: ignore[method-assign]
+    later = manager.now_us // 1000 + 1000
+    rows = batch_rows(url=fake.url, subscribe="orders", endingTimestamp=later)
+    assert len(gone) == 1
+    assert len(rows) == 9
 
 
 def test_starting_positions(fake: FakeServer) -> None:

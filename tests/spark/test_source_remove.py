@@ -168,6 +168,49 @@ def test_a_store_that_came_back_from_a_backup(fake: FakeServer) -> None:
         running.run()
 
 
+def test_a_store_that_came_back_from_a_backup_counts_deliveries_from_less(fake: FakeServer) -> None:
+    queue = filled(fake, 6)
+    running = query(fake, maxRowsPerTrigger=2, failOnDataLoss="false")
+    running.run()
+    fake.manager.restored()
+    queue.leases.clear()  # the backup is of before the first lease
+    filled(fake, 4)
+    running.run()
+    assert len(running.rows) == 10
+    assert not queue.held
+
+
+def test_deliveries_of_a_restored_store_that_were_not_read_again_are_not_removed(fake: FakeServer) -> None:
+    """The backup holds a lease of the query: what it names goes back first, and is read."""
+    queue = filled(fake, 2)
+    running = query(fake, maxRowsPerTrigger=2, failOnDataLoss="false")
+    running.run()
+    fake.manager.restored()
+    filled(fake, 2)
+    fake.manager.lease("job", "orders", 2, 0, 900.0)  # as the backup has it
+    filled(fake, 2)
+    running.run()
+    assert len({row["message_id"] for row in running.rows}) == 6
+    assert not queue.held
+
+
+def test_numbers_of_another_subscription_are_not_taken_for_ones_own(fake: FakeServer) -> None:
+    """They may be those of messages that nobody has read yet."""
+    queue = filled(fake, 4)
+    running, other = (query(fake, subscription=name, maxRowsPerTrigger=2) for name in ("job", "other"))
+    running.batch()
+    with pytest.raises(Died):
+        other.batch(die="logged")
+    running.restart(subscription="other")
+    with pytest.raises(SourceError, match=r"deliveries of the subscription 'job'.*leave it as it was"):
+        running.run()
+    running.restart(subscription="job")
+    for one in (running, other):
+        one.run()
+    assert len({row["message_id"] for row in running.rows + other.rows}) == 4
+    assert not queue.held
+
+
 def test_two_queries_under_one_name_do_not_take_the_same_message(fake: FakeServer) -> None:
     filled(fake, 4)
     one, two = query(fake), query(fake)

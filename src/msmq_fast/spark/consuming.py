@@ -50,7 +50,7 @@ class Consuming:
         self._losses = losses
         self._patience = Patience(limits)
         self._confirmed: dict[str, int] = {}
-        self._tidied: set[str] = set()
+        self._tidied: set[tuple[str, int]] = set()  # queues, with the incarnation of their store
         self._caps: dict[str, int] | None = None
         self._turn = 0
 
@@ -60,7 +60,7 @@ class Consuming:
         for _, bounds in self._fleet.look(tolerant=False):
             spots = {queue.guid: Spot(queue.queue, 0, 0) for queue in bounds.queues}
             managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
-        return Offset(MODE, managers)
+        return Offset(MODE, managers, self._subscription)
 
     def prepare(self) -> None:
         """From now on no more messages are taken than are there now (availableNow)."""
@@ -86,16 +86,17 @@ class Consuming:
                 bounds.qm, ManagerSpot(bounds.name, bounds.incarnation, bounds.start, {})
             )
             manager.queues[standing.queue.guid] = spot
-        return Offset(MODE, managers)
+        return Offset(MODE, managers, self._subscription)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
         """What tasks read between two offsets that followed one another: the deliveries of `stop`."""
+        self._check(stop)
         return dense_partitions(self._fleet, self._limits, start, stop, self._subscription)
 
     def confirm(self, offset: Offset) -> None:
         """Remove what was delivered up to `offset`. Never raises: the next `latest` repeats what failed."""
         spots = [spot for manager in offset.managers.values() for spot in manager.queues.items()]
-        if all(self._confirmed.get(guid, 0) >= spot.end for guid, spot in spots):
+        if all(self._confirmed.get(guid, 0) == spot.end for guid, spot in spots):
             return
         try:
             self._standings(offset)
@@ -104,8 +105,18 @@ class Consuming:
 
     # ---- inside
 
+    def _check(self, offset: Offset) -> None:
+        """SourceError: its numbers are of another subscription, and may mean there what nobody has read."""
+        if offset.subscription not in ("", self._subscription):
+            raise SourceError(
+                f"the checkpoint counts deliveries of the subscription {offset.subscription!r}, option "
+                f"'subscription' is {self._subscription!r}: leave it as it was, or use a new "
+                "checkpointLocation"
+            )
+
     def _standings(self, start: Offset) -> list[_Standing]:
         """All queues of the query, with everything up to `start` removed."""
+        self._check(start)
         standings = []
         looked = self._fleet.look(tolerant=bool(start.managers))
         report_strangers(start, looked, self._losses)
@@ -122,7 +133,7 @@ class Consuming:
     def _settle(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, done: int) -> int:
         """Remove deliveries below `done`; the first time, put back what was leased beyond. How many went."""
         removed = 0
-        if self._confirmed.get(queue.guid, 0) < done:
+        if self._confirmed.get(queue.guid, 0) != done:  # a store that was restored counts from less
             try:
                 acked = client.ack(self._subscription, queue.queue, done)
                 removed = acked.removed
@@ -136,9 +147,9 @@ class Consuming:
                 )
                 client.release(self._subscription, queue.queue, done)
             self._confirmed[queue.guid] = done
-        if queue.guid not in self._tidied:
+        if (queue.guid, bounds.incarnation) not in self._tidied:
             client.release(self._subscription, queue.queue, _ALL)
-            self._tidied.add(queue.guid)
+            self._tidied.add((queue.guid, bounds.incarnation))
         return removed
 
     def _taken(self, standing: _Standing, rows: int, share: Share) -> Lease:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, SlotDropped
+from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, SlotDropped, SubscriptionNotFound
 from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, log
@@ -38,6 +38,7 @@ class Feeding:
         self._patience = Patience(limits)
         self._caps: dict[str, int] | None = None
         self._committed: dict[str, int] = {}
+        self._subscribed: dict[str, int] = {}  # incarnations of the queue managers that know of it
         self._turn = 0
 
     def initial(self) -> Offset:
@@ -45,8 +46,7 @@ class Feeding:
         managers = {}
         for client, bounds in self._fleet.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
-            if self._subscription is not None:
-                client.subscribe(self._subscription, position=at)
+            self._subscribe(client, bounds, at)
             managers[bounds.qm] = _manager(bounds, at, at)
         self._positions.check_used()
         return Offset(MODE, managers)
@@ -73,8 +73,9 @@ class Feeding:
         report_strangers(start, looked, self._losses)
         limits = self._limits if limited else Limits()
         stands = []
-        for _, bounds in looked:
+        for client, bounds in looked:
             at = self._position(start.managers.get(bounds.qm), bounds)
+            self._subscribe(client, bounds, at)
             stop = bounds.feed_next
             if self._caps is not None:
                 stop = min(stop, self._caps.get(bounds.qm, 0))
@@ -105,18 +106,27 @@ class Feeding:
             return
         for guid, manager in offset.managers.items():
             end = manager.queues[FEED].end
-            if self._committed.get(guid, -1) >= end:
+            if guid not in self._subscribed or self._committed.get(guid) == end:
                 continue
             try:
                 self._fleet.client_of(guid, manager.name).commit(self._subscription, end)
                 self._committed[guid] = end
-            except SlotDropped as error:
-                log.warning("%s: the feed is no longer kept for this query", error)
-                self._committed[guid] = end
+            except (SlotDropped, SubscriptionNotFound) as error:
+                log.warning("%s; it is set up anew", error)
+                del self._subscribed[guid]
             except (BulkError, RuntimeError) as error:
                 log.warning("the subscription %r learns later how far it is: %s", self._subscription, error)
 
     # ---- inside
+
+    def _subscribe(self, client: BulkClient, bounds: Bounds, at: int) -> None:
+        """Have the events kept from `at` on: when the query starts (the option may be new, or the queue
+        manager in `url`), and when the server has given the place up, or is another one than before.
+        """
+        if self._subscription is not None and self._subscribed.get(bounds.qm) != bounds.incarnation:
+            client.subscribe(self._subscription, position=min(at, bounds.feed_next))
+            self._subscribed[bounds.qm] = bounds.incarnation
+            self._committed[bounds.qm] = at
 
     def _resolved(self, client: BulkClient, bounds: Bounds, wanted: Positions) -> int:
         return resolve(client, bounds, None, wanted.of(bounds, client.endpoint.url, None), "events")

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, Plan, QueueBounds, QueueNotFound, WrongIncarnation
+from msmq_fast.spark.bulk import (
+    Bounds,
+    BulkClient,
+    Plan,
+    QueueBounds,
+    QueueNotFound,
+    Range,
+    WrongIncarnation,
+)
 from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses
@@ -14,6 +23,8 @@ from msmq_fast.spark.partitions import RowsPartition
 from msmq_fast.spark.selection import EARLIEST, Positions, resolve
 
 MODE: Final = "keep"
+_MOST_PARTS: Final = 10_000
+"""Ranges of one plan; the server makes no more."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +175,7 @@ class Keeping:
         client = self._fleet.client_of(guid, manager.name).with_incarnation(manager.incarnation)
         try:
             with client:
-                plan = client.plan(spot.path, spot.begin, spot.end, content=self._content, parts=parts)
+                ranges = list(self._parted(client, spot, parts))
         except QueueNotFound:
             self._losses.report(
                 f"queue {spot.path} of {manager.name} was deleted before {spot.rows} rows of it were read",
@@ -178,9 +189,10 @@ class Keeping:
                 "the batch does without them",
             )
             return []
-        if plan.rows < spot.rows:
+        rows = sum(part.rows for part in ranges)
+        if rows < spot.rows:
             self._losses.report(
-                f"{spot.rows - plan.rows} of {spot.rows} rows of {spot.path} of {manager.name} between "
+                f"{spot.rows - rows} of {spot.rows} rows of {spot.path} of {manager.name} between "
                 f"{spot.begin} and {spot.end - 1} went before they were read: received, expired or purged",
                 "the batch does without them",
             )
@@ -188,5 +200,19 @@ class Keeping:
             RowsPartition(
                 client.endpoint, manager.incarnation, MODE, spot.path, part.start, part.stop, part.rows
             )
-            for part in plan.ranges
+            for part in ranges
         ]
+
+    def _parted(self, client: BulkClient, spot: Spot, parts: int) -> Iterator[Range]:
+        """The ranges of one queue; by several plans where they are more than one may have."""
+        plans = -(-parts // _MOST_PARTS)
+        rows = None if plans == 1 else -(-spot.rows // plans)
+        at = spot.begin
+        while at < spot.end:
+            plan = client.plan(
+                spot.path, at, spot.end, content=self._content, max_rows=rows, parts=-(-parts // plans)
+            )
+            yield from plan.ranges
+            if plan.stop <= at:
+                return
+            at = plan.stop

@@ -42,16 +42,20 @@ class ManagerSpot:
 
 @dataclass(frozen=True)
 class Offset:
-    """Where a query is. `mode` is keep, remove or events: numbers of one say nothing in another."""
+    """Where a query is. `mode` is keep, remove or events: numbers of one say nothing in another.
+    `subscription` is that of delivery numbers; empty where it is not known.
+    """
 
     mode: str
     managers: dict[str, ManagerSpot] = field(default_factory=dict)
+    subscription: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Dicts, numbers and strings only, keys in a fixed order: Spark compares offsets as text."""
         return {
             "v": VERSION,
             "mode": self.mode,
+            **({"sub": self.subscription} if self.subscription else {}),
             "qms": {
                 guid: {
                     "name": manager.name,
@@ -93,9 +97,10 @@ class Offset:
                 )
                 for guid, entry in values["qms"].items()
             }
+            subscription = values.get("sub", "")
         except (KeyError, TypeError, AttributeError) as error:
             raise OffsetError(f"the checkpoint holds no offset of this source: {error!r}") from None
-        return cls(mode, managers)
+        return cls(mode, managers, subscription)
 
 
 class Share(NamedTuple):

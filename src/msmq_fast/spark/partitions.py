@@ -184,11 +184,14 @@ def _check_count(partition: RowsPartition, seen: int, losses: Losses) -> None:
     where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
     if partition.mode == "remove":
         log.warning(
-            "%s: %d of %d deliveries were purged or expired meanwhile", where, missing, partition.rows
+            "%s: %d of %d deliveries were purged or expired meanwhile, or cannot be read (see its log)",
+            where,
+            missing,
+            partition.rows,
         )
         return
     losses.report(
         f"{where}: {missing} of {partition.rows} rows between {partition.begin} and {partition.end - 1} went "
-        "between planning and reading: received, expired or purged",
+        "between planning and reading: received, expired or purged; or they cannot be read (see its log)",
         "the batch does without them",
     )

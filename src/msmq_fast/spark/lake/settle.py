@@ -28,6 +28,8 @@ def add_parser(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Acknowledges everything up to the last batch in `commits`; may be repeated. Raises BulkError."""
     offset = committed(Path(arguments.checkpoint))
+    if offset.subscription not in ("", arguments.subscription):
+        raise CommandError(Exit.USAGE, f"--subscription: that of the query is {offset.subscription}")
     removed = 0
     queues = []
     clients = _clients(arguments, offset)
