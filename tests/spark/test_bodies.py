@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
+import tracemalloc
 from collections.abc import Callable
 from uuid import UUID
 from xml.sax.saxutils import escape
@@ -20,6 +22,7 @@ from msmq_fast.spark.bodies.headers import extension_headers
 from msmq_fast.spark.bodies.identifiers import class_name, guid
 from msmq_fast.spark.bodies.netbinary import NetBinary, net_binary
 from msmq_fast.spark.bodies.text import text, xml
+from msmq_fast.spark.decoding import DECODERS
 
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff"), max_size=60)
 XML_TEXT = st.text(
@@ -251,6 +254,19 @@ def test_damaged_streams(records: bytes, reason: str) -> None:
         net_binary(HEAD + records)
 
 
+def test_many_objects_of_a_large_class_do_not_fill_the_memory() -> None:
+    members = 20_000
+    large = b"\x04" + _i(1) + _text("Large") + _i(members) + bytes(members) + b"\x02" * members
+    within = b"".join(b"\x01" + _i(number) + _i(1) for number in range(2, 2000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BodyError, match="cut"):
+            net_binary(HEAD + large + within)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_every_cut_of_a_stream_is_an_error() -> None:
     for size in range(len(STREAM)):
         with pytest.raises(BodyError):
@@ -306,6 +322,22 @@ def test_rebus_headers(headers: dict[str, str]) -> None:
     assert extension_headers(json.dumps(headers).encode()) == headers
     pairs = [{"Key": key, "Value": value} for key, value in headers.items()]
     assert extension_headers(json.dumps(pairs).encode()) == headers
+
+
+def test_halves_of_characters_and_deep_lists_end_no_query() -> None:
+    """What a stranger has sent must be a value or an error of this function."""
+    assert extension_headers(rb'{"a\ud800": "\udfff", "b": 1}') == {"a?": "?", "b": "1"}
+    for depth in (*range(900, 1000), 100_000):
+        lists = b"[" * depth + b"]" * depth
+        for function, body in ((extension_headers, b'{"a":' + lists + b"}"), (_json_text, lists)):
+            with contextlib.suppress(BodyError):
+                assert function(body)
+    with pytest.raises(BodyError, match="no JSON"):
+        _json_text(b"[" * 100_000)
+
+
+def _json_text(body: bytes) -> str:
+    return DECODERS["json"](body, None)
 
 
 def test_empty_values_and_numbers() -> None:

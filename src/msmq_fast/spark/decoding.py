@@ -30,7 +30,7 @@ def _json(body: bytes, body_type: int | None) -> str:
     found = text(body, body_type)
     try:
         json.loads(found)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BodyError("no JSON") from None
     return found
 

@@ -51,10 +51,18 @@ def _json(found: str) -> dict[str, str]:
         raise BodyError("the headers are JSON, but not an object of strings")
     if len(value) > _MAX_HEADERS:
         raise BodyError(f"there are more than {_MAX_HEADERS} headers")
-    return {
-        name: one if isinstance(one, str) else "" if one is None else json.dumps(one)
-        for name, one in value.items()
-    }
+    try:
+        return {
+            _clean(name): _clean(one) if isinstance(one, str) else "" if one is None else json.dumps(one)
+            for name, one in value.items()
+        }
+    except RecursionError:
+        raise BodyError("the headers are nested too deeply") from None
+
+
+def _clean(found: str) -> str:
+    r"""Without halves of characters, which JSON may escape (\ud800) and no column takes."""
+    return found.encode("utf-8", "replace").decode()
 
 
 class _Reader:

@@ -52,7 +52,7 @@ class NetBinary(NamedTuple):
 
 class _Class(NamedTuple):
     name: str
-    members: tuple[int, ...] | None  # primitive types, 0 for members that are records; None: not told
+    members: tuple[int, ...] | None  # in reverse: primitive types, 0 for records; None: not told
 
 
 class _Opaque(Exception):
@@ -156,7 +156,7 @@ class _Walk:
         members = tuple(self._type_info(kind)[0] for kind in kinds)
         if not system:
             self._int()
-        self._begin(identifier, _Class(name, members))
+        self._begin(identifier, _Class(name, members[::-1]))
 
     def _untyped_class(self, *, system: bool) -> None:
         identifier, name, _count = self._class_info()
@@ -185,7 +185,7 @@ class _Walk:
         if found.members is None:
             raise _Opaque
         if found.members:
-            self._open.append(_Open(found.members[::-1], len(found.members), nulls=False))
+            self._open.append(_Open(found.members, len(found.members), nulls=False))
 
     # -- arrays
 
