@@ -7,6 +7,7 @@ import pytest
 from msmq_fast.cli.arguments import SERVE_FLAGS, build_parser
 from msmq_fast.cli.exits import Exit
 from msmq_fast.server.config import SECTIONS, keys_of
+from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -72,3 +73,15 @@ def test_wrong_arguments_are_one_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert expected in complaint(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "words", ["", "audot", "audit", "audit --lake l --day 2026-13-01", "verify --lake l --jsn"]
+)
+def test_msmq_lake_says_what_is_wrong_in_one_line_too(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        build_lake_parser().parse_args(words.split())
+    assert caught.value.code == Exit.USAGE
+    shown = capsys.readouterr().err
+    assert shown.startswith("msmq-lake")
+    assert shown.count("\n") == 1

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
 
 from msmq_fast.cli.directoryarguments import add_directory
 from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
+from msmq_fast.cli.parser import Parser
 from msmq_fast.cli.securityarguments import add_acl, add_user
 from msmq_fast.server.kinds import parse_size
 
-__all__ = ["SERVE_FLAGS", "Parser", "build_parser"]
+__all__ = ["SERVE_FLAGS", "build_parser"]
 
 # Flags of `serve` and the configuration key each of them sets.
 SERVE_FLAGS = {
@@ -35,14 +34,6 @@ SERVE_FLAGS = {
     "log_level": "log.level",
     "log_format": "log.format",
 }
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line instead of a page of usage."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print one line and exit with Exit.USAGE."""
-        self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _number(low: int, high: int) -> Callable[[str], int]:
@@ -114,7 +105,8 @@ def build_parser() -> Parser:
     client.add_argument(
         "--endpoint",
         metavar="ADDR",
-        help="unix:PATH or tcp://HOST:PORT; else MSMQ_FAST_ENDPOINT, else the socket of the data directory",
+        help="unix:PATH, tcp://HOST:PORT or tls://HOST:PORT; else MSMQ_FAST_ENDPOINT, else the socket of the "
+        "data directory",
     )
     client.add_argument("--data", metavar="DIR", help="data directory whose Unix socket is meant")
     _add_serve(verbs, output)

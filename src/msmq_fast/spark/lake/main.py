@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 from collections.abc import Sequence
@@ -10,9 +9,10 @@ from types import ModuleType
 from typing import Final
 
 from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.parser import Parser
 from msmq_fast.spark.lake.failures import explained
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 _VERBS: Final = {
     "archive": "archive",
@@ -27,20 +27,27 @@ _VERBS: Final = {
 """Verb -> module with `add_parser(verbs)` and `run(arguments)`."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    parser = argparse.ArgumentParser(
+def build_parser() -> Parser:
+    """The arguments of all verbs."""
+    parser = Parser(
         prog="msmq-lake",
         description="Archive, check and report what passes MSMQ queue managers; see docs/spark.md.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    modules: dict[str, ModuleType] = {}
-    for verb, name in _VERBS.items():
-        modules[verb] = importlib.import_module(f"msmq_fast.spark.lake.{name}")
-        modules[verb].add_parser(verbs)
-    parsed = parser.parse_args(arguments)
+    for verb in _VERBS:
+        _module(verb).add_parser(verbs)
+    return parser
+
+
+def _module(verb: str) -> ModuleType:
+    return importlib.import_module(f"msmq_fast.spark.lake.{_VERBS[verb]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parsed = build_parser().parse_args(arguments)
     try:
-        return int(modules[parsed.verb].run(parsed))
+        return int(_module(parsed.verb).run(parsed))
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except Exception as error:
