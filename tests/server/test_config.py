@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ SAMPLES = {"text": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17"
 SAMPLES |= {
     "redirections": "http://a/* -> http://b",
     "URLs,": "http://a/*",
-    "http://": "http://a/q",
+    "http://host/msmq/private$/queue": "http://a/q",
     "some": "sha256",
 }
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -127,7 +129,7 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "4096"
             elif key == "share":
                 sample = "0.25"
-            elif key in ("guid", "site"):
+            elif key in ("guid", "site", "report_queue"):
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
             elif key in ("ack_timeout", "end_timeout", "feed_max_age", "sites_interval", "gates_interval"):
                 sample = "70s"
@@ -226,8 +228,24 @@ def test_mistakes_in_routes(tmp_path: Path) -> None:
     assert '"far" is declared twice' in "".join(mistakes(tmp_path, text))
 
 
-def test_every_key_is_documented() -> None:
+def documented() -> dict[str, list[tuple[str, str, str]]]:
+    """Of each table of the page: key, default and what is expected, as they stand there."""
     page = DOCUMENTATION.read_text(encoding="utf-8")
-    kinds = [*SECTIONS.values(), QueueDeclaration, UserDeclaration, RouteDeclaration]
-    missing = [key for kind in kinds for key in keys_of(kind) if f"`{key}`" not in page]
-    assert missing == []
+    sections = re.findall(r"^## \[+(\w+)\]+(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    row = re.compile(r"^\| `(\w+)` \| `(.*?)` \| (.*?) \| .+ \|$", re.MULTILINE)
+    return {name: row.findall(text) for name, text in sections}
+
+
+def test_every_key_is_documented_and_every_documented_key_exists() -> None:
+    lists = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
+    kinds = SECTIONS | lists
+    tables = documented()
+    assert tables.keys() == kinds.keys()
+    for section, kind in kinds.items():
+        keys = keys_of(kind)
+        rows = {key: (default, expected) for key, default, expected in tables[section]}
+        assert (rows.keys(), len(rows)) == (keys.keys(), len(tables[section])), section
+        for key, (default, expected) in rows.items():
+            held = keys[key].metadata["kind"]
+            assert expected == held.described.replace('"', "'"), key
+            assert held.check(tomllib.loads(f"shown = {default}")["shown"]) == getattr(kind(), key), key

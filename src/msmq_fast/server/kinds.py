@@ -185,7 +185,7 @@ def size(low: int, high: int) -> Kind:
 
 def duration(low: float, high: float) -> Kind:
     """Seconds between `low` and `high`, as a number or with one of the units ms, s, m, h, d."""
-    described = f'seconds from {low:g} to {high:g}, or a text such as "90s" or "5m"'
+    described = f'seconds from {low:.10g} to {high:.10g}, or a text such as "90s" or "5m"'
 
     def check(value: object) -> float:
         if isinstance(value, str):

@@ -80,7 +80,7 @@ PATTERNS: Final = Kind(
     _patterns,
     lambda text: _patterns(list(TEXTS.from_text(text))),
 )
-URL: Final = Kind("http:// or https:// and so on", _url, _url)
+URL: Final = Kind("http://host/msmq/private$/queue or the like", _url, _url)
 DIGESTS: Final = Kind(
     "some of sha1, md5, sha256, sha512", _digests, lambda text: _digests(list(TEXTS.from_text(text)))
 )
