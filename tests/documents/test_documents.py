@@ -1,0 +1,85 @@
+"""What the documents point at exists, and what they tell people to type is understood."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import msmq_fast
+from msmq_fast.cli.arguments import build_parser
+from msmq_fast.spark.lake.main import build_parser as build_lake_parser
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(msmq_fast.__file__).parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PARSERS = {"msmq-fast": build_parser, "msmq-lake": build_lake_parser}
+
+BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:\w*\$ +|> +|docker exec msmq )?(msmq-(?:fast|lake) .*)")
+BEHIND = re.compile(r"\s{2,}#.*|\s+#\s.*|\s{3,}msmq-fast.*|\s+[|>]\s.*")
+"""What stands behind a command: a remark, another command beside it, where its output goes."""
+PLACEHOLDER = re.compile(r"[…\[|]")
+
+
+def prose(document: Path) -> str:
+    return BLOCK.sub("", document.read_text(encoding="utf-8"))
+
+
+def anchors(document: Path) -> set[str]:
+    """Of the headings, as they are made where the documents are shown."""
+    headings = re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
+
+
+def commands() -> list[tuple[str, str]]:
+    found = [
+        (document.name, BEHIND.sub("", matched[1]).strip())
+        for document in DOCUMENTS
+        for block in BLOCK.findall(document.read_text(encoding="utf-8"))
+        for line in block.splitlines()
+        if (matched := COMMAND.match(line.strip()))
+    ]
+    return [(name, line) for name, line in found if not PLACEHOLDER.search(line.partition("'")[0])]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    lost = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
+        file, _, anchor = target.partition("#")
+        place = (document.parent / file).resolve() if file else document
+        if "://" not in target and not (place.exists() and (not anchor or anchor in anchors(place))):
+            lost.append(target)
+    assert not lost
+
+
+def test_every_command_is_one() -> None:
+    known = commands()
+    assert len(known) > 60
+    wrong = []
+    for name, line in known:
+        program, *arguments = shlex.split(line)
+        parser: argparse.ArgumentParser = PARSERS[program]()
+        try:
+            parser.parse_args(arguments)
+        except SystemExit:
+            wrong.append(f"{name}: {line}")
+    assert not wrong
+
+
+def test_the_architecture_names_every_folder_and_every_native_module() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = [
+        str(place.parent.relative_to(PACKAGE)) + "/"
+        for place in sorted(PACKAGE.rglob("__init__.py"))
+        if place.parent != PACKAGE
+    ]
+    modules = [f"| `{place.stem}` |" for place in sorted((ROOT / "src" / "_native").glob("*.pyx"))]
+    assert len(folders) > 20
+    assert len(modules) > 15
+    assert [name for name in folders + modules if name not in text] == []
