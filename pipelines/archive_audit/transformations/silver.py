@@ -1,7 +1,5 @@
 """Each event once, and what became of each message."""
 
-from datetime import date
-
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,7 +24,7 @@ def silver_events() -> DataFrame:
 @dp.materialized_view(comment="Which events the lake has, and which it misses")
 def coverage_of_feeds() -> DataFrame:
     counters = SparkSession.active().createDataFrame([], struct(COUNTERS))
-    return coverage(table("silver_events"), counters, date(1, 1, 1), date(9999, 12, 31))
+    return coverage(table("silver_events"), counters)
 
 
 @dp.materialized_view(comment="One row per message and destination")

@@ -31,9 +31,9 @@ class Play:
         write_batch(self.lake, "events", 0, rows[: 2 * third])
         write_batch(self.lake, "events", 1, rows[third:])  # a part of it was archived twice
         write_batch(self.lake, "events", 2, rows[:5], success=False)
-        evening = DAY + timedelta(hours=20)
-        told = [row for pair in self.pairs.values() for row in pair.told(evening)]
-        told += self.scenes.told(evening)
+        after = DAY + timedelta(days=1)
+        told = [row for pair in self.pairs.values() for row in pair.told(after)]
+        told += self.scenes.told(after)
         write_batch(self.lake, "counters", 0, told)
         silver.merge(spark, self.lake)
         self.summary = audit(spark, self.lake, DAY.date(), Rules())

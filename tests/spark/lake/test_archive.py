@@ -14,11 +14,13 @@ from pyarrow import parquet
 
 from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import EVENT_COLUMNS, chosen
+from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.lake import bronze, silver, verify
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.landing import Landed, Landing
 from msmq_fast.spark.lake.layout import Lake, batch_directory
+from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
 from tests.spark.fakeserver import FakeServer, serving
 
@@ -148,6 +150,20 @@ def test_a_complete_batch_is_not_written_again_and_a_torn_one_is(lake: Lake) -> 
     assert job.read() == []
     job.write(0, told([event(3)]))
     assert [row["feed_seq"] for row in job.read()] == [3]
+
+
+def test_a_file_that_vanishes_is_noticed(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(lake, "messages")
+    job.write(0, messages(b"a"), messages(b"b"))
+    job.write(1, messages(b"c"))
+    batch = Path(lake.path(batch_directory("messages", "r", 0)))
+    gone, shorter = sorted(batch.glob("*.parquet"))
+    gone.unlink()
+    parquet.write_table(parquet.read_table(shorter).slice(0, 0), shorter)
+    assert main(["verify", "--lake", lake.root]) == Exit.FAILURE  # Spark need not be asked
+    found = capsys.readouterr().out.splitlines()
+    assert len(found) == 2
+    assert all(file.name in line for file, line in zip((gone, shorter), found, strict=True))
 
 
 def test_rows_that_can_be_no_events_are_set_aside(lake: Lake) -> None:

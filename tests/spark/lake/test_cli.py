@@ -64,6 +64,7 @@ def test_no_right_and_no_token(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--url", "ftp://x"), "msmq+bulk://host:port"),
         (("--url", "msmq+bulk://h:1", "--content", "events,mail"), "'mail'"),
         (("--url", "msmq+bulk://h:1", "--redact", "labels"), "'labels'"),
+        (("--url", "msmq+bulk://h:1", "--redact", "label,message_id"), "'message_id'"),
         (("--url", "msmq+bulk://h:1", "--name", "../x"), "'../x'"),
     ],
 )
@@ -93,6 +94,39 @@ def test_days_are_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["audit", "--lake", str(tmp_path), "--day", "1.3.2026"])
     assert "YYYY-MM-DD" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "--lookback", "-1"),  # nothing would be looked at, and nothing be lost
+        ("audit", "--grace", "nan"),
+        ("audit", "--poison-aborts", "0"),
+        ("compact", "--keep-bronze", "-1"),  # of tomorrow
+        ("compact", "--keep-silver", "ten"),
+        ("archive", "--url", "x", "--max-rows", "0"),
+    ],
+)
+def test_numbers_that_make_no_sense(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    verb, *more = arguments
+    with pytest.raises(SystemExit):
+        main([verb, "--lake", str(tmp_path), *more])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert arguments[-1] in said
+    assert "wanted" in said
+
+
+def test_a_file_that_is_no_parquet_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    for table in ("reconciliation", "coverage"):
+        with lake.create_file(f"gold/{table}/day=2026-03-01/part.parquet") as file:
+            file.write(b"torn")
+    code, text = complaint(capsys, "report", "--lake", lake.root)
+    assert code == Exit.FAILURE
+    assert "part.parquet" in text
+    assert "msmq-lake verify" in text
 
 
 def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

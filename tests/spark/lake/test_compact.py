@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -16,10 +17,10 @@ from pyarrow import dataset
 from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import chosen
 from msmq_fast.cli.exits import Exit
-from msmq_fast.spark.lake import bronze, session
-from msmq_fast.spark.lake.compact import expire_bronze, expire_days
+from msmq_fast.spark.lake import bronze, session, silver, verify
+from msmq_fast.spark.lake.compact import expire_bronze, expire_days, fold_bodies
 from msmq_fast.spark.lake.landing import Landed, Landing
-from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.layout import FOLDED, Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
 from tests.spark.lake.feeds import DAY, Pair
@@ -87,6 +88,12 @@ def counted(small: SparkSession, lake: Lake) -> dict[str, list[int]]:
     return found
 
 
+def an_hour_later(lake: Lake) -> None:
+    """Nobody counts on the bodies of the folded batch any more."""
+    for mark in Path(lake.root).glob(f"bronze/bodies/run={FOLDED}/*/_SUCCESS"):
+        os.utime(mark, (0, 0))
+
+
 def contents(small: SparkSession, lake: Lake, table: str) -> list[Any]:
     return sorted(map(str, bronze.table(small, lake, table).collect()))
 
@@ -107,8 +114,8 @@ def test_what_is_folded_is_the_same_for_every_reader(small: SparkSession, lake: 
         assert contents(small, lake, table) == before[table]
         assert after[table] == [len(before[table])] * 3
     assert {table: len(lake.batches(table)) for table in TABLES} == {
-        "events": 2,  # all but the last are one
-        "messages": batches["messages"] - 2,
+        "events": 3,  # all of a day are one, but the last
+        "messages": batches["messages"] - 1,
         "bodies": 1,
         "counters": 2,
     }
@@ -157,6 +164,80 @@ def test_only_what_is_too_old_goes(small: SparkSession, lake: Lake) -> None:
     assert {str(path.relative_to(lake.root)) for path in Path(lake.root, "gold").rglob("*.parquet")} == gold
     assert main(["compact", "--lake", lake.root]) == Exit.OK
     kept = {bytes(row.body) for row in bronze.table(small, lake, "bodies").collect()}
+    assert b"only here" in kept  # a task may count on what is in a recent batch
+    an_hour_later(lake)
+    assert main(["compact", "--lake", lake.root]) == Exit.OK  # there is nothing new, but something to drop
+    kept = {bytes(row.body) for row in bronze.table(small, lake, "bodies").collect()}
     assert b"only here" not in kept  # its message went, and so does the body
     assert {b"6", b"13"} <= kept
     assert main(["verify", "--lake", lake.root]) == Exit.OK
+
+
+@pytest.mark.usefixtures("verbs")
+def test_what_was_folded_grows_too_old_as_well(small: SparkSession, lake: Lake) -> None:
+    """Or else a lake that is compacted every night would keep everything for ever."""
+    today: date = DAYS[1].date()
+    assert main(["compact", "--lake", lake.root]) == Exit.OK
+    assert expire_bronze(lake, 0, today) == 1 + 2 + 1  # the first day of events, of two runs of messages
+    days = {
+        row.day for row in bronze.table(small, lake, "events").selectExpr("date(event_time) day").collect()
+    }
+    assert days == {today}
+    an_hour_later(lake)
+    fold_bodies(small, lake)
+    bodies = {bytes(row.body) for row in bronze.table(small, lake, "bodies").collect()}
+    named = {b"%d" % number for number in range(6, 14)} | {b"5"}
+    assert bodies == named
+
+
+def test_bodies_go_with_the_last_batch_of_a_run(small: SparkSession, lake: Lake) -> None:
+    """An archive that ended long ago: nothing of it is younger than what is to go."""
+    tomorrow = (DAYS[1] + timedelta(days=1)).date()
+    silver.merge(small, lake)
+    expire_bronze(lake, 0, tomorrow)
+    assert lake.batches("messages") == []
+    fold_bodies(small, lake)
+    an_hour_later(lake)
+    fold_bodies(small, lake)
+    assert bronze.table(small, lake, "bodies").count() == 0
+
+
+def test_events_that_came_a_moment_ago_are_not_dropped_before_silver_has_them(
+    small: SparkSession, lake: Lake
+) -> None:
+    """The archive of an old feed goes on while the lake is compacted."""
+    silver.merge(small, lake)
+    known = silver.events(small, lake).count()
+    write_batch(lake, "events", 6, Pair(77, day=DAY).rows())
+    expire_bronze(lake, 0, DAYS[1].date())
+    silver.merge(small, lake)
+    assert silver.events(small, lake).count() == known + len(Pair(77, day=DAY).rows())
+
+
+def test_a_body_that_a_task_counts_on_is_not_dropped(small: SparkSession, lake: Lake) -> None:
+    """A task has seen the body in a batch, and does not store it again; its own batch is not complete yet.
+    Meanwhile the last message that names it grows too old.
+    """
+    columns = "qm_guid,queue,arrival_seq,arrived_time,message_id,body"
+    row = {"qm_guid": "q", "queue": "x", "arrival_seq": 900, "arrived_time": DAYS[1], "message_id": "late"}
+    batch = pa.RecordBatch.from_pylist([{**row, "body": b"only here"}], schema=arrow_schema(chosen(columns)))
+    landed = Landing(lake.root, "queue", events=False).land([batch]).to_pylist()
+    assert [file["layer"] for file in landed] == ["bronze/messages"]
+    silver.merge(small, lake)
+    fold_bodies(small, lake)
+    expire_bronze(lake, 0, DAYS[1].date())
+    fold_bodies(small, lake)
+    Placing(lake, "messages", "queue", lambda rows: None).place([Landed(**row) for row in landed], 4)
+    assert verify.bodies_missing(small, lake) == []
+
+
+def test_what_silver_dropped_on_demand_is_not_missing(small: SparkSession, lake: Lake) -> None:
+    silver.merge(small, lake)
+    first = (
+        silver.events(small, lake).where("day < '2026-03-02'").groupBy("qm_guid").max("feed_seq").collect()
+    )
+    expire_days(lake, 0, DAYS[1].date())
+    assert verify.missing_in_silver(small, lake) == []  # bronze still has what silver has not
+    assert silver.kept(lake) == (DAYS[1].date(), {row[0]: row[1] for row in first})
+    lake.delete(f"silver/events/day={DAYS[1].date()}")
+    assert verify.missing_in_silver(small, lake) != []

@@ -115,6 +115,9 @@ def test_scenes(play: Play) -> None:
     }
     twice = {row["message_id"] for row in play.table("gold/duplicates")}
     assert not twice & scenes.states.keys()  # what a restored store tells again happened once
+    own = [row for row in play.table("gold/queue_minute") if names.get(row["qm"]) == "restored"]
+    assert sum(row["arrived"] for row in own) == sum(row["received"] for row in own) == 2
+    assert max(own, key=lambda row: row["minute"])["depth_end"] == 0
 
 
 @pytest.mark.long(seconds=120)

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,86 @@ def test_two_writers_exclude_each_other_and_a_dead_one_nobody(lake: Lake) -> Non
     with lake.exclusive("x"):
         assert json.loads(Path(lake.path("_state/lock.json")).read_text())["what"] == "x"
     assert not lake.exists("_state/lock.json")
+
+
+def holder(**more: Any) -> dict[str, Any]:
+    """What the file of a claim says of the first process of this machine, which never ends."""
+    return {"what": "archive", "pid": 1, "host": os.uname().nodename, **more}
+
+
+def test_one_archive_of_a_name_at_a_time(lake: Lake) -> None:
+    path = "_state/archives/main.json"
+    lake.write_json(path, holder())
+    with pytest.raises(CommandError, match=r"an archive named 'main' .*process 1 on .*--name") as raised:
+        lake.archiving("main").__enter__()
+    assert raised.value.code == Exit.IN_USE
+    with lake.archiving("other"):
+        assert json.loads(Path(lake.path("_state/archives/other.json")).read_text())["pid"] == os.getpid()
+    assert lake.names("_state/archives") == ["main.json"]
+
+
+def test_a_number_that_another_process_had_is_nobody(lake: Lake) -> None:
+    path = "_state/archives/main.json"
+    lake.write_json(path, holder(began="another boot 17"))
+    with lake.archiving("main"):
+        pass
+    # On another host: as long as it says that it is there.
+    lake.write_json(path, holder(host="elsewhere", seen=time.time() - 30))
+    with pytest.raises(CommandError, match="elsewhere"):
+        lake.archiving("main").__enter__()
+    lake.write_json(path, holder(host="elsewhere", seen=time.time() - 3600))
+    with lake.archiving("main"):
+        pass
+    lake.write_json("_state/lock.json", holder(host="elsewhere"))
+    with pytest.raises(CommandError, match="elsewhere"), lake.exclusive("x"):
+        pass
+
+
+def test_of_two_that_come_at_the_same_moment_one_gets_it(lake: Lake) -> None:
+    """Processes, since threads of one are one holder. All look before the first one writes, if they may."""
+    program = (
+        "import sys, time\n"
+        "from msmq_fast.spark.lake.layout import Lake\n"
+        "from msmq_fast.cli.exits import CommandError\n"
+        "read = Lake.read_json\n"
+        "def slow(lake, path):\n"
+        "    found = read(lake, path)\n"
+        "    time.sleep(0.2)\n"
+        "    return found\n"
+        "lake = Lake(sys.argv[1])\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "Lake.read_json = slow\n"
+        "try:\n"
+        "    with lake.archiving('main'):\n"
+        "        print('mine', flush=True)\n"
+        "        sys.stdin.readline()\n"
+        "except CommandError:\n"
+        "    print('refused', flush=True)\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, lake.root],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        for _ in range(2)
+    ]
+    answers = []
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+    for process in processes:
+        assert process.stdout is not None
+        answers.append(process.stdout.readline())
+    for process in processes:
+        process.communicate("end\n", timeout=10)
+    assert sorted(answers) == ["mine\n", "refused\n"]
 
 
 def test_a_directory_with_something_else_is_no_lake(tmp_path: Path) -> None:

@@ -92,9 +92,13 @@ def test_values_as_people_read_them() -> None:
 
 
 def test_nothing_lost_is_said_only_with_a_proof() -> None:
-    good, whole = {"verdict": "ok"}, {"whole": True}
-    assert verdict([good], [whole], []) == "ok"
-    assert verdict([good, {"verdict": "unproven"}], [whole], []) == "unproven"
-    assert verdict([good], [whole, {"whole": False}], []) == "unproven"
-    assert verdict([good], [whole], [{"queue": "x"}]) == "unproven"
-    assert verdict([good, {"verdict": "lost"}], [{"whole": False}], []) == "lost"
+    good, whole, equal = {"verdict": "ok"}, {"whole": True}, {"equal": True}
+    assert verdict([good], [whole], [equal], 0) == "ok"
+    assert verdict([], [whole], [equal], 0) == "ok"  # a quiet day
+    assert verdict([good, {"verdict": "unproven"}], [whole], [equal], 0) == "unproven"
+    assert verdict([good], [whole, {"whole": False}], [equal], 0) == "unproven"
+    assert verdict([good], [], [equal], 0) == "unproven"  # who knows
+    assert verdict([good], [whole], [equal, {"equal": False}], 0) == "unproven"
+    assert verdict([good], [whole], [equal, {"equal": None}], 0) == "unproven"
+    assert verdict([good], [whole], [equal], 1) == "unproven"  # of a message that belongs to the day before
+    assert verdict([good, {"verdict": "lost"}], [{"whole": False}], [], 0) == "lost"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from msmq_fast.spark.lake.main import main
@@ -74,6 +76,7 @@ def test_a_report_tells_what_was_found(
 
 def test_names_from_messages_are_no_markup(play: Play, tmp_path: Path) -> None:
     from msmq_fast.spark.lake.reporthtml import page
+    from msmq_fast.spark.lake.reporttext import markdown
     from msmq_fast.spark.lake.summary import gather
 
     found = gather(play.lake, DAY.date())
@@ -82,3 +85,56 @@ def test_names_from_messages_are_no_markup(play: Play, tmp_path: Path) -> None:
     found["poison"]["rows"][0]["label"] = evil
     found["nacks"][0]["class_name"] = evil
     assert "<script" not in page(found)
+    found["poison"]["rows"][0]["label"] = f"a|b\n\n# [c](javascript:d) {evil}"
+    text = markdown(found)
+    assert "<script" not in text
+    assert "a\\|b # \\[c](javascript:d) &lt;script" in text
+
+
+def test_queues_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """Two queue managers send to one queue: each has an outgoing queue of its name."""
+    from msmq_fast.spark.lake.layout import Lake
+    from msmq_fast.spark.lake.summary import gather
+
+    lake = Lake.create(str(tmp_path / "lake"))
+    out, own = "DIRECT=OS:c\\private$\\q", "c\\private$\\price=high"
+    counts = {"arrived": 1, "received": 0, "bytes": 10}
+    minutes = [
+        {"qm": qm, "queue": queue, "minute": DAY + timedelta(minutes=minute), "depth_end": depth, **counts}
+        for qm, queue, minute, depth in (
+            ("1", out, 0, 5),
+            ("1", out, 1, 6),
+            ("2", out, 0, 70),
+            ("2", out, 1, 80),
+            ("3", own, 0, 1),
+        )
+    ]
+    proof = [{"qm": qm, "name": f"host{qm}", "incarnation": 1, "whole": True} for qm in "12"]
+    for table, rows in (("queue_minute", minutes), ("coverage", proof), ("reconciliation", [])):
+        schema = None if rows else pa.schema([("verdict", pa.string())])
+        lake.write_table(f"gold/{table}/day={DAY_NAME}", pa.Table.from_pylist(rows, schema))
+    found = gather(lake, DAY.date())
+    assert {name: [depth for _, depth in line] for name, line in found["depth"].items()} == {
+        f"{out} (host2)": [70, 80],
+        f"{out} (host1)": [5, 6],
+        own: [1],
+    }
+    assert [tuple(sums) for _, *sums in found["throughput"]] == [(1, 0, 10)]
+
+
+def test_faults_are_not_hidden_behind_sequences_that_began_again(tmp_path: Path) -> None:
+    from msmq_fast.spark.lake.layout import Lake
+    from msmq_fast.spark.lake.summary import SHOWN, gather
+
+    lake = Lake.create(str(tmp_path / "lake"))
+    rows = [{"kind": "restart", "first_seen": DAY + timedelta(seconds=n), "seq_id": n} for n in range(200)]
+    rows += [{"kind": "gap", "first_seen": DAY + timedelta(hours=1), "seq_id": 1000}]
+    lake.write_table(f"gold/sequence_gaps/day={DAY_NAME}", pa.Table.from_pylist(rows))
+    lake.write_table(f"gold/reconciliation/day={DAY_NAME}", pa.table({"verdict": pa.array([], pa.string())}))
+    found = gather(lake, DAY.date())
+    assert found["sequence_kinds"] == {"gap": 1, "restart": 200}
+    assert found["sequence_gaps"]["n"] == 201
+    shown = found["sequence_gaps"]["rows"]
+    assert len(shown) == SHOWN
+    assert [row["seq_id"] for row in shown[:3]] == [1000, 0, 1]
+    assert found["verdict"] == "unproven"

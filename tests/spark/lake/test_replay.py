@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msmq_fast.cli.exits import CommandError
 from msmq_fast.cli.progress import Progress
@@ -15,6 +20,7 @@ from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.replay import Pace, Replay, Request
+from msmq_fast.spark.lake.sending import parts
 from tests.spark.lake.lakes import write_batch
 from tests.spark.realserver import RealServer, running
 
@@ -117,6 +123,55 @@ def test_what_cannot_be_sent_again(small: SparkSession, server: RealServer, tmp_
         replay(small, lake, server, request(server, "none"))
     with pytest.raises(CommandError, match=r"--where: .*colour"):
         Replay(lake, Request("colour = 1", "none", "q", 10)).choose(small, unsigned=False)
+
+
+def test_a_message_is_one_wherever_it_was_seen(small: SparkSession, tmp_path: Path) -> None:
+    """On its way at its sender, and in the queue of its receiver; without an identifier each is its own."""
+    lake = Lake.create(str(tmp_path / "lake"))
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def row(qm: str, queue: str, number: int, message: str | None) -> dict[str, Any]:
+        named = {"qm_guid": qm, "queue": queue, "arrival_seq": number, "message_id": message}
+        return {**named, "arrived_time": noon + timedelta(seconds=number), "body_sha256": "h", "body_size": 1}
+
+    rows = [row("a", "DIRECT=OS:b\\q", 1, "m"), row("b", "b\\q", 2, "m")]
+    rows += [row("b", "b\\q", number, None) for number in (3, 4, 5)]
+    write_batch(lake, "messages", 0, rows)
+    lake.write_table("bronze/bodies/run=x/batch=0000000000", pa.table({"body_sha256": ["h"], "body": [b"x"]}))
+    job = Replay(lake, Request("true", "to", "q", 10))
+    found = job.choose(small, unsigned=False)
+    assert found["rows"] == 1 + 3
+    assert found["first"] == "2026-03-01 12:00:01.000000Z"  # wherever the command runs
+    assert found["last"] == "2026-03-01 12:00:05.000000Z"
+    job.forget()
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    st.lists(st.integers(1, 7), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.integers(1, 20),
+)
+def test_parts_are_the_same_however_rows_come(
+    sizes: list[int], pieces: list[int], rows: int, most: int
+) -> None:
+    table = pa.table({"body": pa.array([b"x" * size for size in sizes], pa.binary())})
+    batches, begin = [], 0
+    for piece in itertools.cycle(pieces):
+        batches += table.slice(begin, piece).to_batches()
+        begin += piece
+        if begin >= len(table):
+            break
+
+    def split(given: list[pa.RecordBatch]) -> list[list[int]]:
+        return [[len(body) for body in part["body"].to_pylist()] for part in parts(given, rows, most)]
+
+    found = split(batches)
+    assert [size for part in found for size in part] == sizes
+    assert found == split(table.to_batches())
+    assert all(len(part) <= rows and (sum(part) <= most or len(part) == 1) for part in found)
+    for part, following in itertools.pairwise(found):
+        assert len(part) == rows or sum(part) + following[0] > most
 
 
 def test_the_pace_is_kept() -> None:

@@ -15,6 +15,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import counting, session
+from msmq_fast.spark.lake.arguments import number_argument
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 
 EVENTS: Final = "events"
 MESSAGES_OF: Final = ("messages", "journal", "deadletter")
+_NEEDED: Final = (
+    "qm_guid",
+    "incarnation",
+    "queue",
+    "arrival_seq",
+    "arrived_time",
+    "message_id",
+    "schema_version",
+)
 _ATTEMPTS: Final = 5
 _SLOW: Final = "Python worker failed to connect back"
 """What Spark says when a process of its own needs more than ten seconds to start: the machine is busy."""
@@ -222,7 +232,9 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--name", default="main", help="of this job, when several fill one lake")
     parser.add_argument("--token-file", metavar="FILE")
     parser.add_argument("--ca-file", metavar="FILE")
-    parser.add_argument("--max-rows", type=int, default=1_000_000, help="rows of one batch")
+    parser.add_argument(
+        "--max-rows", type=number_argument(1, 1_000_000_000), default=1_000_000, help="rows of one batch"
+    )
     parser.add_argument("--json", action="store_true")
 
 
@@ -231,9 +243,8 @@ def run(arguments: argparse.Namespace) -> int:
     source = _source(arguments)
     total = _reach(source)
     lake = Lake.create(arguments.lake)
-    spark = session.start("archive")
-    archive = Archive(spark, lake, arguments.name, source)
-    with Progress("archive", total) as progress:
+    with lake.archiving(arguments.name), Progress("archive", total) as progress:
+        archive = Archive(session.start("archive"), lake, arguments.name, source)
         if arguments.follow:
             archive.follow(arguments.interval, progress, _asked_to_end())
         else:
@@ -261,6 +272,11 @@ def _source(arguments: argparse.Namespace) -> Source:
     unknown = [name for name in redacted if name not in (*MESSAGES, "body")]
     if unknown:
         raise CommandError(Exit.USAGE, f"--redact: there is no message column {unknown[0]!r}")
+    needed = [name for name in redacted if name in _NEEDED]
+    if needed:
+        raise CommandError(
+            Exit.USAGE, f"--redact: without {needed[0]!r} nobody could tell one message from another"
+        )
     if not arguments.name.replace("-", "").replace("_", "").isalnum():
         raise CommandError(Exit.USAGE, f"--name has letters, digits, - and _ only, not {arguments.name!r}")
     urls = tuple(part.strip().rstrip("/") for url in arguments.url for part in url.split(",") if part.strip())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
-from msmq_fast.spark.lake.arguments import day_argument
-from msmq_fast.spark.lake.coverage import coverage
+from msmq_fast.spark.lake.arguments import day_argument, number_argument, seconds_argument
+from msmq_fast.spark.lake.coverage import Wanted, coverage
 from msmq_fast.spark.lake.layout import Lake, Swap
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sequences import sequence_gaps
@@ -21,7 +21,9 @@ from msmq_fast.spark.lake.summary import COUNTS, outcome
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STEPS: Final = 11
+_STEPS: Final = 12
+
+_LATER: Final = datetime.max.replace(tzinfo=UTC)
 
 _VERDICTS: Final = {
     "ok": "nothing lost",
@@ -34,12 +36,15 @@ _VERDICTS: Final = {
 class Rules:
     """`lookback` days before and after the audited one are searched for the rest of its messages; a message
     is lost `grace_s` seconds after its sender was told that the next queue manager has it; `poison_aborts`
-    make a message poison.
+    make a message poison. `now`: a day that is not over at that time need not be covered to its end. Queue
+    managers that are `gone` (names or GUIDs) tell no more, and need not.
     """
 
     lookback: int = 7
     grace_s: float = 3600.0
     poison_aborts: int = 3
+    now: datetime = _LATER
+    gone: tuple[str, ...] = ()
 
 
 def add_parser(verbs: Any) -> None:
@@ -50,13 +55,32 @@ def add_parser(verbs: Any) -> None:
         "--day", type=day_argument, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
     )
     parser.add_argument(
-        "--lookback", type=int, default=7, metavar="DAYS", help="days around it that are searched too"
+        "--lookback",
+        type=number_argument(0),
+        default=7,
+        metavar="DAYS",
+        help="days around it that are searched too",
     )
     parser.add_argument(
-        "--grace", type=float, default=3600.0, metavar="SECONDS", help="how long a message may be on its way"
+        "--grace",
+        type=seconds_argument,
+        default=3600.0,
+        metavar="SECONDS",
+        help="how long a message may be on its way, and how old what the lake has of today",
     )
     parser.add_argument(
-        "--poison-aborts", type=int, default=3, metavar="N", help="aborts that make a message poison"
+        "--poison-aborts",
+        type=number_argument(1),
+        default=3,
+        metavar="N",
+        help="aborts that make a message poison",
+    )
+    parser.add_argument(
+        "--gone",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a queue manager that is no more, by name or GUID: its events need not go on; several times",
     )
     parser.add_argument("--json", action="store_true")
 
@@ -66,7 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
     failures.
     """
     lake = Lake.open(arguments.lake)
-    rules = Rules(arguments.lookback, arguments.grace, arguments.poison_aborts)
+    rules = Rules(
+        arguments.lookback,
+        arguments.grace,
+        arguments.poison_aborts,
+        datetime.now(UTC),
+        tuple(arguments.gone),
+    )
     spark = session.start("audit")
     with lake.exclusive("audit"):
         silver.merge(spark, lake)
@@ -102,12 +132,13 @@ def audit(
 def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables) -> None:
     from pyspark.sql import functions as F
 
-    around = timedelta(days=rules.lookback)
-    first, last = day - around, day + around
+    wanted = Wanted.around(
+        day, rules.lookback, rules.now, rules.grace_s, gone=rules.gone, dropped=silver.kept(lake).ends
+    )
     history = silver.events(spark, lake)
     told = bronze.table(spark, lake, "counters")
-    proof = tables.write("gold/coverage", coverage(history, told, first, last))
-    window = history.where(F.col("day").between(F.lit(first), F.lit(last)))
+    proof = tables.write("gold/coverage", coverage(history, told, wanted))
+    window = history.where(F.col("day").between(F.lit(wanted.first), F.lit(wanted.last)))
     events = timeline.named(timeline.single(window, proof))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
     everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
@@ -123,11 +154,10 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     tables.write("gold/nack_by_class", gold.nack_by_class(today))
     tables.write("gold/duplicates", gold.duplicates(own, events))
     tables.write("gold/poison", gold.poison(own, bronze.table(spark, lake, "messages"), rules.poison_aborts))
-    steps = gold.steps(history)
-    tables.write("gold/queue_minute", gold.queue_minute(steps, day))
-    tables.write(
-        "gold/counters", gold.counters(steps, told.where(F.to_date("taken_at") == F.lit(day)), proof)
-    )
+    bases = tables.keep("bases", gold.bases(told, proof))
+    once = gold.steps(timeline.single(history, proof))
+    tables.write("gold/queue_minute", gold.queue_minute(once, bases, day))
+    tables.write("gold/counters", gold.counters(gold.steps(history), told, proof, bases, day))
 
 
 class _Tables:

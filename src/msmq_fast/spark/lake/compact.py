@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
-from msmq_fast.spark.lake import bronze, session, silver
-from msmq_fast.spark.lake.layout import Batch, Lake, Swap, batch_directory, latest
+from msmq_fast.spark.lake import bronze, manifest, session, silver
+from msmq_fast.spark.lake.arguments import number_argument
+from msmq_fast.spark.lake.layout import FOLDED, RECENT, Batch, Lake, Swap, batch_directory, latest
 from msmq_fast.spark.lake.output import print_result
 
 if TYPE_CHECKING:
@@ -18,17 +20,25 @@ if TYPE_CHECKING:
 
 FILE_BYTES: Final = 256 << 20
 """About the size of a file of bronze."""
-_FOLDED: Final = "compacted"
-_DAILY: Final = ("silver/events", "silver/lifecycle")
+_EXPIRED: Final = "_state/expired.json"
+"""Run -> the last of its batches of messages that was too old."""
+_COUNTED_ON_S: Final = 3600.0
+"""No batch of an archive takes longer."""
+_TIMES: Final = {"events": "event_time", "messages": "arrived_time", "counters": "taken_at"}
 
 
 def add_parser(verbs: Any) -> None:
     """The arguments of the verb."""
     parser = verbs.add_parser("compact", help="small files into large ones; drop what is too old")
     parser.add_argument("--lake", required=True, metavar="DIR")
-    parser.add_argument("--keep-bronze", type=int, metavar="DAYS", help="older archived batches are deleted")
     parser.add_argument(
-        "--keep-silver", type=int, metavar="DAYS", help="older events and lifecycles are deleted"
+        "--keep-bronze", type=number_argument(0), metavar="DAYS", help="older archived batches are deleted"
+    )
+    parser.add_argument(
+        "--keep-silver",
+        type=number_argument(0),
+        metavar="DAYS",
+        help="older events and lifecycles go",
     )
     parser.add_argument("--json", action="store_true")
 
@@ -46,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         progress.add(1)
         folded = 0
-        for name in ("events", "messages", "counters"):
+        for name in _TIMES:
             folded += fold(spark, lake, name)
             progress.add(1)
         folded += fold_bodies(spark, lake)
@@ -57,77 +67,119 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def fold(spark: SparkSession, lake: Lake, name: str) -> int:
-    """Makes one batch of all batches of a run but the last; returns how many went into others.
+    """Makes one batch of those batches of a run that end on the same day; returns how many went into others.
 
-    The last one stays: an archive that was killed may be about to repeat it. Batches of events must be in
-    silver.
+    By days, so that what is too old can go as a whole later on, and what was folded is not written again
+    every time. The last batch of a run stays: an archive that was killed may be about to repeat it. Batches
+    of events must be in silver.
     """
     runs: dict[str, list[Batch]] = defaultdict(list)
     for batch in lake.batches(name):
         runs[batch.run].append(batch)
     count = 0
-    for run, batches in runs.items():
+    for batches in runs.values():
         old = sorted(batches, key=lambda batch: batch.number)[:-1]
-        if len(old) < 2:
-            continue
-        stage = lake.staging()
-        rows = bronze.read(spark, name, [batch.path for batch in old])
-        _write(lake, rows, stage, _size(lake, name, old))
-        goal = batch_directory(name, run, old[-1].number)
-        gone = [batch_directory(name, run, batch.number) for batch in old[:-1]]
-        lake.swap(Swap(gone, [(stage, goal)]))
-        count += len(gone)
+        for _, group in groupby(old, key=lambda batch: _last_day(lake, name, batch)):
+            count += _fold(spark, lake, name, list(group))
     return count
+
+
+def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
+    if len(old) < 2:
+        return 0
+    stage = lake.staging()
+    told = sum(sum(manifest.counted(lake, lake.relative(batch.path)).values()) for batch in old)
+    rows = bronze.read(spark, name, [batch.path for batch in old])
+    if (written := _write(lake, rows, stage, _size(lake, name, old))) != told:
+        raise CommandError(
+            Exit.FAILURE,
+            f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {told} rows, and Spark read "
+            f"{written} of them: they stay as they are; run `msmq-lake verify`",
+        )
+    goal = batch_directory(name, old[-1].run, old[-1].number)
+    gone = [batch_directory(name, batch.run, batch.number) for batch in old[:-1]]
+    lake.swap(Swap(gone, [(stage, goal)]))
+    return len(gone)
 
 
 def fold_bodies(spark: SparkSession, lake: Lake) -> int:
     """One batch of all bodies: each body once, if a message names it.
 
-    Those of a batch whose messages are still to come are left as they are.
+    Bodies of a batch whose messages are still to come are left as they are. What is in a recent batch, or was
+    in one an hour ago, stays also without a message: a task of an archive may have seen it there and count on
+    it, with messages that are not in the lake yet.
     """
-    last = latest(lake.batches("messages"))
     everything = lake.batches("bodies")
-    old = [batch for batch in everything if batch.run == _FOLDED or batch.number <= last.get(batch.run, -1)]
-    if len(old) < 2:
+    settled = _newer(lake.read_json(_EXPIRED) or {}, latest(lake.batches("messages")))
+    old = [batch for batch in everything if batch.run == FOLDED or batch.number <= settled.get(batch.run, -1)]
+    if not old:
         return 0
-    rows = bronze.read(spark, "bodies", [batch.path for batch in old]).dropDuplicates(["body_sha256"])
+    recent = {batch.path for batch in lake.recent("bodies", RECENT) if batch.run != FOLDED}
+    recent |= {batch.path for batch in old if batch.run == FOLDED and lake.age_s(batch) < _COUNTED_ON_S}
+    fresh = [batch.path for batch in old if batch.path in recent]
+    others = [batch.path for batch in old if batch.path not in fresh]
     named = bronze.table(spark, lake, "messages").select("body_sha256")
+    known = bronze.read(spark, "bodies", others)
+    if len(old) == 1 and (fresh or known.join(named, "body_sha256", "left_anti").isEmpty()):
+        return 0
+    rows = known.join(named, "body_sha256", "left_semi").unionByName(bronze.read(spark, "bodies", fresh))
     stage = lake.staging()
-    _write(lake, rows.join(named, "body_sha256", "left_semi"), stage, _size(lake, "bodies", old))
-    number = max((batch.number for batch in old if batch.run == _FOLDED), default=-1) + 1
+    _write(lake, rows.dropDuplicates(["body_sha256"]), stage, _size(lake, "bodies", old))
+    number = max((batch.number for batch in old if batch.run == FOLDED), default=-1) + 1
     gone = [batch_directory("bodies", batch.run, batch.number) for batch in old]
-    lake.swap(Swap(gone, [(stage, batch_directory("bodies", _FOLDED, number))]))
+    lake.swap(Swap(gone, [(stage, batch_directory("bodies", FOLDED, number))]))
     return len(old) - 1
 
 
 def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes batches of events, messages, counters whose rows are all older than `keep` days; how many."""
+    """Deletes batches of events, messages, counters whose rows are all older than `keep` days; how many.
+
+    Not those of events that are not in silver yet: an archive may have brought them a moment ago.
+    """
     if keep is None:
         return 0
-    limit = datetime.combine(today - timedelta(days=keep), datetime.min.time(), UTC)
-    gone = []
-    for name, column in (("events", "event_time"), ("messages", "arrived_time"), ("counters", "taken_at")):
+    limit = today - timedelta(days=keep)
+    merged = silver.merged(lake)
+    gone, expired = [], dict(lake.read_json(_EXPIRED) or {})
+    for name in _TIMES:
         for batch in lake.batches(name):
-            directory = batch_directory(name, batch.run, batch.number)
-            newest = lake.newest(directory, column)
+            if name == "events" and batch.number > merged.get(batch.run, -1):
+                continue
+            newest = _last_day(lake, name, batch)
             if newest is not None and newest < limit:
-                gone.append(directory)
-    lake.swap(Swap(gone, []))
+                gone.append(batch_directory(name, batch.run, batch.number))
+                if name == "messages":
+                    expired[batch.run] = max(batch.number, expired.get(batch.run, -1))
+    lake.swap(Swap(gone, []), then=(_EXPIRED, expired))
     return len(gone)
 
 
 def expire_days(lake: Lake, keep: int | None, today: date) -> int:
     """Deletes the days of silver before the last `keep`; gold stays, since it is small."""
-    if keep is None:
-        return 0
-    limit = f"day={today - timedelta(days=keep)}"
-    gone = [f"{table}/{name}" for table in _DAILY for name in lake.names(table) if "day=" <= name < limit]
-    lake.swap(Swap(gone, []))
-    return len(gone)
+    return 0 if keep is None else silver.forget(lake, today - timedelta(days=keep))
 
 
-def _write(lake: Lake, rows: DataFrame, stage: str, size: int) -> None:
+def _newer(*numbers: dict[str, int]) -> dict[str, int]:
+    """The greatest number of each run."""
+    found: dict[str, int] = {}
+    for known in numbers:
+        for run, number in known.items():
+            found[run] = max(number, found.get(run, -1))
+    return found
+
+
+def _last_day(lake: Lake, name: str, batch: Batch) -> date | None:
+    """Of the rows of a batch; None: nobody knows."""
+    newest = lake.newest(lake.relative(batch.path), _TIMES[name])
+    return None if newest is None else newest.date()
+
+
+def _write(lake: Lake, rows: DataFrame, stage: str, size: int) -> int:
+    """Files of about the same size; how many rows."""
     rows.repartition(max(1, size // FILE_BYTES)).write.parquet(lake.path(stage))
+    found = manifest.counted(lake, stage)
+    manifest.note(lake, stage, found)
+    return sum(found.values())
 
 
 def _size(lake: Lake, name: str, batches: list[Batch]) -> int:

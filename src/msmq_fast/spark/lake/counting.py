@@ -19,14 +19,15 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
     """One row per queue, or one without a queue if there is none. Raises BulkError.
 
     Each kind of queue is asked for on its own, so each row has the place in the feed that its counts belong
-    to.
+    to. `taken_at` is before the first question: what was told of later events is told of all up to then.
     """
+    now = datetime.now(UTC)
     looks = [
         client.bounds(pattern=None if content == "deadletter" else ".*", content=content)
         for content in _CONTENTS
     ]
-    rows = [row for bounds in looks for row in _rows(bounds)]
-    return rows or [_head(client.bounds(content="events"))]
+    rows = [row for bounds in looks for row in _rows(bounds, now)]
+    return rows or [_head(client.bounds(content="events"), now)]
 
 
 def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
@@ -38,8 +39,8 @@ def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
     lake.write_table(batch_directory("counters", run, max(numbers, default=-1) + 1), table)
 
 
-def _rows(bounds: Bounds) -> list[dict[str, Any]]:
-    head = _head(bounds)
+def _rows(bounds: Bounds, now: datetime) -> list[dict[str, Any]]:
+    head = _head(bounds, now)
     return [
         {
             **head,
@@ -53,13 +54,13 @@ def _rows(bounds: Bounds) -> list[dict[str, Any]]:
     ]
 
 
-def _head(bounds: Bounds) -> dict[str, Any]:
+def _head(bounds: Bounds, now: datetime) -> dict[str, Any]:
     return {
         "qm_guid": bounds.qm,
         "name": bounds.name,
         "incarnation": bounds.incarnation,
         "start": bounds.start,
-        "taken_at": datetime.now(UTC),
+        "taken_at": now,
         "feed_first": bounds.feed_first,
         "feed_next": bounds.feed_next,
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _BUCKET: Final = 1 << 16
 """Events that are looked at together: only where some are missing their numbers are sorted."""
@@ -14,96 +16,193 @@ _BUCKET: Final = 1 << 16
 SHOWN: Final = 100
 """Missing ranges that are listed for one queue manager; all of them are counted."""
 
+_KEY: Final = ("qm_guid", "incarnation")
 
-def coverage(history: DataFrame, counters: DataFrame, first: date, last: date) -> DataFrame:
+
+@dataclass(frozen=True)
+class Wanted:
+    """What feeds must cover to prove something of a day: the days from `first` to `last` without a hole, the
+    `day` from its beginning up to `until`. `gone`: queue managers, by name or GUID in lower case, of which no
+    more is to come. `dropped`: the last events that silver had and has no more, by queue manager.
+    """
+
+    first: date
+    last: date
+    day: date
+    until: datetime
+    gone: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def around(
+        cls,
+        day: date,
+        lookback: int,
+        now: datetime,
+        grace_s: float,
+        *,
+        gone: Collection[str] = (),
+        dropped: Mapping[str, int] | None = None,
+    ) -> Wanted:
+        """For a day and `lookback` days around it. A day that is not over must be covered up to `grace_s`
+        seconds ago.
+        """
+        days = timedelta(days=lookback)
+        end = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC)
+        names = tuple(sorted(name.lower() for name in gone))
+        until = min(end, now - timedelta(seconds=grace_s))
+        return cls(day - days, day + days, day, until, names, dropped or {})
+
+
+def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = None) -> DataFrame:
     """One row per queue manager and incarnation.
 
-    `history` is all of silver; holes are looked for between the days `first` and `last`. `missing_ranges` are
-    "from-to". `whole`: no holes there, nothing of the feed was dropped before it was read, and the store did
-    not come back from a backup (`restored`: what happened before may have happened again). `from_first`: the
-    lake has the feed from its first event, without any hole. `through` is the time up to which the lake knows
-    everything.
+    `history` is all of silver. `missing_ranges` are "from-to", of holes in the wanted days. `sound`: no holes
+    there, nothing of the feed was dropped before it was read, and the store did not come back from a backup
+    (`restored`: what happened before may have happened again). `whole`: sound, and the feed of the wanted day
+    is there from its beginning (else `began_late`) to its end (else `ended_early`). `from_first`: the lake
+    has the feed from its first event, without any hole; `solid_from` is the number from which on it has none.
+    `through` is the time up to which the lake knows everything. Nothing `wanted`: holes of all days count,
+    and where feeds begin and end is not looked at.
+    """
+    from pyspark.sql import functions as F
+
+    numbers = history.select(*_KEY, "feed_seq", "event_time")
+    bucket = numbers.withColumn("bucket", F.floor(F.col("feed_seq") / _BUCKET))
+    buckets = bucket.groupBy(*_KEY, "bucket").agg(
+        F.count("*").alias("n"),
+        F.min("feed_seq").alias("low"),
+        F.max("feed_seq").alias("high"),
+        F.min_by("event_time", "feed_seq").alias("low_time"),
+        F.max_by("event_time", "feed_seq").alias("high_time"),
+        F.max("event_time").alias("last_time"),
+    )
+    spans = _spans(bucket, buckets, wanted)
+    return _judged(spans, _holes(bucket, buckets, wanted), _told(counters, spans), wanted)
+
+
+def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
+    """Per feed: what is missing in the wanted days, and behind which number nothing is.
+
+    Holes are looked for in all of the feed: what stands beside a hole may be far from the wanted days, by its
+    time.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    events = history.where(F.col("day").between(F.lit(first), F.lit(last)))
-    numbers = events.select("qm_guid", "incarnation", "feed_seq", "event_time")
-    bucket = numbers.withColumn("bucket", F.floor(F.col("feed_seq") / _BUCKET))
-    buckets = bucket.groupBy("qm_guid", "incarnation", "bucket").agg(
-        F.count("*").alias("n"),
-        F.min("feed_seq").alias("low"),
-        F.max("feed_seq").alias("high"),
+    def hole(number: str, time: str) -> tuple[Column, ...]:
+        """Between `previous` and a number; its days, in whatever order clocks put its ends."""
+        return (
+            (F.col("previous") + 1).alias("first"),
+            (F.col(number) - 1).alias("last"),
+            F.to_date(F.least("previous_time", time)).alias("after"),
+            F.to_date(F.greatest("previous_time", time)).alias("before"),
+        )
+
+    order = Window.partitionBy(*_KEY).orderBy("bucket")
+    outer = (
+        buckets.withColumn("previous", F.lag("high").over(order))
+        .withColumn("previous_time", F.lag("high_time").over(order))
+        .where(F.col("low") > F.col("previous") + 1)
+        .select(*_KEY, *hole("low", "low_time"))
     )
-    order = Window.partitionBy("qm_guid", "incarnation").orderBy("bucket")
-    between = buckets.withColumn("before", F.lag("high").over(order)).where(
-        F.col("low") > F.col("before") + 1
-    )
-    outer = between.select(
-        "qm_guid", "incarnation", (F.col("before") + 1).alias("first"), (F.col("low") - 1).alias("last")
-    )
-    broken = buckets.where(F.col("n") < F.col("high") - F.col("low") + 1)
-    broken = broken.select("qm_guid", "incarnation", "bucket")
-    inside = Window.partitionBy("qm_guid", "incarnation", "bucket").orderBy("feed_seq")
+    broken = buckets.where(F.col("n") < F.col("high") - F.col("low") + 1).select(*_KEY, "bucket")
+    inside = Window.partitionBy(*_KEY, "bucket").orderBy("feed_seq")
     inner = (
-        bucket.join(F.broadcast(broken), ["qm_guid", "incarnation", "bucket"])
-        .withColumn("before", F.lag("feed_seq").over(inside))
-        .where(F.col("feed_seq") > F.col("before") + 1)
-        .select(
-            "qm_guid",
-            "incarnation",
-            (F.col("before") + 1).alias("first"),
-            (F.col("feed_seq") - 1).alias("last"),
-        )
+        bucket.join(F.broadcast(broken), [*_KEY, "bucket"])
+        .withColumn("previous", F.lag("feed_seq").over(inside))
+        .withColumn("previous_time", F.lag("event_time").over(inside))
+        .where(F.col("feed_seq") > F.col("previous") + 1)
+        .select(*_KEY, *hole("feed_seq", "event_time"))
     )
-    holes = (
+    seen = F.lit(True)
+    if wanted is not None:
+        seen = (F.col("after") <= F.lit(wanted.last)) & (F.col("before") >= F.lit(wanted.first))
+    size = F.col("last") - F.col("first") + 1
+    return (
         outer.unionByName(inner)
-        .groupBy("qm_guid", "incarnation")
+        .groupBy(*_KEY)
         .agg(
-            F.sum(F.col("last") - F.col("first") + 1).alias("missing"),
-            F.sort_array(F.collect_list(F.struct("first", "last"))).alias("ranges"),
+            F.sum(F.when(seen, size)).alias("missing"),
+            F.sort_array(F.collect_list(F.when(seen, F.struct("first", "last")))).alias("ranges"),
+            (F.max("last") + 1).alias("solid_from"),
         )
     )
-    return _judged(_spans(history, first), holes, counters)
 
 
-def _spans(history: DataFrame, first: date) -> DataFrame:
+def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
+    """Per feed: its ends, and whether its store came back from a backup at a time that matters."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    spans = history.groupBy("qm_guid", "incarnation").agg(
-        F.min("feed_seq").alias("from_seq"),
-        F.max("feed_seq").alias("to_seq"),
-        F.count("*").alias("events"),
-        F.min("event_time").alias("from_time"),
-        F.max("event_time").alias("last_event"),
+    order = Window.partitionBy("qm_guid").orderBy("incarnation")
+    spans = (
+        buckets.groupBy(*_KEY)
+        .agg(
+            F.min("low").alias("from_seq"),
+            F.max("high").alias("to_seq"),
+            F.sum("n").alias("events"),
+            F.min_by("low_time", "low").alias("from_time"),
+            F.max("last_time").alias("last_event"),
+        )
+        .withColumn("earlier", F.lag("to_seq").over(order))
+        .withColumn("earlier_last", F.lag("last_event").over(order))
+        .withColumn("from_first", (F.col("from_seq") == 1) & (F.col("events") == F.col("to_seq")))
     )
-    earlier = F.lag("incarnation").over(Window.partitionBy("qm_guid").orderBy("incarnation"))
-    began = earlier.isNotNull() & (F.to_date("from_time") >= F.lit(first))
-    everything = (F.col("from_seq") == 1) & (F.col("events") == F.col("to_seq"))
-    return spans.withColumn("restored", began).withColumn("from_first", everything)
+    restored = F.col("earlier").isNotNull()
+    if wanted is None:
+        return spans.withColumn("restored", restored)
+    # The feed of a restored store begins with events from before the backup: the time of its first event says
+    # nothing. It came back between the last event of the earlier feed and the first one that is its own.
+    later = F.broadcast(spans.where(restored).select(*_KEY, "earlier"))
+    own = (
+        bucket.join(later, list(_KEY))
+        .where(F.col("feed_seq") > F.col("earlier"))
+        .groupBy(*_KEY)
+        .agg(F.min_by("event_time", "feed_seq").alias("own_first"))
+    )
+    first = F.lit(wanted.first)
+    near = F.coalesce(F.to_date("own_first") >= first, F.lit(True)) | (F.to_date("earlier_last") >= first)
+    return spans.join(own, list(_KEY), "left").withColumn("restored", restored & near)
 
 
-def _judged(spans: DataFrame, holes: DataFrame, counters: DataFrame) -> DataFrame:
+def _told(counters: DataFrame, spans: DataFrame) -> DataFrame:
+    """Per feed, what its queue manager said. `sure_at`: when it last said no more than the lake has."""
     from pyspark.sql import functions as F
 
-    told = counters.groupBy("qm_guid", "incarnation").agg(
-        F.max("name").alias("name"),
-        F.max("feed_first").alias("feed_first"),
-        F.max("feed_next").alias("feed_next"),
-        F.max("taken_at").alias("told_at"),
+    known = F.col("feed_next") - 1 <= F.coalesce("to_seq", F.lit(0))
+    return (
+        counters.join(F.broadcast(spans.select(*_KEY, "to_seq")), list(_KEY), "left")
+        .groupBy(*_KEY)
+        .agg(
+            F.max("name").alias("name"),
+            F.max("feed_first").alias("feed_first"),
+            F.max("feed_next").alias("feed_next"),
+            F.max(F.when(known, F.col("taken_at"))).alias("sure_at"),
+        )
     )
-    key = ["qm_guid", "incarnation"]
-    rows = spans.join(holes, key, "left").join(told, key, "full")
+
+
+def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    rows = spans.join(holes, list(_KEY), "left").join(told, list(_KEY), "full")
     text = F.transform(
         F.slice("ranges", 1, SHOWN),
         lambda r: F.concat_ws("-", r["first"].cast("string"), r["last"].cast("string")),
     )
     next_seq = F.coalesce(F.col("to_seq") + 1, F.lit(1))
-    dropped = F.greatest(F.col("feed_first") - next_seq, F.lit(0))
-    behind = F.greatest(F.col("feed_next") - next_seq, F.lit(0))
-    missing = F.coalesce("missing", F.lit(0))
-    caught_up = F.coalesce(behind == 0, F.lit(False))
+    rows = (
+        rows.withColumn("dropped", F.coalesce(F.greatest(F.col("feed_first") - next_seq, F.lit(0)), F.lit(0)))
+        .withColumn("behind", F.coalesce(F.greatest(F.col("feed_next") - next_seq, F.lit(0)), F.lit(0)))
+        .withColumn("missing", F.coalesce("missing", F.lit(0)))
+        .withColumn("restored", F.coalesce("restored", F.lit(False)))
+        .withColumn("began_late", _began_late(wanted))
+        .withColumn("ended_early", _ended_early(wanted))
+    )
+    sound = (
+        F.col("from_seq").isNotNull() & (F.col("missing") == 0) & (F.col("dropped") == 0) & ~F.col("restored")
+    )
     return rows.select(
         F.col("qm_guid").alias("qm"),
         "name",
@@ -112,19 +211,43 @@ def _judged(spans: DataFrame, holes: DataFrame, counters: DataFrame) -> DataFram
         "to_seq",
         F.coalesce("events", F.lit(0)).alias("events"),
         "from_time",
-        F.when(caught_up, F.greatest("last_event", "told_at"))
-        .otherwise(F.col("last_event"))
-        .alias("through"),
+        F.greatest("last_event", "sure_at").alias("through"),
         F.coalesce(text, F.array().cast("array<string>")).alias("missing_ranges"),
-        missing.alias("missing"),
-        F.coalesce(dropped, F.lit(0)).alias("dropped"),
-        F.coalesce(behind, F.lit(0)).alias("behind"),
-        F.coalesce("restored", F.lit(False)).alias("restored"),
+        "missing",
+        "dropped",
+        "behind",
+        "restored",
         F.coalesce("from_first", F.lit(False)).alias("from_first"),
-        (
-            F.col("from_seq").isNotNull()
-            & (missing == 0)
-            & (F.coalesce(dropped, F.lit(0)) == 0)
-            & ~F.coalesce("restored", F.lit(False))
-        ).alias("whole"),
+        F.coalesce("solid_from", "from_seq").alias("solid_from"),
+        "began_late",
+        "ended_early",
+        sound.alias("sound"),
+        (sound & ~F.col("began_late") & ~F.col("ended_early")).alias("whole"),
     )
+
+
+def _began_late(wanted: Wanted | None) -> Column:
+    """The first that the lake knows of a queue manager is of the wanted day, or later, and there was more."""
+    from pyspark.sql import functions as F
+
+    if wanted is None:
+        return F.lit(False)
+    before = F.lit(0)
+    for qm, last in wanted.dropped.items():
+        before = F.when(F.col("qm_guid") == qm, F.lit(last)).otherwise(before)
+    unknown = F.col("earlier").isNull() & (F.col("from_seq") > before + 1)
+    return F.coalesce(unknown & (F.to_date("from_time") >= F.lit(wanted.day)), F.lit(False))
+
+
+def _ended_early(wanted: Wanted | None) -> Column:
+    """Nobody looked at the queue manager after the wanted time, or what it told then is not in the lake."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    if wanted is None:
+        return F.lit(False)
+    one = Window.partitionBy("qm_guid")
+    reach = F.max(F.coalesce("sure_at", "last_event")).over(one)
+    gone = F.lower("qm_guid").isin(*wanted.gone) | F.lower(F.max("name").over(one)).isin(*wanted.gone)
+    early = F.coalesce(reach < F.lit(wanted.until), F.lit(True))
+    return early & ~F.coalesce(gone, F.lit(False))

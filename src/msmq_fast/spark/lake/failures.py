@@ -39,6 +39,10 @@ def explained(error: BaseException) -> CommandError | None:
         return CommandError(Exit.FAILURE, match[1].strip())
     if isinstance(error, OSError):
         return CommandError(Exit.FAILURE, text)
+    if type(error).__module__.startswith("pyarrow"):
+        return CommandError(
+            Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` says which it is"
+        )
     if type(error).__module__.startswith("pyspark."):
         return CommandError(Exit.FAILURE, _first_line(text) or type(error).__name__)
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.spark.lake.classes import NEGATIVE, failure_code, failure_name
@@ -43,9 +43,11 @@ def steps(events: DataFrame) -> DataFrame:
     )
 
 
-def queue_minute(steps: DataFrame, day: date) -> DataFrame:
+def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
     """Per minute and queue with events: what came and went, the bytes that came, and how many were there at
     its end.
+
+    `steps` have each change once. What was in a queue before the lake knew it follows from `bases`.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -74,10 +76,29 @@ def queue_minute(steps: DataFrame, day: date) -> DataFrame:
         )
     )
     running = Window.partitionBy("qm", "queue").orderBy("minute")
-    depth = F.sum("change").over(running) + F.coalesce("start", F.lit(0))
-    return minutes.join(before, ["qm", "queue"], "left").select(
+    depth = F.sum("change").over(running) + F.coalesce("start", F.lit(0)) + F.coalesce("untold", F.lit(0))
+    there = minutes.join(before, ["qm", "queue"], "left")
+    return there.join(F.broadcast(_untold(steps, bases)), ["qm", "queue"], "left").select(
         "qm", "queue", "minute", "arrived", "received", "expired", "nacked", "bytes", depth.alias("depth_end")
     )
+
+
+def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
+    """(qm, queue) -> messages that were in the queue before the first change that the lake knows."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    place = ["qm", "incarnation", "queue"]
+    eldest = F.min("incarnation").over(Window.partitionBy("qm"))
+    own = bases.withColumn("eldest", eldest).where(F.col("incarnation") == F.col("eldest")).drop("eldest")
+    sums = (
+        steps.join(F.broadcast(own.select(*place, "base_seq")), place)
+        .where(F.col("feed_seq") < F.col("base_seq"))
+        .groupBy(*place)
+        .agg(F.sum("change").alias("changed"))
+    )
+    untold = F.col("base_count") - F.coalesce("changed", F.lit(0))
+    return own.join(sums, place, "left").select("qm", "queue", untold.alias("untold"))
 
 
 def latency(lifecycle: DataFrame) -> DataFrame:
@@ -146,7 +167,7 @@ def duplicates(lifecycle: DataFrame, events: DataFrame) -> DataFrame:
         "message_id", "event_time"
     )
     return (
-        seen.join(F.broadcast(rows), "message_id")
+        seen.join(rows, "message_id")
         .groupBy("message_id", "dest")
         .agg(
             (1 + F.first("duplicates") + F.first("wire_duplicates")).alias("n"),
@@ -179,39 +200,76 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
     return rows.join(known, "message_id", "left")
 
 
-def counters(steps: DataFrame, told: DataFrame, coverage: DataFrame) -> DataFrame:
-    """What queue managers counted themselves against what events add up to, at the same place of the feed.
+def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
+    """From where on changes of a queue can be added up: qm, incarnation, queue, base_seq (the number of the
+    first event), base_count (messages before it), base_at (null: nothing was before it).
 
-    `equal` is null where the lake does not have the feed from its first event: there is nothing to add up.
+    The first event where the lake has the whole feed. Else the first time that its queue manager was asked
+    after the last hole: then it counted the messages; a queue that it did not know yet was empty.
     """
     from pyspark.sql import functions as F
 
-    place = ("qm", "incarnation", "queue")
-    last = (
-        told.where(F.col("queue").isNotNull())
-        .groupBy("qm_guid", "queue")
-        .agg(F.max_by(F.struct("incarnation", "feed_next", "count", "taken_at"), "taken_at").alias("told"))
+    feed = ["qm", "incarnation"]
+    proof = coverage.select(*feed, "from_first", "solid_from")
+    rows = told.withColumnRenamed("qm_guid", "qm").join(F.broadcast(proof), feed)
+    known = F.col("from_first") | (F.col("feed_next") >= F.col("solid_from"))
+    rows = rows.where(F.coalesce(known, F.lit(False)))
+    began = rows.groupBy(*feed, "from_first").agg(
+        F.min("taken_at").alias("began"), F.min("feed_next").alias("began_seq")
     )
-    last = last.select(F.col("qm_guid").alias("qm"), "queue", "told.*")
+    first = F.min_by(F.struct("feed_next", "count", "taken_at"), "taken_at").alias("first")
+    firsts = rows.where(F.col("queue").isNotNull()).groupBy(*feed, "queue").agg(first)
+    asked = F.col("first.taken_at") <= F.col("began")
+    whole, zero = F.col("from_first"), F.lit(0).cast("bigint")
+    return firsts.join(F.broadcast(began), feed).select(
+        *feed,
+        "queue",
+        F.when(whole, F.lit(1))
+        .when(asked, F.col("first.feed_next"))
+        .otherwise(F.col("began_seq"))
+        .alias("base_seq"),
+        F.when(~whole & asked, F.col("first.count")).otherwise(zero).alias("base_count"),
+        F.when(~whole, F.col("began")).alias("base_at"),
+    )
+
+
+def counters(
+    steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
+) -> DataFrame:
+    """What queue managers counted themselves against what events add up to, at the same place of the feed.
+
+    That is where they were asked first after the day; else where they were asked last on it. `equal` is null
+    where the lake does not know how many messages there were at some earlier time: then there is nothing to
+    add up.
+    """
+    from pyspark.sql import functions as F
+
+    place = ["qm", "incarnation", "queue"]
+    end = F.lit(datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC))
+    proof = coverage.select("qm", "incarnation", "to_seq")
+    rows = told.where(F.col("queue").isNotNull()).withColumnRenamed("qm_guid", "qm")
+    rows = rows.join(F.broadcast(proof), ["qm", "incarnation"])
+    rows = rows.where(F.col("feed_next") - 1 <= F.coalesce("to_seq", F.lit(0)))
+    look = F.struct("incarnation", "feed_next", "count", "taken_at")
+    behind = F.min_by(look, F.when(F.col("taken_at") >= end, F.col("taken_at")))
+    within = F.max_by(look, F.when(F.to_date("taken_at") == F.lit(day), F.col("taken_at")))
+    last = rows.groupBy("qm", "queue").agg(F.coalesce(behind, within).alias("told"))
+    last = last.where(F.col("told").isNotNull()).select("qm", "queue", "told.*")
+    earlier = F.col("base_at").isNull() | (F.col("base_at") < F.col("taken_at"))
+    last = last.join(bases, place, "left").withColumn("base_seq", F.when(earlier, F.col("base_seq")))
     sums = (
-        steps.join(F.broadcast(last.select(*place, "feed_next")), list(place))
-        .where(F.col("feed_seq") < F.col("feed_next"))
+        steps.join(F.broadcast(last.select(*place, "base_seq", "feed_next")), place)
+        .where((F.col("feed_seq") >= F.col("base_seq")) & (F.col("feed_seq") < F.col("feed_next")))
         .groupBy(*place)
-        .agg(F.sum("change").alias("computed"))
+        .agg(F.sum("change").alias("changed"))
     )
-    proof = coverage.select("qm", "incarnation", "from_first", "to_seq")
-    computed = F.coalesce("computed", F.lit(0))
-    provable = F.col("from_first") & (F.col("to_seq") + 1 >= F.col("feed_next"))
-    return (
-        last.join(sums, list(place), "left")
-        .join(F.broadcast(proof), ["qm", "incarnation"], "left")
-        .select(
-            "qm",
-            "queue",
-            "taken_at",
-            "feed_next",
-            F.col("count").alias("counted"),
-            computed.alias("computed"),
-            F.when(provable, F.col("count") == computed).alias("equal"),
-        )
+    computed = F.when(F.col("base_seq").isNotNull(), F.col("base_count") + F.coalesce("changed", F.lit(0)))
+    return last.join(sums, place, "left").select(
+        "qm",
+        "queue",
+        "taken_at",
+        "feed_next",
+        F.col("count").alias("counted"),
+        computed.alias("computed"),
+        (F.col("count") == computed).alias("equal"),
     )

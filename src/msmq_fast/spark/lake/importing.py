@@ -21,7 +21,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake.output import print_result
-from msmq_fast.spark.lake.sending import CHUNK, SENT, send_part
+from msmq_fast.spark.lake.sending import CHUNK, CHUNK_BYTES, SENT, parts, send_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +31,7 @@ _MARK: Final = "_b64"
 _MOST_BODY: Final = 0x0040_0000
 """Bytes of a message; what stands beside the body is checked by the queue manager."""
 _MOST_LINE: Final = 16 << 20
+_READ_ROWS: Final = 128
 _READ: Final = (*SENT, "body", "arrived_time", "ttbr_seconds", "auth_level", "encrypted", "xact_id")
 
 
@@ -158,7 +159,7 @@ def check(files: list[Path], now: datetime) -> Checks:
 def parts_of(files: list[Path]) -> Iterator[pa.Table]:
     """The messages of all files in their order, always the same ones together."""
     for file in files:
-        yield from _lines(file) if file.suffix == ".jsonl" else _parquet(file)
+        yield from parts(_lines(file) if file.suffix == ".jsonl" else _parquet(file))
 
 
 def _files(names: list[str]) -> list[Path]:
@@ -175,7 +176,7 @@ def _files(names: list[str]) -> list[Path]:
     return found
 
 
-def _shaped(rows: pa.Table, file: Path) -> pa.Table:
+def _shaped(rows: pa.RecordBatch, file: Path) -> pa.RecordBatch:
     import pyarrow as pa
 
     from msmq_fast.bulk.arrow import arrow_schema
@@ -191,26 +192,27 @@ def _shaped(rows: pa.Table, file: Path) -> pa.Table:
         except pa.ArrowException as error:
             line = str(error).splitlines()[0]
             raise CommandError(Exit.USAGE, f"{file}: column {wanted.name!r}: {line}") from None
-    return pa.table(columns, schema=schema)
+    return pa.record_batch(columns, schema=schema)
 
 
-def _parquet(file: Path) -> Iterator[pa.Table]:
+def _parquet(file: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         opened = parquet.ParquetFile(file)
         names = [name for name in opened.schema_arrow.names if name in _READ]
-        for batch in opened.iter_batches(CHUNK, columns=names):
-            yield _shaped(pa.Table.from_batches([batch]), file)
+        for batch in opened.iter_batches(_READ_ROWS, columns=names):
+            yield _shaped(batch, file)
     except (pa.ArrowException, OSError) as error:
         raise CommandError(Exit.USAGE, f"{file}: {str(error).splitlines()[0]}") from None
 
 
-def _lines(file: Path) -> Iterator[pa.Table]:
+def _lines(file: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     held: list[dict[str, Any]] = []
+    size = 0
     with file.open("rb") as stream:
         number = 0
         while line := stream.readline(_MOST_LINE + 1):
@@ -219,11 +221,12 @@ def _lines(file: Path) -> Iterator[pa.Table]:
                 held.append(_row(line))
             except (ValueError, TypeError) as error:
                 raise CommandError(Exit.USAGE, f"{file}, line {number}: {error}") from None
-            if len(held) == CHUNK:
-                yield _shaped(pa.Table.from_pylist(held, _schema()), file)
-                held = []
+            size += len(line)
+            if len(held) == CHUNK or size > CHUNK_BYTES:
+                yield pa.RecordBatch.from_pylist(held, _schema())
+                held, size = [], 0
     if held:
-        yield _shaped(pa.Table.from_pylist(held, _schema()), file)
+        yield pa.RecordBatch.from_pylist(held, _schema())
 
 
 def _schema() -> Any:
@@ -262,11 +265,16 @@ def _value(key: str, kind: str, value: Any) -> Any:
     if kind == "timestamp" and isinstance(value, str):
         moment = datetime.fromisoformat(value)
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if isinstance(value, {"string": str, "bool": bool}.get(kind, int)) and kind not in (
-        "binary",
-        "timestamp",
-    ):
+    if kind == "string" and isinstance(value, str):
+        value.encode()  # half of a surrogate pair is an error here, with the number of the line
         return value
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    if kind.startswith("int") and isinstance(value, int) and not isinstance(value, bool):
+        bits = int(kind.removeprefix("int")) - 1
+        if -(1 << bits) <= value < 1 << bits:
+            return value
+        raise ValueError(f"{key!r} has the value {value}, which is too large")
     raise ValueError(f"{key!r} has a value of a wrong type")
 
 

@@ -17,17 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Batch, Lake
+from msmq_fast.spark.lake.layout import FOLDED, RECENT, SCHEMA_VERSION, Batch, Lake
 from msmq_fast.spark.lake.tables import BODIES, EVENTS, MESSAGES, arrow
 
 ARRIVING: Final = "_arriving"
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 << 20
 """Of a row group: what a task holds in memory."""
-_RECENT: Final = 32
 _RECENT_BODIES: Final = 250_000
-"""The last batches, and bodies in them, among which one is looked for before it is stored: a journal or
-dead-letter copy comes soon. `compact` finds the others.
+"""Bodies of recent batches among which one is looked for before it is stored: a journal or dead-letter copy
+comes soon. `compact` finds the others.
 """
 _NEEDED: Final = ("qm_guid", "incarnation", "feed_seq", "event", "event_time")
 
@@ -197,7 +196,8 @@ _looked_at: dict[str, pa.ChunkedArray] = {}
 
 
 def _recent(lake: Lake) -> pa.ChunkedArray:
-    batches = lake.recent("bodies", _RECENT)
+    # `compact` drops what no message names from the folded batch, and does not know a task's messages.
+    batches = [batch for batch in lake.recent("bodies", RECENT) if batch.run != FOLDED]
     for gone in _looked_at.keys() - {batch.path for batch in batches}:
         del _looked_at[gone]
     chunks: list[pa.Array] = []
@@ -211,11 +211,12 @@ def _recent(lake: Lake) -> pa.ChunkedArray:
 
 
 def _stored(lake: Lake, batch: Batch) -> pa.ChunkedArray:
-    """None of a batch that is too large: those that were compacted are old."""
+    """None of a batch that is too large, or that is folded at this moment."""
     found: list[pa.Array] = []
-    for path, _ in lake.files(lake.relative(batch.path)):
-        with lake.open_file(path) as stream:
-            file = parquet.ParquetFile(stream)
-            if file.metadata.num_rows <= _RECENT_BODIES:
-                found += file.read(columns=["body_sha256"]).column(0).chunks
+    with contextlib.suppress(FileNotFoundError):
+        for path, _ in lake.files(lake.relative(batch.path)):
+            with lake.open_file(path) as stream:
+                file = parquet.ParquetFile(stream)
+                if file.metadata.num_rows <= _RECENT_BODIES:
+                    found += file.read(columns=["body_sha256"]).column(0).chunks
     return pa.chunked_array(found, pa.string())

@@ -9,9 +9,8 @@ kill interrupted.
 from __future__ import annotations
 
 import json
-import os
 import re
-import socket
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,11 +21,16 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.spark.lake.locks import claim
 
 SCHEMA_VERSION: Final = 1
 """Grows when the meaning of a column changes; columns are only ever added."""
 
 SUCCESS: Final = "_SUCCESS"
+FOLDED: Final = "compacted"
+"""The run of the batch in which `compact` has brought all bodies together."""
+RECENT: Final = 32
+"""So many of the last batches of bodies are searched for one before it is stored; `compact` keeps theirs."""
 _HEAD: Final = "_state/lake.json"
 _SWAP: Final = "_state/swap.json"
 _LOCK: Final = "_state/lock.json"
@@ -99,21 +103,40 @@ class Lake:
 
         CommandError: another one is at work on this machine, or may be on another.
         """
-        holder = self.read_json(_LOCK)
-        if holder is not None and _alive(holder):
-            raise CommandError(
-                Exit.IN_USE,
-                f"{self.root} is being changed by `msmq-lake {holder['what']}` (process {holder['pid']} on "
-                f"{holder['host']}); if that is gone, delete {self.path(_LOCK)}",
+
+        def refusal(what: str, who: str) -> str:
+            return (
+                f"{self.root} is being changed by `msmq-lake {what}` ({who}); if that is gone, delete "
+                f"{self.path(_LOCK)}"
             )
-        self.write_json(_LOCK, {"what": what, "pid": os.getpid(), "host": socket.gethostname()})
-        try:
+
+        with claim(self, _LOCK, what, refusal):
             self._finish_swap()
             for name in self.names("_staging"):
                 self.delete(f"_staging/{name}")
             yield
-        finally:
-            self._fs.delete_file(self._at(_LOCK))
+
+    @contextmanager
+    def archiving(self, name: str) -> Iterator[None]:
+        """Only one archive of a name at a time: two would delete each other's files.
+
+        CommandError: another one is at work.
+        """
+        path = f"_state/archives/{name}.json"
+
+        def refusal(_: str, who: str) -> str:
+            return (
+                f"an archive named {name!r} is filling {self.root} already ({who}): wait for its end, or "
+                f"give this one another --name; if that is gone, delete {self.path(path)}"
+            )
+
+        with claim(self, path, "archive", refusal, renewed=True):
+            yield
+
+    @property
+    def directory(self) -> Path | None:
+        """The root, if it is of the local file system."""
+        return Path(self._base) if isinstance(self._fs, fs.LocalFileSystem) else None
 
     def path(self, *parts: str) -> str:
         """The absolute path, as Spark takes it."""
@@ -235,6 +258,11 @@ class Lake:
         found.sort(key=lambda info: (info.mtime_ns or 0, info.path))
         return [marks[info.path] for info in found[-count:]]
 
+    def age_s(self, batch: Batch) -> float:
+        """Seconds since a batch is complete."""
+        (mark,) = self._fs.get_file_info([self._at(f"{self.relative(batch.path)}/{SUCCESS}")])
+        return (time.time_ns() - (mark.mtime_ns or 0)) / 1e9
+
     def torn(self, table: str) -> list[str]:
         """Directories of batches that were never completed; their run writes them again."""
         return [path for path, _, _, done in self._found(table) if not done]
@@ -273,20 +301,6 @@ class Lake:
 
     def _at(self, path: str) -> str:
         return f"{self._base}/{path}" if path else self._base
-
-
-def _alive(holder: dict[str, Any]) -> bool:
-    if holder["host"] != socket.gethostname():
-        return True
-    if holder["pid"] == os.getpid():
-        return False
-    try:
-        os.kill(holder["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _file_system(root: str) -> tuple[Any, str]:

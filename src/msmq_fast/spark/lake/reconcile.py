@@ -16,19 +16,19 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
 
     Lost: the next queue manager took it, it is not in that one's feed, no end came back, and the receiver's
     feed goes on for `grace_s` seconds after that. With a hole in a feed it is `lost?`: then nothing can be
-    said. `proven`: both feeds are in the lake without a hole.
+    said. `proven`: both feeds are in the lake without a hole, over all of the wanted day.
     """
     from pyspark.sql import functions as F
 
     feeds = coverage.groupBy("qm").agg(
         F.max("through").alias("through"),
         F.min(F.when(F.col("from_seq") > 1, F.col("from_time"))).alias("from_time"),
+        F.min("sound").alias("sound"),
         F.min("whole").alias("whole"),
     )
-    receivers = feeds.select(
-        F.col("qm").alias("receiver"), F.struct("through", "from_time", "whole").alias("receiving")
-    )
-    senders = feeds.select(F.col("qm").alias("sender"), F.col("whole").alias("sender_whole"))
+    known_of = F.struct("through", "from_time", "sound", "whole")
+    receivers = feeds.select(F.col("qm").alias("receiver"), known_of.alias("receiving"))
+    senders = feeds.select(F.col("qm").alias("sender"), known_of.alias("sending"))
     known = (
         lifecycle.join(F.broadcast(_ways(lifecycle, coverage)), ["sender", "sent_to"], "left")
         .withColumn("receiver", F.coalesce("receiver", "usual_receiver"))
@@ -40,10 +40,12 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
     gone = gone & ~F.col("waiting")  # at a router
     patience = int(grace_s * 1_000_000)
     waited = F.unix_micros("receiving.through") >= F.unix_micros("acked_time") + patience
-    in_view = F.coalesce(F.col("receiving.from_time") <= F.col("first_sent"), F.lit(True))
-    proven = F.coalesce(F.col("receiving.whole") & F.col("sender_whole"), F.lit(False))
+    from_time = F.col("receiving.from_time")
+    in_view = F.coalesce(from_time <= F.col("first_sent"), from_time.isNull())
+    sound = F.coalesce(F.col("receiving.sound") & F.col("sending.sound"), F.lit(False))
+    proven = F.coalesce(F.col("receiving.whole") & F.col("sending.whole"), F.lit(False))
     state = (
-        F.when(gone & proven & in_view & waited, "lost")
+        F.when(gone & sound & in_view & waited, "lost")
         .when(gone & F.coalesce(waited, F.lit(True)), "lost?")
         .otherwise(F.col("state"))
     )

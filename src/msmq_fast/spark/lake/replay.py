@@ -19,14 +19,16 @@ from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import bronze, session
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
-from msmq_fast.spark.lake.sending import CHUNK, SENT, send_part
+from msmq_fast.spark.lake.sending import CHUNK, SENT, parts, send_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_CHUNK: Final = 100_000
+_READ_ROWS: Final = 128
 _ORDER: Final = ("queue", "qm_guid", "arrival_seq")
+_TIME: Final = "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,14 @@ class Replay:
         done = written = int(found["done"])
         progress.add(done)
         self._note(found, done)
+        first = 0
         for number, rows in enumerate(self._chunks()):
-            first = number * self._request.chunk
-            if first < done:
+            first += rows.num_rows
+            if first <= done:
                 continue
-            pace.wait(first - written, rows.num_rows)
+            pace.wait(done - written, rows.num_rows)
             send_part(client, self._request.writer, number, rows, self._request.queue)
-            done += rows.num_rows
+            done = first
             self._note(found, done)
             progress.add(rows.num_rows)
         self._lake.delete(self._rows)
@@ -112,8 +115,10 @@ class Replay:
             for limit in limits:
                 condition = condition | limit
             rows = rows.where(condition)
-        # A message is archived from its queue, from the journal, and again by another archive.
-        first = Window.partitionBy("qm_guid", "message_id").orderBy("arrival_seq", "queue")
+        # A message is archived from its queue, from the journal, at its sender and at its receiver, and again
+        # by another archive. One without an identifier is known by its place.
+        name = F.coalesce("message_id", F.concat_ws("/", "qm_guid", "queue", "arrival_seq"))
+        first = Window.partitionBy(name).orderBy("arrived_time", "qm_guid", "arrival_seq", "queue")
         rows = rows.withColumn("copy", F.row_number().over(first)).where("copy = 1").drop("copy")
         bodies = bronze.table(spark, self._lake, "bodies").dropDuplicates(["body_sha256"])
         whole = rows.join(bodies, "body_sha256", "left")
@@ -131,8 +136,8 @@ class Replay:
             F.count_if(F.col("body").isNull()).alias("bodyless"),
             F.count_if(F.coalesce(F.col("auth_level"), F.lit(0)) > 0).alias("signed"),
             F.count_if(F.coalesce(F.col("encrypted"), F.lit(False))).alias("encrypted"),
-            F.min("arrived_time").alias("first"),
-            F.max("arrived_time").alias("last"),
+            F.date_format(F.min("arrived_time"), _TIME).alias("first"),  # as text: Python would make it local
+            F.date_format(F.max("arrived_time"), _TIME).alias("last"),
             F.coalesce(F.sum(one), F.lit(0)).cast("string").alias("digest"),
         ).collect()[0]
         ends = rows.groupBy("qm_guid").agg(F.max("arrival_seq").alias("upto")).collect()
@@ -162,23 +167,12 @@ class Replay:
 
     def _chunks(self) -> Iterator[pa.Table]:
         """The messages in their order; always the same ones together."""
-        import pyarrow as pa
         from pyarrow import parquet
 
-        size = self._request.chunk
         for path, _ in sorted(self._lake.files(self._rows)):
             with self._lake.open_file(path) as stream:
-                held: list[pa.Table] = []
-                count = 0
-                for batch in parquet.ParquetFile(stream).iter_batches(size, columns=[*SENT, "body"]):
-                    held.append(pa.Table.from_batches([batch]))
-                    count += batch.num_rows
-                    while count >= size:
-                        table = pa.concat_tables(held)
-                        yield table.slice(0, size)
-                        held, count = [table.slice(size)], count - size
-                if count:
-                    yield pa.concat_tables(held)
+                batches = parquet.ParquetFile(stream).iter_batches(_READ_ROWS, columns=[*SENT, "body"])
+                yield from parts(batches, self._request.chunk)
 
 
 class Pace:

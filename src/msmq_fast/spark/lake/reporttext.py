@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from html import escape
 from typing import Any, Final
 
 Section = tuple[str, str, Sequence[str], Sequence[Sequence[Any]]]
@@ -31,8 +32,15 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
         yield f"{totals['unclear']} messages are not seen at their receiver, whose feed is not whole"
     for row in found["coverage"]:
         yield from _holes(row)
+    if not found["coverage"]:
+        yield "nothing says which events the lake has"
     if found["counters_differing"]:
         yield f"{len(found['counters_differing'])} queues do not hold what their events add up to"
+    if found["counters_unproven"]:
+        yield (
+            f"of {found['counters_unproven']} queues the lake does not know yet how many messages they held "
+            "at an earlier time"
+        )
     if gaps := found["sequence_kinds"].get("gap"):
         yield f"{gaps} gaps in transactional sequences"
     partners = {row["sender"] for row in found["reconciliation"]} | {
@@ -45,6 +53,12 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
 
 def _holes(row: dict[str, Any]) -> Iterator[str]:
     name = row["name"] or row["qm"]
+    if row["from_seq"] is None:
+        yield f"no events of {name} are archived"
+    if row.get("began_late"):
+        yield f"what the lake has of {name} begins at {cell(row['from_time'])}"
+    if row.get("ended_early"):
+        yield f"what the lake has of {name} ends at {cell(row['through'])}"
     if row["missing"]:
         yield f"{row['missing']} events of {name} are missing in the lake"
     if row["dropped"]:
@@ -158,12 +172,18 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def _plain(text: str) -> str:
+    """On one line, and neither markup nor the end of a cell: labels and names are whatever senders wrote."""
+    escaped = escape(" ".join(text.split()), quote=False)
+    return escaped.replace("|", "\\|").replace("[", "\\[")
+
+
 def markdown(found: dict[str, Any]) -> str:
     """The report without plots."""
     lines = [
         f"# Message audit of {found['day']}",
         "",
-        f"**{VERDICTS[found['verdict']]}** {explained(found)}",
+        f"**{VERDICTS[found['verdict']]}** {_plain(explained(found))}",
         "",
         "| " + " | ".join(found["totals"]) + " |",
         "|" + "---|" * len(found["totals"]),
@@ -186,5 +206,5 @@ def markdown(found: dict[str, Any]) -> str:
             lines.append("none")
             continue
         lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines += ["| " + " | ".join(cell(value).replace("|", "\\|") for value in row) + " |" for row in rows]
+        lines += ["| " + " | ".join(_plain(cell(value)) for value in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"

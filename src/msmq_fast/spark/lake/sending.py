@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,6 +27,34 @@ acknowledgments are left behind: the old times are over, and nobody waits for th
 """
 CHUNK: Final = 10_000
 """Messages of a part."""
+CHUNK_BYTES: Final = 64 << 20
+"""Bytes of their bodies: what is held in memory, and what a server takes at once (`bulk.max_stage_bytes`)."""
+
+
+def parts(
+    batches: Iterable[pa.RecordBatch], rows: int = CHUNK, size: int = CHUNK_BYTES
+) -> Iterator[pa.Table]:
+    """The rows of all batches in parts of `rows` messages, or of fewer where their bodies have more than
+    `size` bytes together. The same rows make the same parts, however they come.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    held: list[pa.RecordBatch] = []
+    count = held_bytes = 0
+    for batch in batches:
+        lengths = compute.fill_null(compute.binary_length(batch.column("body")), 0).to_pylist()
+        begin = 0
+        for place, length in enumerate(lengths):
+            if count and (count == rows or held_bytes + length > size):
+                held.append(batch.slice(begin, place - begin))
+                yield pa.Table.from_batches(held).combine_chunks()
+                held, begin, count, held_bytes = [], place, 0, 0
+            count += 1
+            held_bytes += length
+        held.append(batch.slice(begin))
+    if count:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def send_part(client: BulkClient, writer: str, number: int, rows: pa.Table, queue: str) -> int:

@@ -65,7 +65,7 @@ def sequence_gaps(
     tokens = (
         arrivals.select(*_KEY, "seq_no", *_ORDER, "previous", "time_us", kept.alias("withdrawn"))
         .unionByName(_withdrawn(numbered, lifecycle))
-        .join(F.broadcast(starts.select(*_KEY, "known")), list(_KEY))
+        .join(starts.select(*_KEY, "known"), list(_KEY))
     )
     found = _by_state(tokens) if stateful else by_windows(tokens)
     restarts = starts.where("again").select(

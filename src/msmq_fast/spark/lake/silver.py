@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MERGED: Final = "_state/silver.json"
+_KEPT: Final = "_state/silver-kept.json"
 _TABLE: Final = "silver/events"
+_DAILY: Final = (_TABLE, "silver/lifecycle")
 IDENTITY: Final = ("qm_guid", "incarnation", "feed_seq")
 """What names an event for good."""
 
@@ -24,6 +26,15 @@ class Merge(NamedTuple):
     partitions: list[tuple[str, str]]
 
 
+class Kept(NamedTuple):
+    """The `first` day that silver still has on demand (None: nothing was ever dropped), and the last event of
+    each queue manager that was dropped.
+    """
+
+    first: date | None
+    ends: dict[str, int]
+
+
 def merge(spark: SparkSession, lake: Lake) -> Merge:
     """Brings every complete batch of bronze/events that silver does not have yet into silver.
 
@@ -32,14 +43,14 @@ def merge(spark: SparkSession, lake: Lake) -> Merge:
     """
     from pyspark.sql import functions as F
 
-    merged = lake.read_json(_MERGED) or {}
-    batches = [b for b in lake.batches("events") if b.number > merged.get(b.run, -1)]
+    known = merged(lake)
+    batches = [b for b in lake.batches("events") if b.number > known.get(b.run, -1)]
     if not batches:
         return Merge(0, [])
     fresh = spark.read.schema(ddl(EVENTS)).parquet(*(batch.path for batch in batches))
     fresh = fresh.withColumn("day", F.to_date("event_time")).withColumn("qm", F.col("qm_guid"))
     touched = [(str(row.day), str(row.qm)) for row in fresh.select("day", "qm").distinct().collect()]
-    state = merged | latest(batches)
+    state = known | latest(batches)
     if not touched:
         lake.write_json(_MERGED, state)
         return Merge(len(batches), [])
@@ -64,6 +75,34 @@ def events(spark: SparkSession, lake: Lake) -> DataFrame:
     if not lake.names(_TABLE):
         return spark.createDataFrame([], ddl(SILVER_EVENTS))
     return spark.read.schema(ddl(SILVER_EVENTS)).parquet(lake.path(_TABLE))
+
+
+def merged(lake: Lake) -> dict[str, int]:
+    """Run -> the last of its batches of events that silver has."""
+    return dict(lake.read_json(_MERGED) or {})
+
+
+def kept(lake: Lake) -> Kept:
+    """What `compact --keep-silver` has left."""
+    note = lake.read_json(_KEPT)
+    return Kept(None, {}) if note is None else Kept(date.fromisoformat(note["first"]), note["ends"])
+
+
+def forget(lake: Lake, first: date) -> int:
+    """Deletes the days of events and lifecycles before `first`; how many directories."""
+    limit = f"day={first}"
+    days = [(table, day) for table in _DAILY for day in lake.names(table) if "day=" <= day < limit]
+    if not days:
+        return 0
+    before, ends = kept(lake)
+    for table, day in days:
+        for leaf in lake.names(f"{table}/{day}") if table == _TABLE else ():
+            last = lake.newest(f"{table}/{day}/{leaf}", "feed_seq")
+            qm = leaf.removeprefix("qm=")
+            ends[qm] = max(last or 0, ends.get(qm, 0))
+    note = {"first": max(first, before or first).isoformat(), "ends": ends}
+    lake.swap(Swap([f"{table}/{day}" for table, day in days], []), then=(_KEPT, note))
+    return len(days)
 
 
 def days(lake: Lake) -> list[date]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from datetime import date, datetime
 from typing import Any, Final
 
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.spark.lake.layout import Lake
-from msmq_fast.spark.lake.tables import GOLD
 
 SHOWN: Final = 50
 """Rows of a long table that a report lists; it says how many there are."""
@@ -48,51 +46,55 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         raise CommandError(
             Exit.EMPTY, f"{day} was not audited: run `msmq-lake audit --lake {lake.root}` first"
         )
-    tables = {name: _rows(lake, name, day) for name in GOLD}
-    rows = tables["reconciliation"]
-    differing = [row for row in tables["counters"] if row["equal"] is False]
+    rows, proof = _rows(lake, "reconciliation", day), _rows(lake, "coverage", day)
+    counters = _rows(lake, "counters", day)
+    latency = _rows(lake, "latency", day)
+    kinds = _kinds(lake, day)
+    doubled = _part(lake, "duplicates", day, ["message_id"], _of("wire_dup", value=False))
     return {
         "day": day.isoformat(),
         "lake": lake.root,
-        "verdict": verdict(rows, tables["coverage"], differing),
+        "verdict": verdict(rows, proof, counters, kinds.get("gap", 0)),
         "totals": {name: sum(row[name] for row in rows) for name in COUNTS},
         "reconciliation": sorted(rows, key=lambda row: (_RANK[row["verdict"]], -row["sent"])),
-        "coverage": sorted(tables["coverage"], key=lambda row: (str(row["name"]), row["incarnation"])),
-        "counters_differing": differing,
-        "counters_unproven": sum(row["equal"] is None for row in tables["counters"]),
-        "sequence_gaps": _first(tables["sequence_gaps"], "first_seen"),
-        "sequence_kinds": _count(row["kind"] for row in tables["sequence_gaps"]),
-        "duplicates": _first([row for row in tables["duplicates"] if not row["wire_dup"]], "message_id"),
-        "wire_duplicates": sum(row["wire_dup"] for row in tables["duplicates"]),
-        "poison": _first(tables["poison"], "message_id"),
-        "nacks": sorted(tables["nack_by_class"], key=lambda row: -row["n"]),
-        "latency": sorted(tables["latency"], key=lambda row: (row["dest"] or "", row["hour"], row["leg"])),
+        "coverage": sorted(proof, key=lambda row: (str(row["name"]), row["incarnation"])),
+        "counters_differing": [row for row in counters if row["equal"] is False],
+        "counters_unproven": sum(row["equal"] is None for row in counters),
+        "sequence_gaps": _sequences(lake, day),
+        "sequence_kinds": kinds,
+        "duplicates": doubled,
+        "wire_duplicates": _part(lake, "duplicates", day, [], _of("wire_dup", value=True))["n"],
+        "poison": _part(lake, "poison", day, ["message_id"]),
+        "nacks": sorted(_rows(lake, "nack_by_class", day), key=lambda row: -row["n"]),
+        "latency": sorted(latency, key=lambda row: (row["dest"] or "", row["hour"], row["leg"])),
         "lost": lost(lake, day),
-        **_series(tables["queue_minute"]),
+        **_series(lake, day, {row["qm"]: row["name"] for row in proof}),
     }
 
 
 _RANK: Final = {"lost": 0, "unproven": 1, "ok": 2}
 
 
-def verdict(rows: Rows, coverage: Rows, differing: Rows) -> str:
-    """`ok` is said only where everything is in the lake and all counts agree."""
+def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
+    """`ok` is said only where everything is in the lake and all counts agree: no proof is no `ok`."""
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:
         return "lost"
-    whole = all(row["whole"] for row in coverage)
-    return "unproven" if differing or "unproven" in verdicts or not whole else "ok"
+    whole = bool(coverage) and all(row["whole"] for row in coverage)
+    equal = all(row["equal"] for row in counters)
+    return "ok" if whole and equal and not gaps and verdicts <= {"ok"} else "unproven"
 
 
 def outcome(lake: Lake, day: date) -> dict[str, Any]:
     """The verdict on one day and its totals."""
-    rows = _rows(lake, "reconciliation", day)
-    differing = [row for row in _rows(lake, "counters", day) if row["equal"] is False]
+    rows, counters = _rows(lake, "reconciliation", day), _rows(lake, "counters", day)
+    gaps = _kinds(lake, day).get("gap", 0)
     return {
         "day": day.isoformat(),
-        "verdict": verdict(rows, _rows(lake, "coverage", day), differing),
+        "verdict": verdict(rows, _rows(lake, "coverage", day), counters, gaps),
         **{name: sum(row[name] for row in rows) for name in COUNTS},
-        "counters_differing": len(differing),
+        "counters_differing": sum(row["equal"] is False for row in counters),
+        "counters_unproven": sum(row["equal"] is None for row in counters),
     }
 
 
@@ -113,32 +115,98 @@ def _rows(lake: Lake, table: str, day: date) -> Rows:
     return [] if data is None else list(data.to_table().to_pylist())
 
 
-def _first(rows: Rows, key: str) -> dict[str, Any]:
-    ordered = sorted(rows, key=lambda row: row[key])
-    return {"n": len(rows), "rows": ordered[:SHOWN]}
+def _of(column: str, *, value: Any) -> Any:
+    from pyarrow import compute
+
+    return compute.field(column) == value
 
 
-def _count(values: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = defaultdict(int)
-    for value in values:
-        counts[value] += 1
+def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = None) -> dict[str, Any]:
+    """`n` rows, and the first of them by the columns of `order`: the table of a bad day is long."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    data = lake.dataset(f"gold/{table}/day={day}")
+    if data is None:
+        return {"n": 0, "rows": []}
+    count, first = 0, data.schema.empty_table()
+    for batch in data.to_batches(filter=wanted):
+        count += batch.num_rows
+        if order:
+            first = pa.concat_tables([first, _table(batch)])
+            keys = [(column, "ascending") for column in order]
+            first = first.take(compute.select_k_unstable(first, min(SHOWN, len(first)), keys))
+    return {"n": count, "rows": first.to_pylist()}
+
+
+def _sequences(lake: Lake, day: date) -> dict[str, Any]:
+    """What is wrong first: sequences that began again may be many, and are no fault."""
+    from pyarrow import compute
+
+    begun = compute.field("kind") == "restart"
+    wrong = _part(lake, "sequence_gaps", day, ["first_seen"], ~begun)
+    again = _part(lake, "sequence_gaps", day, ["first_seen"], begun)
+    return {"n": wrong["n"] + again["n"], "rows": [*wrong["rows"], *again["rows"]][:SHOWN]}
+
+
+def _kinds(lake: Lake, day: date) -> dict[str, int]:
+    data = lake.dataset(f"gold/sequence_gaps/day={day}")
+    counts: Counter[str] = Counter()
+    for batch in data.to_batches(columns=["kind"]) if data is not None else ():
+        for pair in batch.column(0).value_counts().to_pylist():
+            counts[pair["values"]] += pair["counts"]
     return dict(sorted(counts.items()))
 
 
-def _series(minutes: Rows) -> dict[str, Any]:
+_OUTGOING: Final = r"^[^\\]*="
+r"""Of the names of queues: `DIRECT=OS:HOST\private$\x`, but not `HOST\private$\a=b`. RE2."""
+
+
+def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:
     """`depth`: points of the deepest queues; `throughput`: what came into queues and was received."""
-    minutes = sorted(minutes, key=lambda row: row["minute"])
-    depth: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    from pyarrow import compute
+
+    data = lake.dataset(f"gold/queue_minute/day={day}")
+    deepest: dict[tuple[str, str], int] = {}
     flow: dict[datetime, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for row in minutes:
-        depth[row["queue"]].append((row["minute"], row["depth_end"]))
-        if "=" not in row["queue"]:  # not an outgoing queue: those pass on what arrives elsewhere
-            sums = flow[row["minute"]]
-            for index, name in enumerate(("arrived", "received", "bytes")):
-                sums[index] += row[name]
-    deepest = sorted(depth, key=lambda queue: -max(point[1] for point in depth[queue]))[:QUEUES]
+    columns = ("arrived", "received", "bytes")
+    read = ["qm", "queue", "minute", "depth_end", *columns]
+    for batch in data.to_batches(columns=read) if data is not None else ():
+        table = _table(batch)
+        for row in table.group_by(["qm", "queue"]).aggregate([("depth_end", "max")]).to_pylist():
+            key = (row["qm"], row["queue"])
+            deepest[key] = max(row["depth_end_max"], deepest.get(key, row["depth_end_max"]))
+        # An outgoing queue passes on what arrives elsewhere.
+        here = table.filter(compute.invert(compute.match_substring_regex(table["queue"], _OUTGOING)))
+        sums = here.group_by("minute").aggregate([(name, "sum") for name in columns])
+        for row in sums.to_pylist():
+            for index, name in enumerate(columns):
+                flow[row["minute"]][index] += row[f"{name}_sum"]
+    shown = sorted(deepest, key=lambda key: (-deepest[key], key))[:QUEUES]
     return {
-        "queues": len(depth),
-        "depth": {queue: depth[queue] for queue in deepest},
+        "queues": len(deepest),
+        "depth": _depths(data, shown, names),
         "throughput": [(minute, *sums) for minute, sums in sorted(flow.items())],
     }
+
+
+def _depths(
+    data: Any, shown: list[tuple[str, str]], names: dict[str, str | None]
+) -> dict[str, list[tuple[datetime, int]]]:
+    """By name of the queue; where two queue managers have one of that name, with theirs."""
+    from pyarrow import compute
+
+    several = Counter(queue for _, queue in shown)
+    found = {}
+    for qm, queue in shown:
+        wanted = (compute.field("qm") == qm) & (compute.field("queue") == queue)
+        rows = data.to_table(columns=["minute", "depth_end"], filter=wanted).sort_by("minute").to_pylist()
+        name = queue if several[queue] == 1 else f"{queue} ({names.get(qm) or qm})"
+        found[name] = [(row["minute"], row["depth_end"]) for row in rows]
+    return found
+
+
+def _table(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])

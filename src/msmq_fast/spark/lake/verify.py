@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
-from msmq_fast.spark.lake import bronze, session, silver
+from msmq_fast.spark.lake import bronze, manifest, session, silver
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 
@@ -29,14 +29,14 @@ def add_parser(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0: everything fits; 1: something does not, one line for each."""
     lake = Lake.open(arguments.lake)
-    broken = _unreadable(lake)  # Spark would stop at the first of them
-    found = broken
-    if not broken:
-        spark = session.start("verify")
-        with lake.exclusive("verify"), Progress("verify", len(CHECKS)) as progress:
-            for check in CHECKS:
-                found += check(spark, lake)
-                progress.add(1)
+    with lake.exclusive("verify"):
+        found = _unreadable(lake) or _vanished(lake)  # Spark would stop at the first of them
+        if not found:
+            spark = session.start("verify")
+            with Progress("verify", len(CHECKS)) as progress:
+                for check in CHECKS:
+                    found += check(spark, lake)
+                    progress.add(1)
     torn = [path for name in bronze.COLUMNS for path in lake.torn(name)]
     result = {"lake": lake.root, "problems": found, "torn": torn}
     print_result(result, as_json=arguments.json, text=_text)
@@ -57,11 +57,26 @@ def _unreadable(lake: Lake) -> list[str]:
     return found
 
 
+def _vanished(lake: Lake) -> list[str]:
+    """Files of complete batches that are gone, or have other rows than were written."""
+    directories = [lake.relative(batch.path) for name in bronze.COLUMNS for batch in lake.batches(name)]
+    return [
+        f"{directory}/{name} is gone, or does not have the rows that were written"
+        for directory in directories
+        for name in manifest.missing(lake, directory)
+    ]
+
+
 def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
-    """Archived events that silver does not have."""
+    """Archived events that silver does not have, but for days that were dropped on demand."""
+    from pyspark.sql import functions as F
+
     silver.merge(spark, lake)
     known = silver.events(spark, lake).select(*silver.IDENTITY)
-    lost = bronze.table(spark, lake, "events").join(known, list(silver.IDENTITY), "left_anti").count()
+    told = bronze.table(spark, lake, "events")
+    if (first := silver.kept(lake).first) is not None:
+        told = told.where(F.to_date("event_time") >= F.lit(first))
+    lost = told.join(known, list(silver.IDENTITY), "left_anti").count()
     return [f"{lost} archived events are not in silver"] if lost else []
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from msmq_fast.spark.lake import manifest
 from msmq_fast.spark.lake.landing import ARRIVING, Landed
 from msmq_fast.spark.lake.layout import SUCCESS, Lake, batch_directory
 
@@ -51,8 +52,10 @@ class Placing:
             directory = self._directory(layer, number)
             if layer != _BODIES:
                 self._lake.delete(directory)
-            for file in layers[layer]:
-                self._lake.move(file.path, f"{directory}/{file.path.rpartition('/')[2]}")
+            names = {file.path.rpartition("/")[2]: file for file in layers[layer]}
+            for name, file in names.items():
+                self._lake.move(file.path, f"{directory}/{name}")
+            manifest.note(self._lake, directory, {name: file.rows for name, file in names.items()})
             self._lake.create_file(f"{directory}/{SUCCESS}").close()
         self._placed(rows)
 

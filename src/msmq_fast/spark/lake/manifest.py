@@ -1,0 +1,34 @@
+"""How many rows each file of a batch has, noted beside it: what vanishes later on is noticed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmq_fast.spark.lake.layout import Lake
+
+_NAME: Final = "_COUNTS"
+
+
+def note(lake: Lake, directory: str, rows: dict[str, int]) -> None:
+    """Name of a file -> its rows. To be written before the directory counts."""
+    lake.write_json(f"{directory}/{_NAME}", rows)
+
+
+def counted(lake: Lake, directory: str) -> dict[str, int]:
+    """The same of the files that are there, by what they say themselves. Raises pyarrow's exceptions."""
+    from pyarrow import parquet
+
+    found = {}
+    for path, _ in lake.files(directory):
+        with lake.open_file(path) as stream:
+            found[path.rpartition("/")[2]] = parquet.read_metadata(stream).num_rows
+    return found
+
+
+def missing(lake: Lake, directory: str) -> list[str]:
+    """Files that are not what was noted of them; none if nothing was noted (by an earlier release)."""
+    noted = lake.read_json(f"{directory}/{_NAME}")
+    if noted is None:
+        return []
+    found = counted(lake, directory)
+    return sorted(name for name, rows in noted.items() if found.get(name) != rows)
