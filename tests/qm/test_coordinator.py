@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from uuid import UUID
 
 import pytest
@@ -335,3 +336,17 @@ def test_an_empty_transaction_votes_and_ends(outcome: str) -> None:
     assert manager.heard == ["prepared", outcome]
     world.crash()
     assert len(world.manager.transactions) == 0
+
+
+def test_a_vote_that_was_not_kept_leaves_nothing_locked_for_ever() -> None:
+    """Its program may be gone, and nobody else ends it."""
+    case = Case()
+    transaction = case.world.manager.transactions.find(ID)
+    done = transaction.prepare()
+    transaction.leave()
+    case.world.writer.submit()
+    case.world.writer.complete_one(errno.ENOSPC)
+    assert done.exception() is not None
+    case.world.advance(case.world.settings.transaction_idle + 1)
+    assert transaction.state is State.GONE
+    assert case.world.bodies() == [b"1", b"2"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.packet.message import Acknowledge, Message
+from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import sid
 from tests.qm.world import World
@@ -147,3 +150,49 @@ def test_nobody_says_by_an_alias_that_its_message_is_authenticated() -> None:
     header = security_of(parse(found.packet))
     assert header is not None
     assert header.authentication_level == 0
+
+
+def late(world: World, queue: OutgoingQueue) -> None:
+    world.clock.advance(20)
+    world.manager.tick()
+    world.manager.expire()
+
+
+def purged(world: World, queue: OutgoingQueue) -> None:
+    world.manager.purge(queue)
+
+
+@pytest.mark.parametrize("gone", [late, purged])
+def test_what_left_while_it_was_read_from_the_disk_does_not_come_home(
+    gone: Callable[[World, OutgoingQueue], None],
+) -> None:
+    """It is a dead letter already: nobody gets it as well."""
+    world = World()
+    world.create()
+    world.send(b"x", ALIAS, journal=Journal.DEADLETTER, time_to_reach_queue=10)
+    world.crash()
+    queue = outgoing(world)
+    assert queue.bring_home(queue)
+    gone(world, queue)
+    world.run()
+    world.advance(1)
+    assert world.bodies() == []
+    assert world.manager.find(r".\system$;DEADLETTER").messages == 1
+
+
+def test_no_transactional_message_passes_another_one_on_its_way_home() -> None:
+    world = World()
+    target = world.create(transactional=True, quota_kb=2)
+    transaction = world.manager.transactions.begin()
+    handle = TransactedQueue(world.sender(ALIAS), transaction)
+    for body in (b"1", b"2" * 3_000, b"3"):
+        handle.send(Message(body=body))
+    world.finish(transaction.commit())
+    queue = outgoing(world)
+    assert queue.bring_home(queue)
+    world.run()
+    assert world.bodies() == [b"1"]
+    world.finish(world.manager.set_properties(target, quota_kb=100))
+    assert queue.bring_home(queue)
+    world.run()
+    assert world.bodies() == [b"1", b"2" * 3_000, b"3"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
+_AVAILABLE = 1  # state of a position
 _TAKEN = (0, 4)  # EnqueueResult
 
 
@@ -76,20 +77,22 @@ class Homecoming:
         writer.begin_unit()
         try:
             for target in targets:
-                keys: list[int] = []
-                packets: list[bytes] = []
+                taken: list[int] = []
                 for message in page.messages:
-                    if is_transactional(message.packet) != target.transactional:
+                    # Its time may have been over, or the queue purged, while its packet was read.
+                    there = queue.core.positions.state(message.lookup_id) == _AVAILABLE
+                    if not there or is_transactional(message.packet) != target.transactional:
                         continue
                     kept = self._judged(target, message.packet)
-                    if isinstance(kept, bytes):
-                        keys.append(message.lookup_id)
-                        packets.append(kept)
-                    else:
+                    if not isinstance(kept, bytes):
                         give_up(queue.core, message.lookup_id, kept)
                         moved += 1
-                results, _ = target.core.enqueue_packets(packets)
-                taken = [key for key, result in zip(keys, results, strict=True) if result in _TAKEN]
+                        continue
+                    (result,), _ = target.core.enqueue_packets([kept])
+                    if result in _TAKEN:
+                        taken.append(message.lookup_id)
+                    elif target.transactional:
+                        break  # nothing passes it
                 moved += withdraw(queue.core, taken, EventKind.MOVED)
         finally:
             writer.end_unit()

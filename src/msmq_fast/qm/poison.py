@@ -43,8 +43,11 @@ class PoisonHandling:
             core.release(array("Q", keys), OWNER_POISON)
             return
         # A purge meanwhile goes before the move.
-        moving = [key for key in keys if core.positions.state(key) == _LOCKED]
-        core.release(array("Q", [key for key in keys if key not in moving]), OWNER_POISON)
+        moving: list[int] = []
+        purged = array("Q")
+        for key in keys:
+            (moving if core.positions.state(key) == _LOCKED else purged).append(key)
+        core.release(purged, OWNER_POISON)
         writer = self._manager.ledger.writer
         writer.begin_unit()
         try:

@@ -137,7 +137,9 @@ class Subqueues:
         self._idle = {
             queue for queue in self._idle if queue.state is QueueState.EXISTING and not queue.descriptors
         }
-        for queue in [queue for queue in self._idle if queue.disposable]:
+        # What was given back and waits for room in the store is in no queue, and needs the one it came from.
+        unneeded = () if self._manager.ledger.returned else tuple(self._idle)
+        for queue in [queue for queue in unneeded if queue.disposable]:
             self._idle.discard(queue)
             self._manager.drop(queue)
         self._due = now + SWEEP if self._idle else None

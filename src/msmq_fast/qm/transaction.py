@@ -137,18 +137,21 @@ class Transaction:
 
         def kept(status: int) -> None:
             if status:
-                self.state = State.ACTIVE
-                done.fail(storage_error(status))
+                undecided(storage_error(status))
             else:
                 done.resolve(None)
+
+        def undecided(error: MSMQError) -> None:
+            self.state = State.ACTIVE
+            self._all.touched(self)  # perhaps nobody is there any more who would abort it
+            done.fail(error)
 
         self.state = State.PREPARED
         self._all.rest(self)
         try:
             self.operations.prepare(head, kept)
         except Exception as error:
-            self.state = State.ACTIVE
-            done.fail(_error(error))
+            undecided(_error(error))
         return done
 
     def commit(self) -> Completion[None]:
