@@ -108,6 +108,7 @@ cdef class Writer:
     cdef size_t _max_bytes
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units
+    cdef uint64_t _told             # number of the last batch whose end was told
     cdef list _settling
     cdef list _waiting              # (pending bytes, function)
     cdef GatherStats _stats
@@ -155,6 +156,8 @@ cdef class Writer:
     cdef uint64_t batch_number(self) noexcept
     # What is gathered builds on batch `number`: the current batch fails if that one, or one between them, fails.
     cdef int build_on(self, uint64_t number) except -1
+    # The same for every batch whose end has not been told: what is known of them only in memory is made use of.
+    cdef int build_on_untold(self) except -1
     # As put, without a body; returns where the head stands in the batch. `head_at` gives it, to be changed in place, until the
     # number of the batch changes.
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0

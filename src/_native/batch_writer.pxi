@@ -238,6 +238,9 @@ cdef class Writer:
             batch.behind = number
         return 0
 
+    cdef int build_on_untold(self) except -1:
+        return self.build_on(self._told + 1)
+
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0:
         self.put(table, key, key_len, head, head_len, None, 0)
         return (<BatchFields*>self._current).used - head_len
@@ -309,15 +312,21 @@ cdef class Writer:
 
     cpdef int submit(self) except -1:
         cdef BatchFields* fields
+        cdef object fault = None
         if self._depth:
             raise RuntimeError("submit inside a unit")
         if self._busy() or self._closed or (<BatchFields*>self._current).held:
             return 0
         if self.before_seal is not None:
-            self.before_seal()
+            try:
+                self.before_seal()
+            except Exception as error:
+                fault = error   # what others have gathered leaves all the same
         fields = <BatchFields*>self._current
         if (fields.pressing or fields.bytes >= self._max_bytes) and not self._busy():
             self._seal()
+        if fault is not None:
+            raise fault
         return 0
 
     def flush(self):
@@ -362,6 +371,7 @@ cdef class Writer:
         cdef size_t i
         cdef int status = fields.status
         stats_add(&self._stats, batch)
+        self._told = fields.number
         self._flying_bytes -= fields.bytes
         self._flying_units -= fields.units
         if status and not status_is_space(status) and not self.failed:

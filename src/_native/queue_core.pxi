@@ -340,7 +340,7 @@ cdef class QueueCore(CommitListener):
         return 0
 
     cdef int _take_out(self, Slot* slot, int event) except -1:
-        """_erase as a part of a unit whose end watches over the removals."""
+        """_erase as a part of a unit whose end watches over the removals. 1: it stays, see `packet_of`."""
         cdef Ledger ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
@@ -348,12 +348,11 @@ cdef class QueueCore(CommitListener):
         cdef bytes packet
         if slot.wishes or self.journal is not None:
             if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
-                if slot.body != NULL:
-                    packet = <bytes>slot.body
-                elif reason & REASON_NEGATIVE:
+                if slot.body == NULL and reason & REASON_NEGATIVE:
                     return self._postpone(slot, event, reason)
-                else:   # somebody is told that it is gone when this unit is durable
-                    packet = ledger.tables.read_content(slot.content_id, slot.size)
+                packet = packet_of(self, slot)  # now: somebody is told that it is gone when this unit is durable
+                if packet is None:
+                    return 1
                 moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
         if recoverable:
@@ -467,8 +466,8 @@ cdef class QueueCore(CommitListener):
                     continue
                 # DM-124: what was purged while it was out was purged, whatever its reader says.
                 purged = event == EVENT_RECEIVED and slot.state == STATE_PURGE_PENDING
-                self._take_out(slot, EVENT_PURGED if purged else event)
-                removed += 1
+                if self._take_out(slot, EVENT_PURGED if purged else event) == 0:
+                    removed += 1
             self.ledger.removals.watch()
         finally:
             self.ledger.writer.end_unit()
@@ -612,7 +611,7 @@ cdef class QueueCore(CommitListener):
         cdef list result = []
         cdef uint64_t size = 0
         cdef uint32_t count = 0
-        cdef bint stored = False
+        cdef bint stored = False, early = False
         ledger.writer.begin_unit()
         try:
             while count < max_count:
@@ -626,6 +625,7 @@ cdef class QueueCore(CommitListener):
                 result.append(self._received(slot))
                 if slot.flags & FLAG_RECOVERABLE:
                     stored = True
+                    early = early or slot.state == STATE_PENDING
                     self.positions.set_state(slot, STATE_LOCKED)
                     slot.owner = OWNER_STORE
                     slot.flags |= FLAG_REMOVING
@@ -647,6 +647,8 @@ cdef class QueueCore(CommitListener):
             self._consumed += count
             if (slot != NULL and slot.body == NULL) or self._consumed >= AHEAD_STEP:
                 self._read_ahead()
+            if early:
+                ledger.writer.build_on_untold()     # it may be in a batch that has failed already
             if count and (stored or ordered):
                 delivery = Delivery.__new__(Delivery)
                 delivery._core = self
@@ -826,6 +828,8 @@ cdef class QueueCore(CommitListener):
         try:
             memset(&numbered, 0, sizeof(numbered))
             numbered.position = record[0]
+            # A commit in slices has its places from before: what was purged meanwhile does not take it along.
+            numbered.position.arrival_seq = self._arrival(slot.key)
             number(self, slot, &numbered)
             ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
             if content_id == 0:

@@ -66,6 +66,11 @@ cdef class Loader(PositionVisitor):
     """
 
     def __init__(self, Ledger ledger, dict purges, deleting=(), silent=(), held=()):
+        cdef QueueCore core
+        for ordinal, purged_to in purges.items():
+            core = ledger._cores.get(ordinal)
+            if core is not None:
+                core.purged_to = purged_to
         self._ledger = ledger
         self._purges = purges
         self._deleting = frozenset(deleting)

@@ -53,6 +53,22 @@ cdef inline int reason_of(QueueCore core, int event) noexcept:
     return REASON_NONE
 
 
+cdef bytes packet_of(QueueCore core, Slot* slot):
+    """The packet of a message that leaves, for what follows from that. None: it cannot be read; the message stays, locked as damaged."""
+    if slot.body != NULL:
+        return <bytes>slot.body
+    try:
+        return core.ledger.tables.read_content(slot.content_id, slot.size)
+    except StoreError as error:
+        if core.sequence is not None:
+            core._unnumber(slot)
+        if slot.state != STATE_LOCKED:
+            core.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_DAMAGED
+        core._report_damage(slot.key, error.status)
+    return None
+
+
 cdef bint hand_on(Ledger ledger, uint32_t queue, uint8_t role, QueueCore journal, const Slot* slot, bytes packet, int reason) except -1:
     """Does what follows, inside a unit. True: the stored content belongs to another queue now.
 

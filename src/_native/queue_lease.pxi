@@ -70,11 +70,8 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
         if slot == NULL or slot.owner != owner or slot.state != STATE_LOCKED:
             continue
         if slot.body == NULL and core._is_followed(slot, REASON_RECEIVED):
-            try:
-                packet = core.ledger.tables.read_content(slot.content_id, slot.size)
-            except Exception:
-                slot.owner = OWNER_DAMAGED
-                core._report_damage(keys[number], MDB_CORRUPTED)
+            packet = packet_of(core, slot)
+            if packet is None:
                 continue
             core.positions.set_body(slot, packet)
         core._take_out(slot, EVENT_RECEIVED)

@@ -154,10 +154,13 @@ cdef int conclude(QueueCore core, uint64_t key, int reason) except -1:
     left.wishes &= POSITION_JOURNAL_NEGATIVE if negative else POSITION_JOURNAL_POSITIVE
     if not negative:
         reason = REASON_ARRIVED
+    if left.wishes:
+        packet = packet_of(core, slot)
+        if packet is None:
+            return 0
     ledger.writer.begin_unit()
     try:
         if left.wishes:
-            packet = <bytes>slot.body if slot.body != NULL else ledger.tables.read_content(slot.content_id, slot.size)
             moved = hand_on(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
             slot = core.positions.find(key)
         if left.flags & FLAG_RECOVERABLE:

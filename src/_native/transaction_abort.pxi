@@ -19,9 +19,11 @@ cdef class AbortCounts(CommitListener):
             for core, key in self._places[self._done:end]:
                 core.put_counts(<uint64_t>key, 0)
             self._writer.notify(self, 0)
-        except StoreError:
+        except Exception as error:
             self._writer.abandon_unit()
-            return 0
+            if isinstance(error, StoreError):
+                return 0
+            raise
         self._writer.end_unit()
         self._done = end
         return 0

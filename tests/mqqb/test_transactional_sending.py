@@ -870,3 +870,24 @@ def test_what_waits_for_its_order_ack_does_not_fill_the_memory() -> None:
     for _ in range(60):
         again += sender.taken()
     assert [sent.place for sent in again] == places
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_message_that_cannot_be_read_again_holds_up_nobody(sender: Sender, late: bool) -> None:
+    """Neither the timers of others nor the session that brings its FinalAck."""
+    sender.send(b"1", journal=Journal.DEADLETTER, time_to_be_received=60)
+    sender.connect()
+    (sent,) = sender.taken()
+    sender.keep(1)
+    sender.order(sent)
+    sender.world.create("plain")
+    sender.world.send(b"x", "plain", time_to_be_received=60 + 21_600 + 10)
+    contents = sender.world.store.tables.tables[Table.CONTENT]
+    del contents[min(contents)]
+    if late:
+        sender.advance(60 + 21_600 + 5)
+    else:
+        sender.final(sent, MessageClass.NACK_Q_PURGED)
+    assert sender.manager.damage["packet"] == 1
+    sender.advance(60 + 21_600 + 30)
+    assert sender.world.bodies("plain") == []

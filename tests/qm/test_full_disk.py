@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message, errors
+from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 
 from .world import World, body
@@ -208,3 +211,55 @@ def test_a_message_that_cannot_be_put_back_yet_is_put_back_later(world: World) -
     assert world.manager.ledger.returned == 0
     world.crash()
     assert world.manager.find("orders").core.positions.first() == key
+
+
+@pytest.mark.rule("DU-03", "X-60")
+def test_nothing_follows_from_a_message_whose_commit_has_failed_unheard(tmp_path: Path) -> None:
+    """A reader takes it with the next commit, between the end of its own and the word of that."""
+    tables = LmdbTables(tmp_path, map_size=1 << 26)
+    writer, reader = LmdbWriter(tables), LmdbReader(tables)
+    ledger = Ledger(bytes(16), writer, reader)
+    ledger.reserved(1 << 40)
+    ledger.tick(2_000_000_000)
+    orders, journal = QueueCore(ledger, 1), QueueCore(ledger, 2)
+    orders.journal = journal
+    kept: list[int] = []
+    received: list[int] = []
+    orders.enqueue_packets([Message(body=b"x", delivery=1).to_packet()], kept.append)
+    writer.doom(errno.ENOSPC)
+    writer.submit()
+    while writer.busy:
+        pass
+    assert orders.receive_bulk(1, 1 << 20, lambda _messages, status: received.append(status), True) == 1
+    writer.submit()
+    while not received:
+        writer.complete()
+    assert (kept, received) == ([errno.ENOSPC], [errno.ENOSPC])
+    assert journal.positions.live == 0
+    assert (tables.count(POSITION), ledger.bytes) == (0, 0)
+    reader.close()
+    writer.close()
+    tables.close()
+
+
+@pytest.mark.rule("DM-119")
+def test_a_subqueue_waits_for_what_was_given_back_to_it(world: World) -> None:
+    """The message is in no queue until there is room, and the subqueue looks empty."""
+    aside = ".\\private$\\orders;aside"
+    key = world.send(b"x")
+    target = world.manager.open(aside, Access.MOVE)
+    world.finish(world.reader().move(key, target))
+    target.close()
+    reader = world.reader(aside)
+    request = reader.receive(0)
+    world.writer.submit()
+    reader.close()
+    assert request.completion.exception() is not None
+    world.writer.complete_one()
+    for _ in range(3):
+        full(world)
+        world.clock.advance(1.5)
+        world.manager.tick()
+        world.manager.expire()
+    settle(world)
+    assert world.bodies(aside) == [b"x"]

@@ -225,3 +225,25 @@ def test_a_store_that_is_closed_in_the_middle_keeps_nothing(world: World, whole:
         world.writer.close()
     world.crash()
     assert world.bodies() == []
+
+
+@pytest.mark.rule("DM-093", "DU-05")
+def test_a_purge_between_two_slices_does_not_take_what_comes_behind_it(world: World) -> None:
+    """Their places were given before it, and a start judges by its marker as long as that stands."""
+    world = World(clock=Ticking(), purge_batch=1)
+    world.create(transactional=True)
+    world.finish(begun(world, 5).commit())
+    done = begun(world).commit()
+    world.manager.expire()
+    assert world.manager.transactions.slicing
+    world.manager.purge(world.manager.find("orders"))
+    while world.manager.transactions.slicing:
+        world.manager.expire()
+    world.writer.submit()
+    world.writer.complete_one()
+    done.result()
+    left = world.bodies()
+    assert left == numbers(SLICED - len(left), SLICED)
+    assert left
+    world.crash()
+    assert world.bodies() == left

@@ -11,6 +11,7 @@ from msmq_fast._native.batch import MemoryReader, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.store import decode
 
@@ -248,3 +249,31 @@ def test_a_purge_leaves_alone_what_is_not_in_the_queue(world: World) -> None:
         [b"moved"],
         [b"read"],
     ]
+
+
+@pytest.mark.rule("DM-093", "DU-11")
+def test_a_marker_that_outlives_a_start_does_not_take_what_is_moved_behind_it() -> None:
+    """As before the start: a message keeps its LookupIdentifier, which lies before the marker."""
+    world = World(purge_batch=1)
+    world.create()
+    key = world.send(b"kept")
+    for number in range(4):
+        world.send(b"%d" % number)
+    aside, back = ".\\private$\\orders;aside", ".\\private$\\orders"
+    target = world.manager.open(aside, Access.MOVE)
+    world.finish(world.reader().move(key, target))
+    world.manager.purge(world.manager.find("orders"))
+    world.writer.submit()
+    world.writer.complete_one()
+    tables = world.writer.crash()
+    world.store = type(world.store).in_memory(now_s=1_700_000_000, random=world.random, tables=tables)
+    world.manager = QueueManager(world.store, world.settings, world.clock, world.random)
+    world.manager.start()
+    world.writer.complete_all()
+    assert world.manager.find("orders").purged_to
+    moved = world.manager.open(aside, Access.RECEIVE).move(key, world.manager.open(back, Access.MOVE))
+    world.writer.submit()
+    world.writer.complete_one()
+    moved.result()
+    world.crash()
+    assert world.bodies() == [b"kept"]

@@ -606,3 +606,16 @@ def test_a_commit_never_waits_for_the_interpreter(tables: LmdbTables) -> None:
     finally:
         sys.setswitchinterval(interval)
     writer.close()
+
+
+def test_a_fault_before_the_seal_keeps_nothing_from_the_disk() -> None:
+    writer = MemoryWriter()
+
+    def before_seal() -> None:
+        raise ZeroDivisionError
+
+    writer.before_seal = before_seal
+    writer.put_record(0, b"a", b"1")
+    with pytest.raises(ZeroDivisionError):
+        writer.submit()
+    assert writer.flying
