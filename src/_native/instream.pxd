@@ -54,6 +54,7 @@ cdef class InStreams(CommitListener):
     cdef dict _streams          # source, type and folded name -> InStream
     cdef dict _names            # source, type and name as it came -> InStream
     cdef size_t _limit
+    cdef uint32_t _full_s       # Unix seconds, when no stream made room for another one last
     cdef bytes _prefix          # of the keys of its records
     cdef readonly uint64_t generation       # grows when streams were forgotten: what was found before is found anew
     cdef Touch* _touches        # ring of `_capacity` (a power of two)

@@ -135,7 +135,12 @@ cdef class InStreams(CommitListener):
 
     def _make_room(self) -> bool:
         silent = max(0, int(self._ledger.now_s) - SILENT)
-        return bool(self._forget(0xFFFFFFFF, EVICTED, True) or self._forget(silent, EVICTED, False))
+        if self._full_s == self._ledger.now_s:
+            return False    # strangers may ask often, and a look at all streams takes long
+        if self._forget(0xFFFFFFFF, EVICTED, True) or self._forget(silent, EVICTED, False):
+            return True
+        self._full_s = self._ledger.now_s
+        return False
 
     # ---- the gate
 

@@ -48,6 +48,7 @@ class AppEngine:
         self.identity = identity
         self.closing = False
         self.lost = False
+        self.on_broken: Callable[[str], object] = log.warning  # strangers break off as often as they like
         self._wake = wake
         self._intake = Intake(MAX_HELLO)
         self._session: Session | None = None
@@ -140,7 +141,7 @@ class AppEngine:
         if self.closing:
             return
         self.service.counters.broken += 1
-        log.warning("connection of %s closed: %s", self._peer(), error.detail)
+        self.on_broken(f"connection of {self._peer()} closed: {error.detail}")
         self.fail(request_id, error)
         self.closing = True
         if self._session is not None:

@@ -37,6 +37,7 @@ class _Connection(AppProtocol):
     def __init__(self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(service, None, loop)
         self._owner = owner
+        self.engine.on_broken = lambda detail: owner.refuse("app connection", "broken off", detail)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = cast(socket.socket, transport.get_extra_info("socket"))
@@ -52,7 +53,7 @@ class _Connection(AppProtocol):
     def _check_identity(self, transport: asyncio.Transport) -> None:
         """Without a valid token by now, a stranger only uses up a connection."""
         if self.engine.identity is None and not transport.is_closing():
-            self._owner.refuse("app connection", "handshake timeout")
+            self._owner.refuse("app connection", "handshake timeout", "")
             transport.abort()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -77,7 +78,7 @@ class AppListener:
         limit: int,
         handshake_timeout: float,
         touch: Callable[[], None],
-        refuse: Callable[[str, str], None],
+        refuse: Callable[[str, str, str], None],
     ) -> None:
         self.handshake_timeout = handshake_timeout
         self.touch = touch
@@ -108,7 +109,7 @@ class AppListener:
     def admit(self, connection: _Connection) -> bool:
         """Count a connection in, if there is room."""
         if len(self._open) >= self._limit:
-            self.refuse("app connection", "too many connections")
+            self.refuse("app connection", "too many connections", "")
             return False
         self._open.add(connection)
         return True
