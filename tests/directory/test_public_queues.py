@@ -471,7 +471,9 @@ def test_changes_of_own_queues_send_nothing(world: World) -> None:
     made = public(world)
     world.finish(world.manager.set_properties(made, label="x"))
     world.finish(world.manager.delete_queue(r".\orders"))
+    world.run()
     assert not list(world.manager.outgoing())
+    assert world.manager.find(r".\private$\notify_queue$").messages == 0
 
 
 @pytest.mark.rule("DS-27", "DU-10", "DU-17")

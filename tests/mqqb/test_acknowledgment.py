@@ -148,7 +148,7 @@ def test_a_rejected_recoverable_message_is_acknowledged_behind_those_before_it()
     assert [reason for reason, _ in host.refusals] == ["unknown queue"]
 
 
-@pytest.mark.rule("QB-117", "QB-284")
+@pytest.mark.rule("QB-117")
 def test_a_failed_commit_acknowledges_nothing_and_closes() -> None:
     host = Host()
     session = host.opened()

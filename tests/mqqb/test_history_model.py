@@ -7,7 +7,7 @@ from collections import OrderedDict
 from errno import ENOSPC
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.batch import MemoryTables, MemoryWriter
@@ -29,6 +29,7 @@ operations = st.lists(
 
 @pytest.mark.rule("QB-078", "QB-080", "QB-224", "QB-228", "QB-316")
 @given(operations, st.sampled_from([1, 3, 16]))
+@example([("add", 9), ("check", 18)], 3)  # messages of one sender, side by side in the table
 @settings(max_examples=250, deadline=None)
 def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
     history = DuplicateHistory(capacity, 100)

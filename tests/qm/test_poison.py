@@ -154,7 +154,7 @@ def test_no_reader_sees_a_poison_message_between() -> None:
     assert world.bodies(POISON) == [b"bad"]
 
 
-@pytest.mark.rule("X-73", "DM-033")
+@pytest.mark.rule("DM-033")
 @pytest.mark.parametrize("purged", [False, True])
 def test_a_poison_message_that_expires_or_is_purged_is_gone(purged: bool) -> None:
     world = made(1)
@@ -171,7 +171,7 @@ def test_a_poison_message_that_expires_or_is_purged_is_gone(purged: bool) -> Non
     assert not world.manager.find("orders").subqueues
 
 
-@pytest.mark.rule("X-73", "DM-093")
+@pytest.mark.rule("DM-093")
 def test_a_purge_goes_before_the_move() -> None:
     world = made(1)
     fill(world, b"bad", b"worse")

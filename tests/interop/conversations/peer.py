@@ -13,6 +13,8 @@ from tests.interop.conversations import frames
 from tests.mqqb import wire
 
 PATIENCE = 10.0
+SESSION_ACK = wire.base(0x1B, 36) + struct.pack("<HH", 0, 1)
+"""What a SessionAck begins with: IN and SH, priority 3, then PT 1."""
 
 
 class Line:
@@ -87,7 +89,9 @@ class Line:
 
     def ack(self, timeout: float = PATIENCE) -> tuple[int, int, int, int, int, int]:
         """The next packet, a SessionAck: (acknowledged, base, flags, sent, sent recoverable, window)."""
-        return wire.read_header(self.expect("ACK", timeout))
+        packet = self.expect("ACK", timeout)
+        assert packet[:20] == SESSION_ACK, packet.hex()
+        return wire.read_header(packet)
 
     def acked(self, count: int, timeout: float = PATIENCE) -> tuple[set[int], list[tuple[int, ...]]]:
         """SessionAcks until `count` messages are acknowledged: what is named, and all headers."""
@@ -115,7 +119,7 @@ class Line:
 
     def acknowledge(self, **fields: int) -> None:
         """A truthful SessionAck, but for `fields`."""
-        self.send(wire.base(0x1B, 36) + struct.pack("<HH", 0, 1) + self.header(**fields))
+        self.send(SESSION_ACK + self.header(**fields))
 
     def closed(self, timeout: float = PATIENCE) -> None:
         """The server ends the connection and says nothing more."""
