@@ -115,3 +115,15 @@ def test_the_command_line_over_tls_with_a_token(server: Server, tmp_path: Path) 
         assert refused.returncode == code
         assert word in refused.stderr
         assert refused.stderr.count(b"\n") == 1
+
+
+def test_strangers_do_not_fill_the_log(server: Server, tmp_path: Path) -> None:
+    configure(tmp_path, "[log]\nrefusals_per_second = 1")
+    server.start()
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", server.port("app-tcp")), timeout=5) as stranger:
+            stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            while stranger.recv(4096):
+                pass
+    assert server.ok("stats")[0]["refusals"] == {"app connection: broken off": 50}
+    assert server.log.read_text().count("closed: ") < 20
