@@ -100,6 +100,8 @@ class _Rows:
             figures.streams += 1
             try:
                 return await Charged(self._stream(request, parts), self._reader.charge, time.thread_time)
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client left while it waited")
             finally:
                 figures.streams -= 1
 
