@@ -137,6 +137,7 @@ def test_uploads_take_their_turns() -> None:
             slow.send(b"0\r\n\r\n")
             assert slow.getresponse().status == 200
             assert stage() == 1
+            assert "msmq_fast_stages 2" in api.metrics(server)  # who left while he waited brought nothing
 
 
 def test_a_batch_is_published_once_and_in_order_over_a_crash(host: Server) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from msmq_fast import sync
 from msmq_fast.spark import sink
+from msmq_fast.spark.bulk import TooLarge
 from msmq_fast.spark.options import OptionError
 from msmq_fast.spark.sink import MsmqWriter, SinkError, Staged, _pieces, sink_options
 from tests.spark.fakeserver import serving
@@ -152,6 +153,16 @@ def test_mistakes_in_options(spark: SparkSession, options: dict[str, str], said:
     given = {"url": "msmq+bulk://127.0.0.1:1", **options}
     with pytest.raises(Exception, match=said):
         numbers(spark, 1).write.format("msmq").mode("append").options(**given).save()
+
+
+def test_a_stage_that_the_server_does_not_take_is_told_of_with_the_option() -> None:
+    from pyspark.sql.types import BinaryType, StructType
+
+    options = sink_options({"url": "msmq+bulk://127.0.0.1:1", "queue": "q"})
+    writer = MsmqWriter(options, StructType().add("body", BinaryType()), overwrite=False)
+    error = TooLarge("POST /stage: a stage has at most 1048576 bytes (bulk.max_stage_bytes): use more parts")
+    assert "option 'maxStageBytes'" in writer._explained(error)
+    assert "maxStageBytes" not in writer._explained(TooLarge("POST /stage: row 3: the message is too large"))
 
 
 def test_mistakes_in_columns(spark: SparkSession, server: RealServer, queue: str) -> None:

@@ -145,7 +145,7 @@ def endpoints(options: Options) -> list[Endpoint]:
 
 def _unknown(name: str, known: Mapping[str, Option], format_name: str) -> Option:
     if name.lower() == "path":
-        raise OptionError(f"format {format_name!r} takes no path: call load() without one")
+        raise OptionError(f"format {format_name!r} takes no path: call load(), save() or start() without one")
     close = difflib.get_close_matches(name.lower(), known, 1, 0.5)
     hint = f"did you mean {known[close[0]].name!r}?" if close else f"there are {_names(known)}"
     raise OptionError(f"format {format_name!r} has no option {name!r}; {hint}")

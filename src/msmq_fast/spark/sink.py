@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
-from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced
+from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced, TooLarge
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.selection import explain
 
@@ -179,7 +179,10 @@ class _Writer:
                     return  # the server drops them when their time is over
 
     def _explained(self, error: BulkError) -> str:
-        return explain(error, self._endpoint.url, right="the user of the token needs the right to send")
+        text = explain(error, self._endpoint.url, right="the user of the token needs the right to send")
+        if isinstance(error, TooLarge) and "use more parts" in text:
+            text += " (a part has about as many bytes as option 'maxStageBytes' says)"
+        return text
 
 
 class MsmqWriter(_Writer, DataSourceArrowWriter):
