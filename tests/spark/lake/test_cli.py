@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from msmq_fast.cli.exits import Exit
 from msmq_fast.spark.lake import session
@@ -176,6 +177,18 @@ def test_what_spark_says_at_length_is_one_line(text: str, word: str) -> None:
     assert failure is not None
     assert word in str(failure)
     assert "\n" not in str(failure)
+
+
+def test_what_a_worker_of_python_says_is_in_the_line() -> None:
+    text = (
+        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+        "  File \"worker.py\", line 1\nModuleNotFoundError: No module named 'pandas'\n\tat java.base/…"
+    )
+    failure = explained(PySparkException(text))
+    assert failure is not None
+    assert str(failure) == (
+        "An exception was thrown from the Python worker: ModuleNotFoundError: No module named 'pandas'"
+    )
 
 
 def test_what_nobody_knows_is_not_explained_away() -> None:

@@ -10,6 +10,8 @@ from msmq_fast.spark.bulk import AccessDenied, BulkError, NotFound, QueueNotFoun
 
 _SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
 """What the data source itself says stands in a line of a long trace of Python and Java."""
+_PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re.MULTILINE)
+"""The last line of a trace of Python."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
 _CODES: Final = (
@@ -44,7 +46,10 @@ def explained(error: BaseException) -> CommandError | None:
             Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` says which it is"
         )
     if type(error).__module__.startswith("pyspark."):
-        return CommandError(Exit.FAILURE, _first_line(text) or type(error).__name__)
+        line = _first_line(text) or type(error).__name__
+        if line.endswith(":") and (match := _PYTHON.search(text)):  # what it announces is far below
+            line = f"{line} {match[0]}"
+        return CommandError(Exit.FAILURE, line)
     return None
 
 
