@@ -176,6 +176,9 @@ cdef class Ledger:
     # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
     cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=*, uint64_t identifier=*,
                    uint32_t number=*) except -1
+    # One about a message that came and was not taken; `source` has 16 bytes. It causes no commit.
+    cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,
+                     uint16_t message_class, uint16_t reason, uint64_t identifier, uint32_t number) except -1
 
 
 @cython.final

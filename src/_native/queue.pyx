@@ -99,6 +99,7 @@ cdef enum:
     EVENT_RETURNED = 18
     TRANSPORT_LOCAL = 0         # store/schema.py Transport
     TRANSPORT_MQQB = 1
+    TRANSPORT_SRMP = 3
     SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
     FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
     WISH_POSITIVE_ARRIVAL = 1   # bits of PositionRecord.wishes

@@ -265,6 +265,39 @@ cdef class Ledger:
         self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), ride)
         return 0
 
+    cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,
+                     uint16_t message_class, uint16_t reason, uint64_t identifier, uint32_t number) except -1:
+        cdef FeedEntry entry
+        if not self.feed:
+            return 0
+        memset(&entry, 0, sizeof(entry))
+        entry.kind = <uint8_t>kind
+        entry.flags = <uint8_t>transport
+        entry.message_class = message_class
+        entry.reason = reason
+        entry.queue = queue
+        entry.time_us = self.now_us
+        memcpy(entry.source, source, 16)
+        entry.ordinal = ordinal
+        entry.size = size
+        entry.sequence_id = identifier
+        entry.sequence_number = number
+        self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), True)
+        return 0
+
+    def turned_away(self, int kind, uint32_t queue, bytes source not None, uint32_t ordinal, uint32_t size, uint16_t message_class,
+                    uint16_t reason=0, uint64_t identifier=0, uint32_t number=0) -> None:
+        """The feed hears of a message that came by SRMP and was not taken: NACKED or DUPLICATE (store.schema.EventKind).
+
+        `queue` is the ordinal of the local queue that it is for, or 0; `source` the GUID of its identifier, as on the wire; `identifier`
+        and `number` its place in its stream. With the next commit, which it does not cause.
+        """
+        if PyBytes_GET_SIZE(source) != 16:
+            raise ValueError("a GUID has 16 bytes")
+        self.untaken(
+            kind, TRANSPORT_SRMP, queue, <const uint8_t*>PyBytes_AS_STRING(source), ordinal, size, message_class, reason, identifier, number
+        )
+
     def serve(self) -> None:
         """Call `ready` of every queue that got something since the last call. What one raises is raised after all were called."""
         cdef QueueCore core

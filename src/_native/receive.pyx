@@ -10,8 +10,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from libc.errno cimport ENOSPC
-from libc.string cimport memcmp, memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, CommitListener, Writer
+from libc.string cimport memcmp, memcpy
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
     PACKET_BAD,
@@ -43,7 +43,6 @@ from msmq_fast._native.queue cimport (
     QUEUE_GONE as QUEUE_SAYS_GONE,
     QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
 )
-from msmq_fast._native.record cimport FeedEntry
 from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
 
 from uuid import UUID
@@ -467,23 +466,17 @@ cdef class Receiver:
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef const uint8_t* packet = self._scanner.packet
-        cdef FeedEntry entry
+        cdef uint64_t identifier = 0
+        cdef uint32_t number = 0
         if not self._ledger.feed:
             return
-        memset(&entry, 0, sizeof(entry))
-        entry.kind = <uint8_t>kind
-        entry.flags = TRANSPORT_MQQB
-        entry.message_class = reason if reason else m.message_class
-        entry.reason = reason
-        entry.queue = told_queue(self)
-        entry.time_us = self._ledger.now_us
-        memcpy(entry.source, packet + SOURCE_OFFSET, 16)
-        entry.ordinal = m.message_id
-        entry.size = m.size
         if m.transaction_offset:
-            memcpy(&entry.sequence_id, packet + m.transaction_offset + SEQUENCE_OFFSET, sizeof(entry.sequence_id))
-            entry.sequence_number = get_u32(packet + m.transaction_offset + SEQUENCE_OFFSET + sizeof(entry.sequence_id))
-        self._ledger.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), True)
+            memcpy(&identifier, packet + m.transaction_offset + SEQUENCE_OFFSET, sizeof(identifier))
+            number = get_u32(packet + m.transaction_offset + SEQUENCE_OFFSET + sizeof(identifier))
+        self._ledger.untaken(
+            kind, TRANSPORT_MQQB, told_queue(self), packet + SOURCE_OFFSET, m.message_id, m.size,
+            reason if reason else m.message_class, reason, identifier, number
+        )
 
     def consume(self, act) -> None:
         """The current message is for the queue manager itself: `act()` does what it says, in the unit after which it is acknowledged."""

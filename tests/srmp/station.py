@@ -146,6 +146,7 @@ class Station(World):
     def __init__(self, redirections: Redirections | None = None, **settings: object) -> None:
         self.redirections = redirections or Redirections()
         self.refused: list[tuple[Reason, str]] = []
+        self.traced: list[Message] = []
         self.recorder = Recorder()
         super().__init__(clock=StillClock(), **settings)
 
@@ -166,7 +167,14 @@ class Station(World):
         for item in self.store.load_history():
             history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s)
         self.streams.load(self.store.tables.scan, manager.set_aside)
-        parts = Parts(self.destinations, history, self.streams, self.receipts, self.recorder)
+        parts = Parts(
+            self.destinations,
+            history,
+            self.streams,
+            self.receipts,
+            self.recorder,
+            report=lambda packet: self.traced.append(Message.from_packet(packet)),
+        )
         self.pipeline = Pipeline(manager, parts, lambda *what: self.refused.append(what))
 
     def make(self, name: str = "in", **properties: object) -> Queue:

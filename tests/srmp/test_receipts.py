@@ -242,10 +242,30 @@ def test_the_programs_own_view_has_the_delivery_url(station: Station) -> None:
     assert str(message.admin_queue) == f"DIRECT={ADMIN}"
 
 
+@pytest.mark.rule("DM-203")
+def test_only_what_happens_in_the_destination_queue_counts(station: Station) -> None:
+    """Not what becomes of copies in a journal, or of dead letters."""
+    station.make("kept", journaling=True)
+    asked = services(durable=True, commitment=OTHER, positive=True, negative=True)
+    station.post(limited(to=f"{Station.base}kept", headers=asked), b"1")
+    receive(station, "kept")
+    station.post(limited(to=HERE, headers=asked, flags="<DeadLetter/>").replace(":7@", ":8@"), b"2")
+    purge(station, "in")
+    expected = [MessageClass.ACK_RECEIVE, MessageClass.NACK_Q_PURGED]
+    assert [receipt.message_class for receipt in station.sent()] == expected
+    own = f"DIRECT=OS:{station.manager.name}\\"
+    for copies in (f"{own}private$\\kept;JOURNAL", f"{own}SYSTEM$;DEADLETTER"):
+        assert len(station.messages(station.manager.find(copies))) == 1
+        handle = station.manager.open(copies, Access.RECEIVE)
+        station.finish(handle.receive(0).completion)
+        handle.close()
+    assert [receipt.message_class for receipt in station.sent()] == expected
+
+
 # ---- dead letters of this computer
 
 
-@pytest.mark.rule("SR-214")
+@pytest.mark.rule("SR-214", "DM-203")
 @pytest.mark.parametrize("durable", [True, False])
 @pytest.mark.parametrize("remove", [purge, expire])
 def test_a_dead_letter_stays_here(
@@ -262,7 +282,7 @@ def test_a_dead_letter_stays_here(
 # ---- final stream receipts
 
 
-@pytest.mark.rule("SR-215")
+@pytest.mark.rule("SR-215", "DM-203")
 @pytest.mark.parametrize(("remove", "reason"), REMOVALS)
 def test_a_final_stream_receipt(
     station: Station, remove: Callable[[Station, str], None], reason: MessageClass

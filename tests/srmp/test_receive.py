@@ -10,6 +10,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.security.sddl import parse_sddl
+from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Pair, Redirections
@@ -129,6 +130,26 @@ def test_a_queue_that_was_deleted_is_unknown_at_once(station: Station) -> None:
     assert station.taken() == [b"y"]
 
 
+def test_traced_messages_are_told_when_a_queue_has_them() -> None:
+    station = Station(Redirections(transparent=True))
+    station.make("in")
+    station.make("tx", transactional=True)
+    away, trace = "http://elsewhere/msmq/private$/in", "<Trace/>"
+    texts = [
+        envelope(url("in"), ordinal=1, flags=trace),
+        envelope(url("in"), ordinal=1, flags=trace),
+        envelope(url("in"), ordinal=2),
+        envelope(url("tx"), ordinal=3, flags=trace),
+        envelope(url("tx"), ordinal=4, flags=trace, headers=stream(5, 1)),
+        envelope(url("tx"), ordinal=4, flags=trace, headers=stream(5, 1)),
+        envelope(away, ordinal=5, flags=trace),
+        envelope(away, ordinal=6),
+    ]
+    for text in texts:
+        station.post(text, b"x")
+    assert [message.message_id for message in station.traced] == [1, 4, 5]
+
+
 # ---- expiry
 
 
@@ -148,10 +169,51 @@ def test_the_limit_for_receiving_counts_too(station: Station) -> None:
     assert station.taken() == []
 
 
-def test_the_check_on_arrival_can_be_switched_off(station: Station) -> None:
+@pytest.mark.parametrize("headers", [DURABLE, ""])
+def test_without_the_check_what_has_expired_is_kept_like_any_other_message(
+    station: Station, headers: str
+) -> None:
     station.pipeline._parts.check_expiry = False
-    assert station.post(envelope(url("in"), expires=WALL - 1, headers=DURABLE), b"late") == 200
-    assert not [reason for reason, _ in station.refused if reason is Reason.EXPIRED]
+    late = [
+        envelope(url("in"), ordinal=1, now=WALL - 100, reach=99, headers=headers),
+        envelope(url("in"), ordinal=2, expires=WALL - 1, headers=headers),
+        envelope(url("in"), ordinal=3, now=WALL - 100, reach=99, msmq=False, headers=headers),
+        envelope(url("in"), ordinal=4, expires=WALL, headers=headers),
+    ]
+    for text in late:
+        assert station.post(text, b"late") == 200
+    station.advance(1_000_000)
+    assert station.taken() == [b"late"] * 4
+    assert not station.refused
+    assert station.post(envelope(url("in"), ordinal=5, now=WALL + 1_000_000, expires=WALL + 1_000_010), b"x")
+    assert len(station.taken()) == 5
+    station.advance(11)
+    assert station.taken() == [b"late"] * 4, "a limit that was not over on arrival counts"
+
+
+def test_without_the_check_a_stream_goes_on_with_what_has_expired(station: Station) -> None:
+    station.pipeline._parts.check_expiry = False
+    for number in (1, 2):
+        text = envelope(
+            url("tx"),
+            ordinal=number,
+            headers=stream(9, number),
+            now=WALL - 100,
+            reach=99,
+            flags="<DeadLetter/>",
+        )
+        assert station.post(text, b"%d" % number) == 200
+    assert station.taken("tx") == [b"1", b"2"]
+
+
+def test_without_the_check_what_has_expired_is_passed_on() -> None:
+    station = Station(Redirections(transparent=True), http=True)
+    station.pipeline._parts.check_expiry = False
+    text = envelope("http://elsewhere/msmq/private$/in", now=WALL - 100, reach=99, headers=DURABLE)
+    assert station.post(text, b"late") == 200
+    station.advance(10_000)
+    (queue,) = station.manager.outgoing()
+    assert [message.body for message in station.messages(queue)] == [b"late"]
 
 
 @pytest.mark.rule("SR-068")
@@ -516,6 +578,74 @@ def test_store_and_forward_keeps_the_envelope() -> None:
     (sent,) = queue_requests(station, queue)
     assert sent.body == compound(text, b"content")[1], "the same bytes"
     assert (sent.host, sent.target) == ("elsewhere", b"/msmq/private$/in")
+    assert dict(sent.headers)[b"Via"] == b"1.1 msmq-fast"
+
+
+def sent_away(station: Station) -> None:
+    """What waits in outgoing queues has left."""
+    for queue in station.manager.outgoing():
+        station.finish(station.manager.purge(queue))
+    station.run()
+
+
+def test_what_was_passed_on_is_not_passed_on_to_the_same_url_again() -> None:
+    station = Station(Redirections(transparent=True))
+    there, else_where = "http://there/msmq/private$/in", "http://elsewhere/msmq/private$/in"
+    for headers in (DURABLE, ""):
+        text = envelope(there, ordinal=len(headers), headers=headers)
+        assert station.post(text, b"x") == 200
+        assert len(station.sent()) == 1
+        sent_away(station)
+        assert station.post(text, b"x") == 200, "it went round in a circle, or its answer was lost"
+        assert not station.sent()
+        assert station.post(envelope(else_where, ordinal=len(headers), headers=headers), b"x") == 200
+        assert len(station.sent()) == 1
+        sent_away(station)
+    assert station.pipeline.tally.not_taken[Reason.DUPLICATE] == 2
+
+
+def test_what_could_not_be_stored_may_be_passed_on_again() -> None:
+    station = Station(Redirections(transparent=True))
+    text = envelope("http://there/msmq/private$/in", headers=DURABLE)
+    first, again = station.begin(text, b"x"), station.begin(text, b"x")
+    station.writer.submit()
+    station.writer.complete_all(28)  # no space left
+    station.run()
+    assert (first.result(), again.result()) == (500, 500)
+    assert station.post(text, b"x") == 200
+    assert len(station.sent()) == 1
+
+
+def test_a_stream_passes_as_often_as_its_sender_repeats_it() -> None:
+    station = Station(Redirections(transparent=True))
+    to = "http://there/msmq/private$/in"
+    one, two = (envelope(to, headers=stream(5, number)) for number in (1, 2))  # with one id, as in 4.4
+    for _ in range(2):
+        assert [station.post(text, b"x") for text in (one, two, one)] == [200] * 3
+        assert len(station.sent()) == 2
+        sent_away(station)
+
+
+@pytest.mark.parametrize("named", [1, 29])
+def test_a_message_is_passed_on_so_often_at_most(named: int) -> None:
+    """Computers that lead a URL to each other: also what has no identifier does not go round for ever."""
+    station = Station(Redirections(transparent=True))
+    text = envelope("http://there/msmq/private$/in", msmq=False)
+    kind, body = compound(text, b"x")
+    names = ["1.1 relay"] * named
+    via = f"Via: {names[0]}\r\nVia: {', '.join(names[1:])}\r\n" if named > 1 else f"via:{names[0]}\r\n"
+    head = f"POST /msmq/x HTTP/1.1\r\n{via}Content-Type: {kind}\r\n\r\n".encode()
+    fields = [(b"content-type", kind.encode())]
+    answer = station.pipeline.handle(HttpRequest("POST", b"/msmq/x", fields, body, raw_head=head))
+    station.run()
+    if named == 1:
+        assert answer.result() == 200
+        (request,) = queue_requests(station, next(iter(station.manager.outgoing())))
+        assert dict(request.headers)[b"Via"] == b"1.1 relay, 1.1 msmq-fast"
+    else:
+        assert answer.result() == 400
+        assert [reason for reason, _ in station.refused] == [Reason.HOPS]
+        assert not station.sent()
 
 
 def queue_requests(station: Station, queue: OutgoingQueue) -> list[Request]:
@@ -527,7 +657,7 @@ def queue_requests(station: Station, queue: OutgoingQueue) -> list[Request]:
     return [Requests(lambda to: to)(packet, url_of(queue)) for packet in packets]
 
 
-@pytest.mark.rule("SR-211")
+@pytest.mark.rule("SR-211", "DM-203")
 @pytest.mark.parametrize("ends", ["purged", "expired"])
 def test_no_receipts_are_made_on_the_way(ends: str) -> None:
     station = Station(Redirections(transparent=True), http=True)

@@ -601,7 +601,7 @@ def test_what_management_sees(station: Station) -> None:
 # ---- starts, pauses, states
 
 
-@pytest.mark.rule("SR-130", "SR-133", "SR-132")
+@pytest.mark.rule("SR-130", "SR-133", "SR-132", "REC-09")
 def test_a_restart_goes_on_by_itself(station: Station) -> None:
     station.send(b"1", b"2")
     posts = station.exchange()

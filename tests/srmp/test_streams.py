@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.srmp.reasons import Reason
+from msmq_fast.srmp.streams import TERMS_PREFIX
+from msmq_fast.store.schema import Table
 from tests.srmp.station import ORDERING, SENDER, SINK, Station, envelope, stream
 
 NUMBER = 0x432B1643_00000006
@@ -155,12 +157,13 @@ def test_a_refused_message_does_not_advance_its_stream(station: Station) -> None
     assert station.taken("tx") == [b"1", b"2"]
 
 
-@pytest.mark.rule("SR-132")
-@pytest.mark.rule("SR-163")
+@pytest.mark.rule("SR-132", "SR-163", "KV-12", "REC-09")
 def test_the_state_of_a_stream_survives_a_crash(station: Station) -> None:
     for current in (1, 2):
         assert station.post(text(current), b"%d" % current) == 200
     station.crash()
+    ((key, _),) = station.store.tables.scan(Table.SEQUENCE, TERMS_PREFIX, b"U", 9)
+    assert key == b"T" + SENDER.bytes_le + NUMBER.to_bytes(8)
     for current in (1, 2, 4, 3):
         assert station.post(text(current), b"%d" % current) == 200
     assert station.taken("tx") == [b"1", b"2", b"3"]

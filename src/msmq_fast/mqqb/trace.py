@@ -22,19 +22,26 @@ class Reports:
     """Sends a report about each traced message, where reports are enabled (EnableReportMessages).
 
     `send` enqueues a message for a queue; reports that cannot be delivered are discarded by it. `unix_time`
-    gives seconds; reports state UTC.
+    gives seconds; reports state UTC. `usual` is the public queue for those messages that name none: over HTTP
+    none can be named (MC-MQSRM 2.2.6.6).
     """
 
-    def __init__(self, send: Callable[[FormatName, Message], None], unix_time: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        send: Callable[[FormatName, Message], None],
+        unix_time: Callable[[], int],
+        usual: UUID | None = None,
+    ) -> None:
         self._send = send
         self._unix_time = unix_time
+        self._usual = usual
 
     def arrived(self, message: ParsedMessage, _: object = None) -> None:
         """A message was put into a queue: that of its destination, or an outgoing one."""
         self._report(message, _target(message))
 
     def sent(self, message: ParsedMessage, address: str) -> None:
-        """A message was written to the session with `address`."""
+        """A message was written to a connection with `address`."""
         hops = message.user_flags & _HOPS
         way = f"<NEXT HOP>{address}</NEXT HOP>\r\n<HOP COUNT>{hops:02X} </HOP COUNT>\r\n"
         self._report(message, _target(message) + way)
@@ -42,7 +49,7 @@ class Reports:
     def _report(self, message: ParsedMessage, body: str) -> None:
         if not message.debug_offset or message.message_class == MessageClass.REPORT:
             return
-        queue = DebugHeader.decode(message.packet, message.debug_offset)[0].queue
+        queue = DebugHeader.decode(message.packet, message.debug_offset)[0].queue or self._usual
         if queue is None:
             return
         report = Message(

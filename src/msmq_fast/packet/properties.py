@@ -109,6 +109,11 @@ class MessagePropertiesHeader:
         return header, align4(at + length)
 
 
+def is_traced(packet: bytes) -> bool:
+    """BaseHeader.Flags.TR of a UserMessage packet."""
+    return bool(packet[3] & 1)
+
+
 @dataclass(slots=True)
 class DebugHeader:
     """The queue that is told of each hop of a traced message."""

@@ -219,6 +219,7 @@ class Assembly:
                 self._pgm_sockets,
                 self._srmp.receiving.pipeline,
                 self._srmp.requests,
+                self._srmp.report,
                 self._clock,
                 self._loop,
                 pacemaker,

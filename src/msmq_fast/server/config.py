@@ -303,6 +303,9 @@ class MqqbConfig:
     report_messages: bool = _key(
         kinds.FLAG, False, "send report messages on traced messages (EnableReportMessages)"
     )
+    report_queue: str = _key(
+        kinds.GUID, "", "public queue for reports on messages that name none, as all that come over HTTP"
+    )
     insecure_nacks: bool = _key(
         kinds.FLAG, False, "tell senders of unknown queues, refused access, bad signatures and encryption"
     )
@@ -324,11 +327,11 @@ class BulkConfig:
         kinds.fraction(), 0.5, "of one processor core that reading in bulk takes at most; 0: no limit"
     )
     streams: int = _key(kinds.integer(1, 10_000), 32, "rows that are read at the same time; others wait")
-    max_stage_bytes: int = _key(
-        kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as it comes and as it is kept"
-    )
     uploads: int = _key(
         kinds.integer(1, 10_000), 32, "stages that are taken in at the same time; others wait"
+    )
+    max_stage_bytes: int = _key(
+        kinds.size(1 << 20, 64 * _TIB), _GIB, "bytes of one stage, as it comes and as it is kept"
     )
     stage_lifetime: float = _key(
         kinds.duration(1, 31_536_000),

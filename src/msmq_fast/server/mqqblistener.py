@@ -96,6 +96,7 @@ class MqqbListener:
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         self._routing = Routing(config, manager, clock.monotonic, clock.wall_s, self._source_of)
         self._routing.serve(self.node)
+        self.reports = self._routing.reports
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
             config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,

@@ -25,6 +25,7 @@ from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.pgm.model import Group, ReceiverStatistics, Tsi
 from msmq_fast.srmp.pgm.receiver import Receiver
 from msmq_fast.srmp.receive import Pipeline
+from msmq_fast.srmp.sending import Report
 
 __all__ = ["PgmListener"]
 
@@ -49,6 +50,7 @@ class PgmListener:
         sockets: PgmSockets,
         pipeline: Pipeline,
         requests: Requests,
+        report: Report | None,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
         pacemaker: Pacemaker,
@@ -80,6 +82,7 @@ class PgmListener:
             randomness,
             config.name,
             config.srmp.idle_timeout,
+            report,
         )
         manager.on_changed = _after(manager.on_changed, self._queues_changed)
         sockets.watch(loop, self._readable)

@@ -16,6 +16,7 @@ from msmq_fast.srmp.multicast import Feed
 from msmq_fast.srmp.pgm.model import Group, SourceStatistics, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
+from msmq_fast.srmp.sending import Report
 
 __all__ = ["PgmSending"]
 
@@ -41,9 +42,10 @@ class PgmSending:
         randomness: random.Random,
         host: str,
         idle_timeout: float,
+        report: Report | None = None,
     ) -> None:
         """`host` is the name that transport sessions are known by; a session without messages ends after
-        `idle_timeout` seconds (the Session Cleanup Timer).
+        `idle_timeout` seconds (the Session Cleanup Timer). `report` hears of traced messages.
         """
         self._manager = manager
         self._sockets = sockets
@@ -54,6 +56,7 @@ class PgmSending:
         self._random = randomness
         self._host = host
         self._idle = idle_timeout
+        self._report = report
         self._owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
         self._feeds: dict[OutgoingQueue, Feed] = {}
         self._retries: dict[OutgoingQueue, float] = {}
@@ -90,7 +93,7 @@ class PgmSending:
         feed = self._feeds.get(queue)
         if feed is None:
             room = max(_LEAST_ROOM, int(self._settings.max_rate * _AHEAD))
-            feed = Feed(self._manager, queue, self._owner, self._encode, self._refused, room)
+            feed = Feed(self._manager, queue, self._owner, self._encode, self._refused, room, self._report)
             self._feeds[queue] = feed
         if not feed.waits():
             return

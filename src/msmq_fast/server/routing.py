@@ -42,9 +42,9 @@ class Routing:
         source_of: Callable[[OutgoingQueue], OutgoingSource],
     ) -> None:
         self._hop_limit = config.mqqb.hop_limit
-        self._reports: Reports | None = None
+        self.reports: Reports | None = None
         if config.mqqb.report_messages:
-            self._reports = Reports(self._send_report, wall_s)
+            self.reports = Reports(self._send_report, wall_s, _guid(config.mqqb.report_queue))
         self._manager = manager
         self._monotonic = monotonic
         self._source_of = source_of
@@ -60,9 +60,9 @@ class Routing:
     def serve(self, node: Node) -> None:
         """Route for these sessions. Whether anything passes through is up to the directory too."""
         self._node = node
-        if self._reports is not None:
-            node.hooks.trace = self._reports.arrived
-            node.hooks.trace_sent = self._reports.sent
+        if self.reports is not None:
+            node.hooks.trace = self.reports.arrived
+            node.hooks.trace_sent = self.reports.sent
         self._manager.publication.on_topology = self.refresh
         self.refresh()
 
@@ -81,7 +81,7 @@ class Routing:
                 self._way_out,
                 node.pipeline.refuse,
                 self._hop_limit,
-                None if self._reports is None else self._reports.arrived,
+                None if self.reports is None else self.reports.arrived,
             )
         node.forget_routes()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from functools import partial
 
+from msmq_fast._native.framing import parse
+from msmq_fast.mqqb.trace import Reports
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
@@ -20,7 +23,7 @@ from msmq_fast.server.srmpreceiving import SrmpReceiving
 from msmq_fast.server.srmpsending import SrmpSending, sends_http
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.saying import Spelling
-from msmq_fast.srmp.sending import StreamReceipts
+from msmq_fast.srmp.sending import Report, StreamReceipts
 from msmq_fast.srmp.signature import outgoing_signature
 
 __all__ = ["Srmp"]
@@ -43,6 +46,7 @@ class Srmp:
     ) -> None:
         """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
         settings = config.srmp
+        self.report = None if mqqb.reports is None else _sent(mqqb.reports)
         self.redirector = redirector(settings, manager.directory, manager.settings)
         self.requests = Requests(
             self.redirector.receipts_to,
@@ -57,6 +61,7 @@ class Srmp:
                 mqqb.sequences,
                 self.requests,
                 self.redirector.connect_to,
+                self.report,
                 clock,
                 loop,
                 pacemaker,
@@ -70,6 +75,7 @@ class Srmp:
             mqqb.node.history,
             StreamReceipts(manager.guid, mqqb.sequences),
             verifier(settings, security.certificates),
+            None if mqqb.reports is None else _arrived(mqqb.reports),
             refused,
         )
         pacemaker.add(self.receiving)
@@ -93,3 +99,11 @@ class Srmp:
         self.listener.stop_accepting()
         if self.sending is not None:
             self.sending.stop()
+
+
+def _arrived(reports: Reports) -> Callable[[bytes], None]:
+    return lambda packet: reports.arrived(parse(packet))
+
+
+def _sent(reports: Reports) -> Report:
+    return lambda packet, address: reports.sent(parse(packet), address)

@@ -23,7 +23,7 @@ class SrmpReceiving:
     """`pipeline` takes requests and multicast messages; add this to the pacemaker.
 
     `sequences`: the streams that leave; `history`: the identifiers that MS-MQQB knows too; `verify` checks
-    signatures.
+    signatures; `report` hears of traced messages that were stored.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class SrmpReceiving:
         history: DuplicateHistory,
         sequences: Sequences,
         verify: Verify | None,
+        report: Callable[[bytes], None] | None,
         refused: RefusalCounters,
     ) -> None:
         settings = config.srmp
@@ -61,6 +62,8 @@ class SrmpReceiving:
             sequences,
             verify,
             check_expiry=settings.check_expiry,
+            hop_limit=config.mqqb.hop_limit,
+            report=report,
         )
         self.pipeline = Pipeline(manager, parts, self._not_taken)
 

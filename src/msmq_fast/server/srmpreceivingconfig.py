@@ -16,7 +16,10 @@ class SrmpReceivingConfig(SrmpNamesConfig):
     """How messages are taken in, and how streams are acknowledged."""
 
     check_expiry: bool = key(
-        kinds.FLAG, True, "messages whose time is over when they arrive are dropped, and answered with 200"
+        kinds.FLAG,
+        True,
+        "messages whose time is over when they arrive are dropped, and answered with 200; "
+        "else they are kept, without that limit",
     )
     receipt_delay: float = key(
         kinds.duration(0.05, 60), 0.5, "how long a stream pauses before it is acknowledged"

@@ -21,7 +21,7 @@ from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
-from msmq_fast.srmp.sending import Encode, Sender
+from msmq_fast.srmp.sending import Encode, Report, Sender
 from msmq_fast.srmp.transfer import Outgoing, Timers, Transfer
 from msmq_fast.srmp.urls import Url
 
@@ -40,19 +40,22 @@ class SrmpSending:
         sequences: OutgoingSequences,
         encode: Encode[Request],
         connect_to: Callable[[Url], Url],
+        report: Report | None,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
         pacemaker: Pacemaker,
         refused: RefusalCounters,
     ) -> None:
-        """`encode` makes requests of messages, `connect_to` says whose host is dialled for a URL."""
+        """`encode` makes requests of messages, `connect_to` says whose host is dialled for a URL, `report`
+        hears of traced messages.
+        """
         settings = config.srmp
         self._monotonic = clock.monotonic
         self._touch = pacemaker.touch
         self._refused = refused
         self._encode = encode
         self._manager = manager
-        self._sender = Sender(manager, sequences, connect_to, clock.wall_s, self._given_up)
+        self._sender = Sender(manager, sequences, connect_to, clock.wall_s, self._given_up, report)
         self.pool = Pool(
             loop,
             PoolSettings(

@@ -16,7 +16,7 @@ from msmq_fast.srmp.multipart import Part, boundary_of, read_fields, split
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Compound", "content_of", "read_http", "read_text"]
+__all__ = ["Compound", "content_of", "read_http", "read_text", "via_of"]
 
 MAX_HEAD: Final = 65_536  # bytes
 
@@ -25,6 +25,7 @@ _QUOTED = re.compile(r"\\(.)", re.DOTALL)
 _CHARSETS: Final = ("utf-8", "utf8", "us-ascii")
 _AS_IT_IS: Final = (b"binary", b"8bit", b"7bit")  # Content-Transfer-Encoding
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
+_VIA = re.compile(rb"^Via[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,38 +58,48 @@ def read_http(content_type: str, body: bytes | bytearray | memoryview) -> Compou
 
 
 def read_text(text: bytes | bytearray | memoryview) -> Compound:
-    """The message in a text with the head of an HTTP request, of which only Content-Type counts, and not even
-    that is needed: without it the boundary is what the first line behind the head says (footnote 2).
+    """The message in an APDU: a text with the head of an HTTP request, of which nothing counts, Content-Type
+    included. The boundary is what the first line behind the head says (footnote 2).
 
     Raises Nonconforming.
     """
-    content_type, body = content_of(bytes(text))
-    return read_http(content_type.decode("latin-1"), body)
+    text = bytes(text)
+    body = text[_head_end(text).end() :]
+    return read_http(_type_of(body).decode("latin-1"), body)
 
 
 def content_of(text: bytes) -> tuple[bytes, bytes]:
-    """Content-Type and body of a text that `read_text` reads. Raises Nonconforming."""
-    start, fields = _head(text)
-    body = text[start:]
+    """Content-Type and body of a request that came over HTTP; one without Content-Type says what it is by
+    how it begins. Raises Nonconforming.
+    """
+    end = _head_end(text)
+    line = text.find(b"\n", 0, end.start())
+    fields = {} if line < 0 else read_fields(text[line + 1 : end.start()])  # the first line may be anything
+    body = text[end.end() :]
     content_type = fields.get(b"content-type")
-    if content_type is not None:
-        return content_type, body
-    if _is_xml(body):
-        return b"text/xml", body
-    return b'multipart/related; boundary="%b"; type=text/xml' % boundary_of(body), body
+    return _type_of(body) if content_type is None else content_type, body
 
 
-def _is_xml(body: bytes) -> bool:
-    return body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+def via_of(text: bytes) -> list[bytes]:
+    """Who passed a request on: what its Via fields list (RFC 9110 7.6.3). Raises Nonconforming."""
+    head = text[: _head_end(text).start()]
+    names = (name.strip() for field in _VIA.findall(head) for name in field.split(b","))
+    return [name for name in names if name]
 
 
-def _head(text: bytes) -> tuple[int, dict[bytes, bytes]]:
-    """Where the body starts, and the header fields. The first line may be anything."""
+def _type_of(body: bytes) -> bytes:
+    """The Content-Type of a body that begins with an envelope or with a boundary."""
+    if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        return b"text/xml"
+    return b'multipart/related; boundary="%b"; type=text/xml' % boundary_of(body)
+
+
+def _head_end(text: bytes) -> re.Match[bytes]:
+    """The end of the head, where the body begins."""
     end = _HEAD_END.search(text, 0, MAX_HEAD)
     if end is None:
         raise Nonconforming("a message whose head does not end")
-    line = text.find(b"\n", 0, end.start())
-    return end.end(), {} if line < 0 else read_fields(text[line + 1 : end.start()])
+    return end
 
 
 @lru_cache(maxsize=64)

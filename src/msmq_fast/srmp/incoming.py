@@ -44,17 +44,19 @@ _SHA1: Final = 0x8004
 _BOM: Final = "\ufeff"
 
 
-def to_packet(compound: Compound, raw: bytes, arrival_s: int) -> bytes:
+def to_packet(compound: Compound, raw: bytes, arrival_s: int, *, overdue: bool = False) -> bytes:
     """The packet of a message.
 
     `raw` is the whole request or APDU, head included; `compound` was read from its last `compound.size`
-    bytes. `arrival_s`, Unix seconds, stands for a sentAt that is not there (A-09). Nonconforming: a name in
-    the envelope is none. InsufficientResources: the packet would be larger than 4 MiB.
+    bytes. `arrival_s`, Unix seconds, stands for a sentAt that is not there (A-09). `overdue`: time limits
+    that are over on arrival are none, so that such a message is kept like any other (A-08). Nonconforming: a
+    name in the envelope is none. InsufficientResources: the packet would be larger than 4 MiB.
     """
     envelope = compound.envelope
     msmq = envelope.msmq or MsmqPart(NULL_GUID, envelope.expires_at)
     source, ordinal = envelope.identifier
     sent = _u32(arrival_s if envelope.sent_at is None else envelope.sent_at)
+    over = arrival_s if overdue else None
     destination = _destination(envelope)
     response = _response(envelope, source)
     admin = envelope.delivery_to or envelope.commitment_to  # A-43
@@ -67,8 +69,8 @@ def to_packet(compound: Compound, raw: bytes, arrival_s: int) -> bytes:
             extension=compound.extension,
             priority=0 if envelope.stream is not None else msmq.priority,
             delivery=int(envelope.recoverable),
-            time_to_reach_queue=_u32(msmq.ttrq - sent),
-            time_to_be_received=_time_to_be_received(envelope, sent),
+            time_to_reach_queue=_limit(msmq.ttrq, sent, over),
+            time_to_be_received=_limit(_received_until(envelope), sent, over),
             sent_time=sent,
             message_id=ordinal,
             source=source.bytes_le,
@@ -132,11 +134,15 @@ def _response(envelope: Envelope, source: UUID) -> QueueField:
         raise Nonconforming(str(problem)) from None
 
 
-def _time_to_be_received(envelope: Envelope, sent: int) -> int:
+def _received_until(envelope: Envelope) -> int | None:
     """With Msmq, expiresAt is what MSMQ on Windows uses it for (A-07); without, it is the other limit."""
-    if envelope.msmq is None or envelope.expires_at >= END_OF_TIME:
-        return INFINITE
-    return _u32(envelope.expires_at - sent)
+    forever = envelope.msmq is None or envelope.expires_at >= END_OF_TIME
+    return None if forever else envelope.expires_at
+
+
+def _limit(end: int | None, sent: int, over: int | None) -> int:
+    """Seconds that a message has from `sent` on; what ends at `over` or before it is no limit."""
+    return INFINITE if end is None or (over is not None and end <= over) else _u32(end - sent)
 
 
 def _acknowledge(envelope: Envelope) -> Acknowledge:

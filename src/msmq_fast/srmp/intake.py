@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.streams import IncomingStreams, Verdict
 from msmq_fast.srmp.tally import Tally
 from msmq_fast.store.completion import Completion
 
-__all__ = ["TAKEN", "Intake", "described", "identifier_of", "refusal"]
+__all__ = ["TAKEN", "Intake", "identifier_of", "refusal"]
 
 _QUEUE_QUOTA, _EXPIRED, _RECOVERABLE, _QUEUE_GONE = 1, 3, 4, 5  # EnqueueResult
 TAKEN = (0, _RECOVERABLE)
@@ -31,13 +32,20 @@ class Intake:
     """Puts messages into local queues, and knows which were there before."""
 
     def __init__(
-        self, ledger: Ledger, history: DuplicateHistory, streams: IncomingStreams, tally: Tally
+        self,
+        ledger: Ledger,
+        history: DuplicateHistory,
+        streams: IncomingStreams,
+        tally: Tally,
+        report: Callable[[bytes], None] | None = None,
     ) -> None:
+        """`report` hears of traced messages that were stored."""
         self._ledger = ledger
         self._writer = ledger.writer
         self._history = history
         self._streams = streams
         self._tally = tally
+        self._report = report
 
     def insert(
         self,
@@ -54,6 +62,8 @@ class Intake:
             known = history.check(identifier, now)
             if known != NEW:
                 self._tally.count(Reason.DUPLICATE, "")
+                for core, packet in places:
+                    self._tally.tell(Reason.DUPLICATE, envelope, len(packet), core)
                 return (
                     self.when_kept(lambda: history.check(identifier, now) != NEW)
                     if known == PENDING
@@ -80,9 +90,11 @@ class Intake:
         finally:
             writer.end_unit()
         answer = completion if stored else _ok()
-        for result in results:
-            if result not in TAKEN:
-                refused = self._tally.refuse(refusal(result), described(envelope))
+        for (core, packet), result in zip(places, results, strict=True):
+            if result in TAKEN:
+                self.trace(packet)
+            else:
+                refused = self._tally.turn_away(refusal(result), envelope, len(packet), core)
                 answer = answer if taken else refused
         self._tally.stored += bool(taken)
         return answer
@@ -92,14 +104,14 @@ class Intake:
         streams = self._streams
         verdict, stream = streams.judge(part, core.ordinal, envelope.to)
         if verdict is Verdict.DUPLICATE:
-            self._tally.count(Reason.DUPLICATE, "")
+            self._tally.turn_away(Reason.DUPLICATE, envelope, len(packet), core)
             if stream is None or not stream.unsettled:
                 return _ok()
             return self.when_kept(lambda: stream.durable_number >= part.current)
         if verdict is Verdict.OUT_OF_ORDER:
-            return self._tally.refuse(Reason.OUT_OF_ORDER, described(envelope))
+            return self._tally.turn_away(Reason.OUT_OF_ORDER, envelope, len(packet), core)
         if stream is None:
-            return self._tally.refuse(Reason.TOO_MANY_STREAMS, described(envelope))
+            return self._tally.turn_away(Reason.TOO_MANY_STREAMS, envelope, len(packet), core)
         completion: Completion[int] = Completion()
         writer = self._writer
         writer.begin_unit()
@@ -112,9 +124,15 @@ class Intake:
         finally:
             writer.end_unit()
         if result not in TAKEN:
-            return self._tally.refuse(refusal(result), described(envelope))
+            return self._tally.turn_away(refusal(result), envelope, len(packet), core)
         self._tally.stored += 1
+        self.trace(packet)
         return completion
+
+    def trace(self, packet: bytes) -> None:
+        """A message was put into a queue: its sender may want to know where (MS-MQDMPR 3.1.1.12)."""
+        if self._report is not None and is_traced(packet):
+            self._report(packet)
 
     def unit(self, effect: Callable[[], None]) -> Completion[int]:
         """Do something in a unit of its own; the answer when that is durable."""
@@ -162,8 +180,3 @@ def identifier_of(envelope: Envelope) -> bytes | None:
     if found == NO_IDENTIFIER:
         return None
     return source.bytes_le + ordinal.to_bytes(4, "little")
-
-
-def described(envelope: Envelope) -> str:
-    """A message, for logs."""
-    return f"{envelope.id} to {envelope.to}"

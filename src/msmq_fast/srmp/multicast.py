@@ -13,12 +13,13 @@ from typing import Final
 from msmq_fast._native.queue import Received, give_up
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
+from msmq_fast.packet.properties import is_traced
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.srmp.model import Nonconforming
 from msmq_fast.srmp.pgm.model import Datagram
 from msmq_fast.srmp.pgm.source import ApduTooLarge, Source
-from msmq_fast.srmp.sending import too_late
+from msmq_fast.srmp.sending import Report, too_late
 
 __all__ = ["Feed"]
 
@@ -40,9 +41,11 @@ class Feed:
         encode: Callable[[bytes, str], bytes],
         refused: Callable[[str, str], None],
         room: int,
+        report: Report | None = None,
     ) -> None:
         """`owner` locks what is under way, `encode` makes the APDU of a packet for `address:port`; `room` are
-        the octets that wait in a source at most; `refused(reason, description)` hears of what is given up.
+        the octets that wait in a source at most; `refused(reason, description)` hears of what is given up,
+        `report` of traced messages that are sent.
         """
         self.queue = queue
         self.sources: list[Source] = []
@@ -54,6 +57,7 @@ class Feed:
         self._encode = encode
         self._refused = refused
         self._room = room
+        self._report = report
         self._under_way: deque[int] = deque()  # lookup identifiers, in the order of sending
         self._sent: list[int] = []  # of each source, how many APDUs have left
         self._settled = 0  # how many have left all of them
@@ -111,6 +115,8 @@ class Feed:
             self._give_up(message, "cannot be sent", error)
         else:
             self._under_way.append(message.lookup_id)
+            if self._report is not None and is_traced(message.packet):
+                self._report(message.packet, self.group.partition(":")[0])
 
     def _give_up(self, message: Received, reason: str, error: Exception) -> None:
         self._refused(reason, f"message {message.lookup_id} for {self.queue.name}: {error}")

@@ -13,7 +13,7 @@ from msmq_fast._native.framing import BadPacket, ParsedMessage, parse
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
-from msmq_fast.srmp.compound import content_of
+from msmq_fast.srmp.compound import content_of, via_of
 from msmq_fast.srmp.model import MULTICAST_PREFIX, SignaturePart
 from msmq_fast.srmp.multipart import build
 from msmq_fast.srmp.saying import NO_STREAM, Place, Spelling, to_envelope
@@ -26,6 +26,7 @@ _PART: Final = b"text/xml; charset=UTF-8"
 _OCTETS: Final = b"application/octet-stream"
 _MULTIPART: Final = b'multipart/related; boundary="%b"; type=text/xml'
 _BOUNDARIES: Final = 100_000
+_OURSELVES: Final = b"1.1 msmq-fast"  # in Via, where hosts may have made-up names
 
 Sign = Callable[[ParsedMessage], SignaturePart | None]
 
@@ -70,15 +71,19 @@ class Requests:
         """The request for a message to a URL; `place` is its place in a stream as its receiver knows it.
 
         A message that came by SRMP and is passed on has its body unchanged (A-53), with another target and
-        Host. Nonconforming: the message cannot be said in SRMP. PacketFault: the packet is malformed.
+        Host, and says in Via who has passed it on. Nonconforming: the message cannot be said in SRMP.
+        PacketFault: the packet is malformed.
         """
         host, target = url.authority.encode("idna" if not url.authority.isascii() else "ascii"), url.target
         if has_envelope(packet):
-            content_type, body = self._as_it_came(packet)
+            came = self._as_it_came(packet)
+            content_type, body = content_of(came)
+            way = [(b"Via", b", ".join([*via_of(came), _OURSELVES]))]
         else:
             to = url.scheme + url.text[len(url.scheme) :]
             content_type, body = self._content(packet, to, place)
-        return _request(target.encode("ascii"), host, content_type, body)
+            way = []
+        return _request(target.encode("ascii"), host, content_type, body, way)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
         """What is multicast for a message to `address:port`: the text of a request (SR-008).
@@ -87,7 +92,7 @@ class Requests:
         """
         content_type, body = self._content(packet, MULTICAST_PREFIX + group, NO_STREAM)
         address = group.encode("ascii")
-        return _request(address, address, content_type, body).text
+        return _request(address, address, content_type, body, []).text
 
     def _content(self, packet: bytes, to: str, place: Place) -> tuple[bytes, bytes]:
         """Content-Type and body."""
@@ -110,13 +115,14 @@ class Requests:
         return _MULTIPART % boundary, build(boundary, parts)
 
     @staticmethod
-    def _as_it_came(packet: bytes) -> tuple[bytes, bytes]:
+    def _as_it_came(packet: bytes) -> bytes:
+        """The request that a message came with."""
         try:
             at = parse(packet).fields()["compound_offset"]
         except BadPacket as problem:
             raise PacketFault(problem.code) from None
         compound, _ = CompoundMessageHeader.decode(packet, at)
-        return content_of(compound.data)
+        return compound.data
 
 
 def _boundary(number: int, contents: list[bytes]) -> bytes:
@@ -128,12 +134,15 @@ def _boundary(number: int, contents: list[bytes]) -> bytes:
         number += 1
 
 
-def _request(target: bytes, host: bytes, content_type: bytes, body: bytes) -> Request:
+def _request(
+    target: bytes, host: bytes, content_type: bytes, body: bytes, more: list[tuple[bytes, bytes]]
+) -> Request:
     headers = [
         (b"Host", host),
         (b"Content-Type", content_type),
         (b"Content-Length", b"%d" % len(body)),
         (b"SOAPAction", b'"MSMQMessage"'),
         (b"Proxy-Accept", b"NonInteractiveClient"),
+        *more,
     ]
     return Request(target, headers, body)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
+from msmq_fast.packet.classes import MessageClass
+
 __all__ = ["Reason", "Status"]
 
 
@@ -16,21 +18,32 @@ class Status(IntEnum):
 
 
 class Reason(Enum):
-    """For counters and logs; every message that was not taken has one."""
+    """For counters and logs; every message that was not taken has one. Those that are final have the class
+    that the event feed tells, as for messages of MS-MQQB.
+    """
 
     MALFORMED = "malformed message", Status.REJECTED
     FOREIGN_HOST = "for another computer", Status.REJECTED
     NO_WAY = "cannot be passed on", Status.REJECTED
-    UNKNOWN_QUEUE = "unknown queue", Status.REJECTED
-    NOT_TRANSACTIONAL = "stream message for a queue that is not transactional", Status.REJECTED
-    TRANSACTIONAL = "no stream message for a transactional queue", Status.REJECTED
+    HOPS = "too many hops", Status.REJECTED, MessageClass.NACK_HOP_COUNT_EXCEEDED
+    UNKNOWN_QUEUE = "unknown queue", Status.REJECTED, MessageClass.NACK_BAD_DST_Q
+    NOT_TRANSACTIONAL = (
+        "stream message for a queue that is not transactional",
+        Status.REJECTED,
+        MessageClass.NACK_NOT_TRANSACTIONAL_Q,
+    )
+    TRANSACTIONAL = (
+        "no stream message for a transactional queue",
+        Status.REJECTED,
+        MessageClass.NACK_NOT_TRANSACTIONAL_MSG,
+    )
     UNTYPED = "of no type", Status.REJECTED
-    SIGNATURE = "bad or missing signature", Status.REJECTED
-    PRIVACY = "not encrypted", Status.REJECTED
-    ACCESS_DENIED = "access denied", Status.REJECTED
-    QUEUE_QUOTA = "queue quota", Status.REJECTED
+    SIGNATURE = "bad or missing signature", Status.REJECTED, MessageClass.NACK_BAD_SIGNATURE
+    PRIVACY = "not encrypted", Status.REJECTED, MessageClass.NACK_BAD_ENCRYPTION
+    ACCESS_DENIED = "access denied", Status.REJECTED, MessageClass.NACK_ACCESS_DENIED
+    QUEUE_QUOTA = "queue quota", Status.REJECTED, MessageClass.NACK_Q_EXCEED_QUOTA
     TOO_LARGE = "too large", Status.REJECTED
-    EXPIRED = "expired", Status.OK
+    EXPIRED = "expired", Status.OK, MessageClass.NACK_REACH_QUEUE_TIMEOUT
     DUPLICATE = "duplicate", Status.OK
     OUT_OF_ORDER = "out of order", Status.OK
     MACHINE_QUOTA = "computer quota", Status.LATER
@@ -40,6 +53,7 @@ class Reason(Enum):
     NO_GROUP = "no queue of this multicast group", Status.OK
     MULTICAST_STREAM = "stream over multicast", Status.OK
 
-    def __init__(self, text: str, status: Status) -> None:
+    def __init__(self, text: str, status: Status, message_class: MessageClass | None = None) -> None:
         self.text = text
         self.status = status
+        self.message_class = message_class

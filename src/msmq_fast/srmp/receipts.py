@@ -18,13 +18,13 @@ from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Delivery, Journal, Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
+from msmq_fast.packet.soap import SRMPEnvelopeHeader, has_envelope
 from msmq_fast.qm.acknowledgment import identifier
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.superseding import Place
-from msmq_fast.srmp.compound import read_text
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.model import Envelope, Nonconforming
+from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.streams import IncomingStreams, Terms
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def envelope_of(packet: bytes) -> Envelope | None:
     """The envelope of a stored packet; None: it has none, or one that cannot be read."""
     if not has_envelope(packet):
         return None
-    compound, _ = CompoundMessageHeader.decode(packet, parse(packet).fields()["compound_offset"])
+    header, _ = SRMPEnvelopeHeader.decode(packet, parse(packet).envelope_offset)
     try:
-        return read_text(compound.data).envelope
-    except Nonconforming:
+        return read_envelope(header.envelope.encode())
+    except (Nonconforming, UnicodeEncodeError):
         return None
 
 

@@ -16,18 +16,18 @@ from msmq_fast.packet.message import Message
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.queue import Privacy, Queue
 from msmq_fast.srmp.classify import Kind, classify
-from msmq_fast.srmp.compound import Compound, read_http, read_text
+from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
 from msmq_fast.srmp.destinations import Destinations, Place
 from msmq_fast.srmp.forwarding import Forwarder
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.incoming import to_packet
-from msmq_fast.srmp.intake import TAKEN, Intake, described, identifier_of, refusal
+from msmq_fast.srmp.intake import TAKEN, Intake, refusal
 from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.receipts import Receipts, Sequences
 from msmq_fast.srmp.signature import SignatureRefused, Signer, authenticated
 from msmq_fast.srmp.streams import IncomingStreams
-from msmq_fast.srmp.tally import Tally
+from msmq_fast.srmp.tally import Tally, described
 from msmq_fast.srmp.values import read_message_id
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
@@ -58,7 +58,11 @@ class Parts:
     sequences: Sequences
     verify: Verify | None = None
     check_expiry: bool = True
-    """Whether what has expired is dropped on arrival (A-08)."""
+    """Whether what has expired is dropped on arrival; else it is kept like any other message (A-08)."""
+    hop_limit: int = 29
+    """How many computers, this one included, may pass a message on."""
+    report: Callable[[bytes], None] | None = None
+    """Told of packets with BaseHeader.Flags.TR that were put into a queue."""
 
 
 class Pipeline:
@@ -67,12 +71,12 @@ class Pipeline:
     def __init__(
         self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
     ) -> None:
-        self.tally = Tally(on_refusal)
+        self.tally = Tally(manager.ledger, on_refusal)
         self._manager = manager
         self._ledger = manager.ledger
         self._parts = parts
         self._destinations = parts.destinations
-        self._intake = Intake(manager.ledger, parts.history, parts.streams, self.tally)
+        self._intake = Intake(manager.ledger, parts.history, parts.streams, self.tally, parts.report)
         self._forwarder = Forwarder(manager)
 
     # ---- entries
@@ -118,22 +122,22 @@ class Pipeline:
         queue = place.queue
         if queue is None:
             if place.destination.local:
-                return self.tally.refuse(Reason.UNKNOWN_QUEUE, envelope.to)
+                return self.tally.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
             if not place.destination.forward:
-                return self.tally.refuse(Reason.FOREIGN_HOST, envelope.to)
+                return self.tally.turn_away(Reason.FOREIGN_HOST, envelope, len(raw))
             return self._forward(compound, raw, place)
         kind = classify(envelope)
         if kind is None:
-            return self.tally.refuse(Reason.UNTYPED, described(envelope))
+            return self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
         if kind is not Kind.USER:
             return self._receipt(compound, raw, kind, place, queue)
         if place.internal:
-            return self.tally.refuse(Reason.UNKNOWN_QUEUE, envelope.to)
+            return self.tally.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
         if queue.transactional is (envelope.stream is None):
             demanded = Reason.TRANSACTIONAL if queue.transactional else Reason.NOT_TRANSACTIONAL
-            return self.tally.refuse(demanded, described(envelope))
+            return self.tally.turn_away(demanded, envelope, len(raw), queue.core)
         if self._late(envelope):
-            return self._expired(compound, raw)
+            return self._expired(compound, raw, queue)
         packet = self._let_in(compound, raw, queue, everybody=place.everybody)
         if packet is None:
             return Completion.of(int(Status.REJECTED))
@@ -145,7 +149,7 @@ class Pipeline:
         """What a queue keeps of a message of a user; None: it may not come, and that was told."""
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:
-            self.tally.count(Reason.PRIVACY, described(envelope))  # SRMP has no encryption (5.1)
+            self.tally.turn_away(Reason.PRIVACY, envelope, len(raw), queue.core)  # SRMP has none (5.1)
             return None
         signer = None
         if envelope.signature is not None or queue.properties.authenticated:
@@ -153,10 +157,11 @@ class Pipeline:
                 signer = self._signer(compound)
             except SignatureRefused as error:
                 self.tally.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
+                self.tally.tell(Reason.SIGNATURE, envelope, len(raw), queue.core)
                 return None
         user = None if signer is None else signer.user
         if not everybody and not self._destinations.admits(queue, user):
-            self.tally.count(Reason.ACCESS_DENIED, described(envelope))
+            self.tally.turn_away(Reason.ACCESS_DENIED, envelope, len(raw), queue.core)
             return None
         packet = self._packet(compound, raw)
         return packet if signer is None else authenticated(packet, signer)
@@ -177,9 +182,9 @@ class Pipeline:
         if not queues:
             self.tally.count(Reason.NO_GROUP, group)
         elif envelope.stream is not None:
-            self.tally.count(Reason.MULTICAST_STREAM, described(envelope))
+            self.tally.turn_away(Reason.MULTICAST_STREAM, envelope, len(raw))
         elif classify(envelope) is not Kind.USER:
-            self.tally.count(Reason.UNTYPED, described(envelope))
+            self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
         elif self._late(envelope):
             self._expired(compound, raw)
         else:
@@ -189,7 +194,7 @@ class Pipeline:
                 self._intake.insert(places, envelope)
 
     def _packet(self, compound: Compound, raw: bytes) -> bytes:
-        return to_packet(compound, raw, self._ledger.now_s)
+        return to_packet(compound, raw, self._ledger.now_s, overdue=not self._parts.check_expiry)
 
     # ---- expiry
 
@@ -200,19 +205,20 @@ class Pipeline:
         now, msmq = self._ledger.now_s, envelope.msmq
         return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
 
-    def _expired(self, compound: Compound, raw: bytes) -> Completion[int]:
+    def _expired(self, compound: Compound, raw: bytes, queue: Queue | None = None) -> Completion[int]:
         """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter;
         that of a stream is its sender's to keep.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
+        core = None if queue is None else queue.core
         if not envelope.negative_only and not deadletter:
-            return self.tally.refuse(Reason.EXPIRED, described(envelope))
+            return self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
         packet = self._packet(compound, raw)
         disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if disposition.must_wait(packet, reason):
-            return self.tally.refuse(Reason.MACHINE_QUOTA, described(envelope))
-        self.tally.count(Reason.EXPIRED, described(envelope))
+            return self.tally.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
+        self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
 
         def follow() -> None:
             original = Message.from_packet(packet)
@@ -232,11 +238,11 @@ class Pipeline:
         effect = self._effect(envelope, kind)
         internal = place.internal
         if envelope.stream is not None or (internal and effect is None):
-            return self.tally.refuse(Reason.UNTYPED, described(envelope))
+            return self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
         if not internal and queue.transactional:
-            return self.tally.refuse(Reason.TRANSACTIONAL, described(envelope))
+            return self.tally.turn_away(Reason.TRANSACTIONAL, envelope, len(raw), queue.core)
         if not internal and not place.everybody and not self._destinations.admits(queue):
-            return self.tally.refuse(Reason.ACCESS_DENIED, described(envelope))
+            return self.tally.turn_away(Reason.ACCESS_DENIED, envelope, len(raw), queue.core)
         self.tally.receipts[kind] += 1
         if internal and effect is not None:
             return self._intake.unit(effect)
@@ -260,28 +266,35 @@ class Pipeline:
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
             return self.tally.refuse(Reason.NO_WAY, f"{described(envelope)} comes from here")
+        if len(via_of(raw)) >= self._parts.hop_limit:
+            return self.tally.turn_away(Reason.HOPS, envelope, len(raw))
         if self._late(envelope):
             return self._expired(compound, raw)
+        forwarder, url = self._forwarder, place.destination.url
         try:
-            core = self._forwarder.way_out(place.destination.url).core
+            core = forwarder.way_out(url).core
         except InsufficientResources:
             return self.tally.refuse(Reason.MACHINE_QUOTA, envelope.to)
         except MSMQError:
             return self.tally.refuse(Reason.NO_WAY, envelope.to)
-        identifier = identifier_of(envelope)
-        if identifier is not None and self._forwarder.passes(core, identifier):
-            self.tally.count(Reason.DUPLICATE, "")
-            return self._intake.when_kept(lambda: self._forwarder.passes(core, identifier))
+        passage = forwarder.passage(url, envelope)
+        if passage is not None and forwarder.is_known(passage):
+            self.tally.turn_away(Reason.DUPLICATE, envelope, len(raw))
+            return self._intake.when_kept(lambda: forwarder.is_known(passage))
         completion: Completion[int] = Completion()
 
         def kept(status: int) -> None:
+            if status and passage is not None:
+                forwarder.lost(passage)
             completion.resolve(Status.LATER if status else Status.OK)
 
-        (result,), (key,) = core.enqueue_packets([self._packet(compound, raw)], kept)
+        packet = self._packet(compound, raw)
+        (result,), (key,) = core.enqueue_packets([packet], kept)
         if result not in TAKEN:
-            return self.tally.refuse(refusal(result), described(envelope))
-        if identifier is not None:
-            self._forwarder.passed(core, identifier, key)
+            return self.tally.turn_away(refusal(result), envelope, len(raw))
+        self._intake.trace(packet)
+        if passage is not None:
+            forwarder.passed(passage, core, key)
         self.tally.forwarded += 1
         return completion
 

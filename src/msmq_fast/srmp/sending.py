@@ -16,6 +16,7 @@ from msmq_fast._native.receive import head
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
+from msmq_fast.packet.properties import is_traced
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.resending import OutgoingSequences
@@ -23,7 +24,7 @@ from msmq_fast.srmp.transfer import Endpoint, Outgoing, Progress
 from msmq_fast.srmp.urls import Url, parse_url
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Encode", "Place", "Sender", "StreamReceipts", "too_late", "url_of"]
+__all__ = ["Encode", "Place", "Report", "Sender", "StreamReceipts", "too_late", "url_of"]
 
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
@@ -57,6 +58,10 @@ _STATUS: Final = {
 """Status, state, and the HRESULT of a ConnectionHistory entry."""
 
 
+Report = Callable[[bytes, str], None]
+"""Told of a packet with BaseHeader.Flags.TR that leaves, and of the address that it goes to."""
+
+
 class Encode(Protocol[R_co]):
     """Makes a request of a message."""
 
@@ -85,15 +90,17 @@ class Sender:
         connect_to: Callable[[Url], Url],
         unix_time: Callable[[], int],
         refused: Callable[[str, str], None],
+        report: Report | None = None,
     ) -> None:
         """`connect_to`: whose host is dialled for a URL; `refused(reason, description)` hears of messages
-        that are given up.
+        that are given up, `report` of traced ones that leave.
         """
         self.manager = manager
         self.sequences = sequences
         self.connect_to = connect_to
         self.unix_time = unix_time
         self.refused = refused
+        self.report = report
         self.owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
         self.keeper = manager.ledger.new_owner(transfer=True)  # of what waits for a stream receipt
 
@@ -110,6 +117,7 @@ class _Source(Outgoing[S]):
         self._encode = encode
         self._url = url_of(queue)
         self._key = 0  # of the message that is under way
+        self._address = ""  # of the other side of the connection
 
     def endpoint(self) -> Endpoint:
         url = self._sender.connect_to(self._url)
@@ -154,11 +162,15 @@ class _Source(Outgoing[S]):
             return None
         place = depart(self._core, self._key)
         try:
-            return self._encode(message.packet, self._url, place)
+            request = self._encode(message.packet, self._url, place)
         except (Nonconforming, PacketFault, ValueError) as error:
             self._sender.refused("cannot be sent", f"message {self._key} for {self._queue.name}: {error}")
             self.rejected()
             return None
+        report = self._sender.report
+        if report is not None and is_traced(message.packet):
+            report(message.packet, self._address)
+        return request
 
     def accepted(self) -> None:
         answered(self._core, self._key, self._sender.owner, self._sender.keeper)
@@ -186,6 +198,7 @@ class _Source(Outgoing[S]):
         status, state, error = _STATUS[progress]
         queue.set_state(state)
         if address:
+            self._address = address
             queue.next_hops = (address,)
         queue.note(status, self._sender.unix_time(), error, (address,) if address else (), detail)
 

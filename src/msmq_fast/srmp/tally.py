@@ -1,23 +1,27 @@
-"""What became of messages that came by SRMP, for metrics and logs."""
+"""What became of messages that came by SRMP, for metrics, logs and the event feed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 
+from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast.srmp.classify import Kind
+from msmq_fast.srmp.model import Envelope
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.completion import Completion
+from msmq_fast.store.schema import EventKind
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "described"]
 
 
 class Tally:
     """`on_refusal(reason, description)` hears of every message that was not taken, duplicates excepted."""
 
-    __slots__ = ("forwarded", "not_taken", "on_refusal", "receipts", "stored")
+    __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "receipts", "stored")
 
-    def __init__(self, on_refusal: Callable[[Reason, str], None] | None = None) -> None:
+    def __init__(self, ledger: Ledger, on_refusal: Callable[[Reason, str], None] | None = None) -> None:
+        self._ledger = ledger
         self.on_refusal = on_refusal
         self.stored = 0
         self.forwarded = 0
@@ -35,3 +39,41 @@ class Tally:
         """The same; the answer."""
         self.count(reason, description)
         return Completion.of(int(reason.status))
+
+    def turn_away(
+        self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None
+    ) -> Completion[int]:
+        """The same for a message that could be read, and `tell`."""
+        self.count(reason, described(envelope))
+        self.tell(reason, envelope, size, queue)
+        return Completion.of(int(reason.status))
+
+    def tell(self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None) -> None:
+        """The event feed hears of a message that came again, or that will never be taken; not of those that
+        come again because there was no room or it was not their turn. `size` in octets; `queue` is the local
+        one that it is for.
+        """
+        if reason is Reason.DUPLICATE:
+            kind, message_class = EventKind.DUPLICATE, 0
+        elif reason.message_class is not None:
+            kind, message_class = EventKind.NACKED, int(reason.message_class)
+        else:
+            return
+        source, ordinal = envelope.identifier
+        part = envelope.stream
+        self._ledger.turned_away(
+            kind,
+            0 if queue is None else queue.ordinal,
+            source.bytes_le,
+            ordinal,
+            size,
+            message_class or envelope.message_class,
+            message_class,
+            0 if part is None else part.sequence,
+            0 if part is None else part.current,
+        )
+
+
+def described(envelope: Envelope) -> str:
+    """A message, for logs."""
+    return f"{envelope.id} to {envelope.to}"

@@ -175,18 +175,20 @@ def test_the_head_of_a_request_means_nothing(pair: tuple[Server, Server], udp_po
     heads = [
         "whatever this is\r\n\r\n",
         "GET / HTTP/9.9\r\nContent-Length: 999999\r\n\r\n",
+        'POST / HTTP/1.1\r\nContent-Type: multipart/related; boundary="another"\r\n\r\n',
+        "POST / HTTP/1.1\r\nContent-Type: image/png\r\nno header field at all\r\n\r\n",
         None,
     ]
     texts = [sender.text(b"%d" % index, group=group, head=head) for index, head in enumerate(heads)]
     # Several messages in one APDU, one message over two.
-    texts.append(sender.text(b"3", group=group) + sender.text(b"4", group=group))
-    spread = sender.text(b"5", group=group)
-    texts += [spread[:200], spread[200:], sender.text(b"6", group=group)]
+    texts.append(sender.text(b"5", group=group) + sender.text(b"6", group=group))
+    spread = sender.text(b"7", group=group)
+    texts += [spread[:200], spread[200:], sender.text(b"8", group=group)]
     until(lambda: (sender.send(sender.text(b"first", group=group), port=8010), waiting(b, "heads"))[1])
     sender.send(*texts, port=8010)
     found: list[bytes] = []
-    until(lambda: found.extend(taken(b, "heads")) or b"6" in found)
-    assert [body for body in found if body != b"first"] == [b"%d" % number for number in range(7)]
+    until(lambda: found.extend(taken(b, "heads")) or b"8" in found)
+    assert [body for body in found if body != b"first"] == [b"%d" % number for number in range(9)]
 
 
 def test_messages_too_large_for_an_apdu_become_dead_letters(

@@ -1,0 +1,65 @@
+"""Which way messages leave: who is told of an outgoing queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.server.outgoing import Dispatcher
+from tests.qm.world import WALL, World
+
+NAMES = {
+    "mqqb": r"DIRECT=TCP:10.0.0.9\private$\there",
+    "http": "DIRECT=HTTP://there.test/msmq/private$/there",
+    "multicast": "MULTICAST=234.1.1.1:8001",
+}
+
+
+class Carrier:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        self.told.append(("work", queue.name))
+
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        self.told.append(("held" if on_hold else "released", queue.name))
+
+    def retired(self, queue: OutgoingQueue) -> None:
+        self.told.append(("retired", queue.name))
+
+
+def send(world: World, name: str) -> OutgoingQueue:
+    queue = world.manager.outgoing_to(parse_format_name(name))
+    queue.core.enqueue_packets([Message(body=b"x", sent_time=WALL).to_packet()])
+    world.run()
+    return queue
+
+
+@pytest.mark.rule("DM-240", "QB-375")
+def test_each_kind_of_name_has_its_carrier() -> None:
+    world = World(http=True, multicast=True)
+    carriers = {kind: Carrier() for kind in NAMES}
+    dispatcher = Dispatcher(world.manager, carriers["mqqb"])
+    dispatcher.http, dispatcher.multicast = carriers["http"], carriers["multicast"]
+    dispatcher.start()
+    for name in NAMES.values():
+        queue = send(world, name)
+        world.manager.pause(queue)
+        world.manager.resume(queue)
+        world.run()
+    for kind, carrier in carriers.items():
+        assert {name for _, name in carrier.told} == {NAMES[kind]}
+        assert [what for what, _ in carrier.told if what != "work"] == ["held", "released"]
+        assert ("work", NAMES[kind]) in carrier.told
+
+
+def test_without_a_carrier_messages_wait() -> None:
+    world = World(http=True, multicast=True)
+    usual = Carrier()
+    Dispatcher(world.manager, usual).start()
+    queues = [send(world, name) for name in NAMES.values()]
+    assert [queue.messages for queue in queues] == [1, 1, 1]
+    assert {name for _, name in usual.told} == {NAMES["mqqb"]}
