@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -22,6 +23,7 @@ from msmq_fast.spark.offline.tables import Request, Task, read, table_columns
 from msmq_fast.spark.options import OptionError
 from msmq_fast.spark.source import spark_schema
 from msmq_fast.spark.storereader import StoreReader, store_columns, store_options, store_reader
+from msmq_fast.store.decode import EventKind
 from tests.spark import stores
 
 GOLDEN = Path(__file__).parents[1] / "store" / "golden"
@@ -65,6 +67,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         taking.receive(0)
         keeper.settle()
     taking.close()
+    # Messages that came and were not taken are in no queue: one that nobody knows, one that came again.
+    told = keeper.manager.ledger.turned_away
+    told(EventKind.NACKED, 0, bytes(range(16)), 7, 100, 0x8000, 0x8000)
+    told(EventKind.DUPLICATE, 1, bytes(range(16)), 8, 100, 0, 0, 5 << 32 | 6, 3)
     keeper.close()
     return directory
 
@@ -108,6 +114,13 @@ def test_what_the_events_say(kept: Path) -> None:
     journal = r"HOST\private$\taken;JOURNAL"
     assert [row["event"] for row in found if row["queue"] == journal].count("journaled") == 5
     assert {row["queue"] for row in found if row["event"] == "received"} == {r"HOST\private$\taken"}
+    (nacked,) = (row for row in found if row["event"] == "nacked")
+    (again,) = (row for row in found if row["event"] == "duplicate")
+    sender = str(UUID(bytes_le=bytes(range(16))))
+    assert [row["message_id"] for row in (nacked, again)] == [f"{{{sender}}}\\{number}" for number in (7, 8)]
+    assert (again["seq_id"], again["seq_no"], again["prev_seq_no"]) == (5 << 32 | 6, 3, 2)
+    assert {row["transport"] for row in (nacked, again)} == {"srmp"}
+    assert {row["lookup_id"] for row in (nacked, again)} == {None}
 
 
 def test_the_tables_of_queues_and_records(kept: Path) -> None:

@@ -20,6 +20,7 @@ _MOST: Final = 0xFFFF  # of counts of aborts and moves
 _EVENT_NAMES: Final = {int(kind): kind.name.lower() for kind in EventKind}
 _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
 _ABOUT_QUEUES: Final = (EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED)
+_NOT_TAKEN: Final = (EventKind.NACKED, EventKind.DUPLICATE)  # perhaps of messages that came into no queue
 
 Row = dict[str, Any]
 
@@ -168,6 +169,10 @@ def _event(event: FeedEvent, catalogue: Catalogue) -> Row:
     if event.kind == EventKind.MOVED:
         row["origin_queue"] = (catalogue.resolve(event.sequence_id) or (None,))[0]
     if event.lookup_id:
+        row["lookup_id"] = packets.signed(event.lookup_id, 64)
+        row["arrival_seq"] = event.arrival_seq
+        row["priority"] = 7 - (event.lookup_id >> BAND)
+    if event.lookup_id or event.kind in _NOT_TAKEN:
         row |= _event_of_message(event)
     return row
 
@@ -175,10 +180,7 @@ def _event(event: FeedEvent, catalogue: Catalogue) -> Row:
 def _event_of_message(event: FeedEvent) -> Row:
     row: Row = {
         "message_id": f"{{{UUID(bytes_le=event.source)}}}\\{event.ordinal}",
-        "lookup_id": packets.signed(event.lookup_id, 64),
-        "arrival_seq": event.arrival_seq,
         "class": event.message_class,
-        "priority": 7 - (event.lookup_id >> BAND),
         "packet_size": event.size,
         "source_machine_guid": str(UUID(bytes_le=event.source)),
         "transport": _TRANSPORTS.get(event.flags),
