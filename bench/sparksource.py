@@ -1,9 +1,10 @@
 """Reading queues with Spark: `python -m bench.sparksource [--rows N]`.
 
 A fresh server and a queue of recoverable messages; `local[2]`, two partitions, the sink `noop`, best and
-median of the turns after two that warm up. `msmq_tuples` is the same query through a source that gives Spark
-rows as Python tuples. Then a stream beside a sender of 200 messages a second: from the send to the moment at
-which `foreachBatch` has the row.
+median of the turns after those that warm up. Others take turns with it, so that all have the same weather:
+`msmq_tuples` is the same query of the same server through a source that makes tuples of its columns;
+`tuple_path` and `ready_batch` read as many rows of ten columns without a server (`bench.sparkpaths`). Then a
+stream beside a sender of 200 messages a second: from the send to the moment at which `foreachBatch` has it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 import msmq_fast
+from bench import sparkpaths
 from bench.process import family_cpu_s
 from bench.server import Server
 from msmq_fast import sync
@@ -31,13 +34,13 @@ from msmq_fast.spark.datasource import MsmqDataSource
 from msmq_fast.spark.source import MsmqReader, checked_options
 
 QUEUE: Final = "bench"
+TEN: Final = "ten columns with body"
 CHOICES: Final = {
     "core": "core",
-    "ten columns with body": "arrival_seq,lookup_id,message_id,priority,class,label,body_size,sent_time,"
-    "arrived_time,body",
+    TEN: "arrival_seq,lookup_id,message_id,priority,class,label,body_size,sent_time,arrived_time,body",
     "arrival_seq, body": "arrival_seq,body",
 }
-WARM: Final = 2
+WARM: Final = 4
 
 
 class _TupleReader(MsmqReader):
@@ -84,22 +87,57 @@ def fill(server: Server, rows: int, body: int) -> None:
         )
 
 
-def rate(
-    spark: SparkSession, source: str, options: dict[str, str], rows: int, turns: int
-) -> dict[str, float]:
-    """Rows a second of the turns after the first two; microseconds of processor time a row, of everybody."""
-    seconds = []
-    used = 0.0
-    for turn in range(WARM + turns):
-        if turn == WARM:
-            used = family_cpu_s(os.getpid())
-        begun = time.perf_counter()
-        frame = spark.read.format(source).options(**options).load()
+@dataclass
+class Reading:
+    """One source and its options; what its turns took."""
+
+    source: str
+    columns: str
+    options: dict[str, str]
+    seconds: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)  # seconds of processor time, of everybody
+
+    def turn(self, spark: SparkSession) -> None:
+        """Read everything once."""
+        used, begun = family_cpu_s(os.getpid()), time.perf_counter()
+        frame = spark.read.format(self.source).options(**self.options).load()
         frame.write.format("noop").mode("overwrite").save()
-        seconds.append(time.perf_counter() - begun)
-    warm = sorted(seconds[WARM:])
-    used = (family_cpu_s(os.getpid()) - used) / turns
-    return {"best": rows / warm[0], "median": rows / statistics.median(warm), "cpu_us": used / rows * 1e6}
+        self.seconds.append(time.perf_counter() - begun)
+        self.used.append(family_cpu_s(os.getpid()) - used)
+
+    def figures(self, rows: int) -> dict[str, object]:
+        """Rows a second and microseconds of processor time a row, of the turns that were warm."""
+        seconds, used = self.seconds[WARM:], self.used[WARM:]
+        return {
+            "source": self.source,
+            "columns": self.columns,
+            "best": round(rows / min(seconds)),
+            "median": round(rows / statistics.median(seconds)),
+            "cpu_us": round(statistics.median(used) / rows * 1e6, 1),
+        }
+
+
+def rates(spark: SparkSession, columns: str, readings: Sequence[Reading], rows: int, turns: int) -> None:
+    """Print the figures of each, and how many times the first is quicker than the others."""
+    for _ in range(WARM + turns):
+        for reading in readings:
+            reading.turn(spark)
+    for reading in readings:
+        print(json.dumps(reading.figures(rows)), flush=True)
+    first, *others = readings
+    for other in others:
+        ratios = [theirs / ours for ours, theirs in zip(first.seconds, other.seconds, strict=True)][WARM:]
+        print(
+            json.dumps(
+                {
+                    "columns": columns,
+                    "times": other.source,
+                    "median": round(statistics.median(ratios), 2),
+                    "turns": [round(ratio, 2) for ratio in ratios],
+                }
+            ),
+            flush=True,
+        )
 
 
 def latency(spark: SparkSession, server: Server, url: str, seconds: float) -> dict[str, float]:
@@ -153,23 +191,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--latency", type=float, default=30, help="seconds of the stream, 0: none (30)")
     parser.add_argument("--only", choices=["rates", "latency"])
+    parser.add_argument("--columns", choices=list(CHOICES), help="only these")
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args(arguments)
     with Server(given.directory, queues=[QUEUE], settings="[bulk]\nshare = 0\n") as server:
         url = f"msmq+bulk://127.0.0.1:{server.admin_port}"
         spark = session()
         spark.dataSource.register(TupleSource)
+        spark.dataSource.register(sparkpaths.TuplePath)
+        spark.dataSource.register(sparkpaths.ReadyBatch)
         if given.only != "latency":
             fill(server, given.rows, given.body)
-            for source in ("msmq", "msmq_tuples"):
-                for what, columns in CHOICES.items():
-                    options = {"url": url, "subscribe": QUEUE, "columns": columns, "minPartitions": "2"}
-                    found = rate(spark, source, options, given.rows, given.turns if source == "msmq" else 2)
-                    print(
-                        json.dumps(
-                            {"source": source, "columns": what, **{k: round(v, 1) for k, v in found.items()}}
-                        )
-                    )
+            path = server.data.parent / "tuples"
+            sparkpaths.fill(path, given.rows, given.body)
+            plain = {"path": str(path), "rows": str(given.rows), "parts": "2"}
+            for what, columns in CHOICES.items():
+                if given.columns not in (None, what):
+                    continue
+                options = {"url": url, "subscribe": QUEUE, "columns": columns, "minPartitions": "2"}
+                readings = [Reading(source, what, options) for source in ("msmq", "msmq_tuples")]
+                if what == TEN:
+                    readings += [Reading(source, what, plain) for source in ("tuple_path", "ready_batch")]
+                rates(spark, what, readings, given.rows, given.turns)
         if given.only != "rates" and given.latency:
             found = latency(spark, server, url, given.latency)
             print(json.dumps({"latency_ms_at_200_per_second": {k: round(v) for k, v in found.items()}}))

@@ -94,6 +94,7 @@ class BulkReader:
         self._holders = holders
         self._contents = Contents(manager.store.tables, background=True)
         self._worker = Worker(share, self._contents.hurry)
+        self.limited = share > 0
         self.figures = Figures()
 
     @property

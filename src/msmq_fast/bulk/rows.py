@@ -26,6 +26,9 @@ _log = logging.getLogger("msmq_fast.bulk")
 SLICE: Final = 1 << 18
 """Bytes that the kernel is given in one turn of the loop: others have theirs in between."""
 
+WHOLE: Final = 1 << 20
+"""The same where reading in bulk may take all it can get."""
+
 Parts = AsyncGenerator[bytes | memoryview, None]
 
 
@@ -97,11 +100,11 @@ class _Rows:
     async def _send(self, request: web.Request, parts: Parts) -> web.StreamResponse:
         figures = self._context.figures
         async with self._places:
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client left while it waited")
             figures.streams += 1
             try:
                 return await Charged(self._stream(request, parts), self._reader.charge, time.thread_time)
-            if request.transport is None or request.transport.is_closing():
-                raise ConnectionResetError("the client left while it waited")
             finally:
                 figures.streams -= 1
 
@@ -129,8 +132,9 @@ class _Rows:
 
     async def _write(self, response: web.StreamResponse, part: bytes | memoryview) -> None:
         async with asyncio.timeout(self._context.limits.slow_client):
-            for start in range(0, len(part), SLICE):
-                await response.write(part[start : start + SLICE])
+            size = SLICE if self._reader.limited else WHOLE
+            for start in range(0, len(part), size):
+                await response.write(part[start : start + size])
                 await asyncio.sleep(0)
         self._context.figures.bytes_out += len(part)
 

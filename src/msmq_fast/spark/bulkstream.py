@@ -25,25 +25,32 @@ class _Body:
 
     closed = False
 
-    def __init__(self, response: http.client.HTTPResponse) -> None:
+    def __init__(self, response: http.client.HTTPResponse, allocate: Callable[[int], Any]) -> None:
         self._response = response
+        self._allocate = allocate  # a buffer of so many bytes, whatever is in them
         self.tail = b""
 
-    def read(self, size: int = -1) -> bytearray:
-        content = bytearray()
-        while size < 0 or len(content) < size:
+    def read(self, size: int = -1) -> memoryview:
+        """Up to `size` bytes, fewer only at the end; all that is left if negative."""
+        pieces: list[memoryview] = []
+        filled = 0
+        while size < 0 or filled < size:
             # No more memory than what came, whatever length a broken stream announces.
-            step = _STEP if size < 0 else min(size - len(content), _STEP)
-            filled, wanted = len(content), len(content) + step
-            content.extend(bytes(step))
-            with memoryview(content) as view:
-                while filled < wanted and (count := self._response.readinto(view[filled:])):
-                    filled += count
-            del content[filled:]
-            if filled < wanted:
+            piece = self._step(_STEP if size < 0 else min(size - filled, _STEP))
+            if not len(piece):
                 break
+            pieces.append(piece)
+            filled += len(piece)
+        content = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
         self.tail = (self.tail + bytes(content[-8:]))[-8:]
         return content
+
+    def _step(self, size: int) -> memoryview:
+        """So many bytes, fewer only at the end."""
+        view, filled = memoryview(self._allocate(size)).cast("B"), 0
+        while filled < size and (count := self._response.readinto(view[filled:])):
+            filled += count
+        return view[:filled]
 
     def readable(self) -> bool:
         return True
@@ -94,7 +101,7 @@ def batches(response: http.client.HTTPResponse, where: str) -> Batches:
     """
     import pyarrow as pa
 
-    body = _Body(response)
+    body = _Body(response, pa.allocate_buffer)
 
     def broken(reason: object) -> Truncated:
         response.close()
