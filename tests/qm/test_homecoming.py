@@ -169,7 +169,7 @@ def test_what_left_while_it_was_read_from_the_disk_does_not_come_home(
     """It is a dead letter already: nobody gets it as well."""
     world = World()
     world.create()
-    world.send(b"x", ALIAS, journal=Journal.DEADLETTER, time_to_reach_queue=10)
+    world.send(b"x", ALIAS, journal=Journal.DEADLETTER, time_to_be_received=10)
     world.crash()
     queue = outgoing(world)
     assert queue.bring_home(queue)
