@@ -75,6 +75,15 @@ def test_a_store_that_came_back_from_a_backup(fake: FakeServer) -> None:
     assert numbers(running) == [1, 2, 3, 4, 1, 2, 3, 4]
 
 
+def test_a_feed_that_went_back(fake: FakeServer) -> None:
+    happening(fake, 5)
+    running = query(fake)
+    running.run()
+    del fake.manager.events[3:]
+    with pytest.raises(DataLoss, match="was read up to event 6, and has come to 3 only"):
+        running.run()
+
+
 def test_a_subscription_follows_what_was_processed(fake: FakeServer) -> None:
     happening(fake, 9)
     running = query(fake, maxRowsPerTrigger=5, subscription="audit")

@@ -11,6 +11,7 @@ import pytest
 from msmq_fast.spark import keeping
 from msmq_fast.spark.losses import DataLoss, SourceError
 from msmq_fast.spark.offsets import OffsetError
+from msmq_fast.spark.options import OptionError
 from tests.spark.driving import POINTS, Died, Query, batch_rows, stream_reader
 from tests.spark.fakequeues import FakeManager
 from tests.spark.fakeserver import FakeServer, serving
@@ -20,11 +21,13 @@ def query(fake: FakeServer, **options: object) -> Query:
     return Query(**{"url": fake.url, "subscribe": "orders", "startingOffsets": "earliest", **options})
 
 
-def filled(fake: FakeServer, count: int = 10, name: str = "orders", **settings: object) -> None:
+def filled(
+    fake: FakeServer, count: int = 10, name: str = "orders", text: str = "", **settings: object
+) -> None:
     if not any(path.endswith(f"\\{name}") for path in fake.manager.queues):
         fake.manager.create(name)
     for index in range(count):
-        fake.manager.send(name, f"{name} {index}".encode(), **settings)  # type: ignore[arg-type]
+        fake.manager.send(name, f"{text or name} {index}".encode(), **settings)  # type: ignore[arg-type]
 
 
 def bodies(count: int, name: str = "orders", first: int = 0) -> list[bytes]:
@@ -402,6 +405,29 @@ def test_a_store_that_came_back_from_a_backup(fake: FakeServer) -> None:
     running.restart(failOnDataLoss="true")
     with pytest.raises(DataLoss, match=r"restored or copied before 1 rows"):
         running.run()
+
+
+def test_a_store_that_went_back_without_knowing_it(fake: FakeServer) -> None:
+    """As with a machine that was set back: numbers that were read are given to other messages."""
+    filled(fake, 6)
+    running = query(fake)
+    running.run()
+    queue = fake.manager.queues["private$\\orders"]
+    fake.manager.sequence = 3
+    for seq in (4, 5, 6):
+        del queue.held[seq]
+    filled(fake, 2, text="other")
+    with pytest.raises(DataLoss, match=r"was read up to arrival 6, and has come to 5 only: .* went back"):
+        running.run()
+    running.restart(failOnDataLoss="false")
+    running.run()
+    assert running.bodies[6:] == [*bodies(3), b"other 0", b"other 1"]
+
+
+def test_a_query_that_would_begin_behind_everything_is_refused(fake: FakeServer) -> None:
+    filled(fake, 3)
+    with pytest.raises(OptionError, match=r"orders begins at 9, and the next number is 4; use -1"):
+        query(fake, startingOffsets='{"orders": 9}').run()
 
 
 def test_a_checkpoint_of_another_mode_is_refused(fake: FakeServer) -> None:

@@ -46,6 +46,7 @@ class Feeding:
         managers = {}
         for client, bounds in self._fleet.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
+            self._positions.check_reached(at, bounds.feed_next, "events")
             self._subscribe(client, bounds, at)
             managers[bounds.qm] = _manager(bounds, at, at)
         self._positions.check_used()
@@ -124,7 +125,7 @@ class Feeding:
         manager in `url`), and when the server has given the place up, or is another one than before.
         """
         if self._subscription is not None and self._subscribed.get(bounds.qm) != bounds.incarnation:
-            client.subscribe(self._subscription, position=min(at, bounds.feed_next))
+            client.subscribe(self._subscription, position=at)
             self._subscribed[bounds.qm] = bounds.incarnation
             self._committed[bounds.qm] = at
 
@@ -143,6 +144,9 @@ class Feeding:
                 "may be others. A new checkpointLocation with startingOffsets begins again cleanly",
                 "the feed is read again from the first event that is left",
             )
+            return first
+        if at > bounds.feed_next:
+            self._fleet.went_back(name, f"event {at - 1}", bounds.feed_next - 1, self._losses)
             return first
         if at < first:
             self._losses.report(

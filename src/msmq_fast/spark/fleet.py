@@ -63,6 +63,18 @@ class Fleet:
                 )
         return {guid: spot for guid, spot in known.queues.items() if guid in present}
 
+    @staticmethod
+    def went_back(name: str, read: str, last: int, losses: Losses) -> None:
+        """A store that has less than was read is an earlier state of it, of which the store knows nothing: a
+        machine was set back to a snapshot, for example.
+        """
+        losses.report(
+            f"{name} was read up to {read}, and has come to {last} only: its store went back to an earlier "
+            "state, and new numbers may be those of other messages. A new checkpointLocation with "
+            "startingOffsets begins again cleanly",
+            "it is read again from the first that is left",
+        )
+
     def client_of(self, guid: str, name: str) -> BulkClient:
         """The client of a queue manager. SourceError: none of the addresses leads to it."""
         if guid not in self._known:

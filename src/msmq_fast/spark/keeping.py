@@ -60,6 +60,7 @@ class Keeping:
             spots = {}
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
+                self._positions.check_reached(at, bounds.next, queue.queue)
                 spots[queue.guid] = Spot(queue.queue, at, at, 0, queue.late)
             managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
         self._positions.check_used()
@@ -133,6 +134,9 @@ class Keeping:
                 if known is not None and spot is not None:
                     self._check_late(queue, spot, known.started == bounds.start, bounds.name)
                 at = spot.end if spot else EARLIEST
+                if at > bounds.next:
+                    self._fleet.went_back(bounds.name, f"arrival {at - 1}", bounds.next - 1, self._losses)
+                    at = EARLIEST
                 standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
         return standings
 

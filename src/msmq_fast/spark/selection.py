@@ -52,6 +52,16 @@ class Positions:
                     return self._single[key]
         return self._default
 
+    def check_reached(self, at: int, following: int, where: str) -> None:
+        """OptionError if a query is to begin behind what there is: nobody could tell that from a store that
+        went back.
+        """
+        if at > following:
+            raise OptionError(
+                f"option {self._option!r}: {where} begins at {at}, and the next number is {following}; use "
+                "-1 (latest)"
+            )
+
     def check_used(self) -> None:
         """OptionError if a name in the option is no queue of this query: most likely it is misspelt."""
         unused = sorted(set(self._single) - self._used)
