@@ -247,7 +247,7 @@ def test_the_users_file_from_the_command_line(tmp_path: Path) -> None:
     assert path.read_text() != before
     assert b"Alice" in user("list").stdout
     assert user("remove", "nobody").returncode == 3
-    assert user("remove", "alice").returncode == 0
+    assert user("remove", "alice").stdout == b"removed: Alice\n"
     assert b"Alice" not in user("list").stdout
 
 

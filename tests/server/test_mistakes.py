@@ -162,8 +162,12 @@ def test_an_illegal_name(server: Server) -> None:
     for name, shown in ((r"bad;;", r"bad;;"), ("a,b", "a,b"), ("a\nb", r"a\x0ab"), ("", "")):
         assert client_line(server, 6, "queue", "create", name) == f'{start}"{shown}"{shape}'
     for name in (r"DIRECT=TCP:nowhere\private$\x", "DIRECT=FOO:x", "PRIVATE=1"):
-        expected = f'MQ_ERROR_ILLEGAL_FORMATNAME (0xC00E001E): "{name}" is not a format name'
-        assert client_line(server, 6, "send", name, "--body", "x") == expected
+        expected = f'MQ_ERROR_ILLEGAL_FORMATNAME (0xC00E001E): "{name}" is not a format name, such as '
+        assert client_line(server, 6, "send", name, "--body", "x").startswith(expected)
+    shown = client_line(
+        server, 6, "send", "orders", "--body", "x", "--ack", "reach", "--admin-queue", "a b;;"
+    )
+    assert shown == f"{start}the response or admin queue is no path name{shape.partition('name')[2]}"
 
 
 def test_a_body_over_4_mb(server: Server, tmp_path: Path) -> None:

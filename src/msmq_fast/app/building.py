@@ -25,6 +25,7 @@ _MESSAGES, _RESPONSE, _ADMIN = 2, 8, 9  # places in a SEND payload, and in a mes
 
 # Why a message cannot be built.
 _TEXT = {
+    0xC00E0014: "the response or admin queue is no path name (computer\\queue or computer\\private$\\queue)",
     0xC00E0018: "a property of the message has a value out of its range",
     0xC00E001E: "the response or admin queue is no format name",
     0xC00E0020: "the response or admin queue cannot be sent to",

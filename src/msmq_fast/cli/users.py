@@ -40,7 +40,7 @@ def run_user(arguments: argparse.Namespace) -> int:
         raise CommandError(Exit.USAGE, str(error)) from None
     except OSError as error:
         raise CommandError(Exit.FAILURE, f"{path}: {error.strerror or error}") from None
-    show(_row(user), as_json=arguments.json)
+    show({"removed": user.name} if arguments.action == "remove" else _row(user), as_json=arguments.json)
     return Exit.OK
 
 

@@ -325,7 +325,10 @@ def parse_format_name(text: str) -> FormatName:
         case _:
             name = None
     if name is None:
-        raise IllegalFormatName(f"{quoted(text)} is not a format name")
+        raise IllegalFormatName(
+            f"{quoted(text)} is not a format name, such as DIRECT=OS:host\\private$\\queue or "
+            "DIRECT=TCP:10.0.0.7\\private$\\queue"
+        )
     return name
 
 
