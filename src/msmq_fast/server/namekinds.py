@@ -1,0 +1,69 @@
+"""The kinds of configuration keys that hold names: of computers, queues, groups, proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msmq_fast.packet.errors import MSMQError
+from msmq_fast.packet.names import multicast_group, parse_path
+from msmq_fast.packet.text import quoted
+from msmq_fast.server.kinds import TEXT, TEXTS, Kind
+
+__all__ = ["COMPUTER", "COMPUTERS", "GROUP", "HOPS", "PROXY", "QUEUE"]
+
+
+def _text(described: str, good: Callable[[str], bool]) -> Kind:
+    """A text that is empty or good."""
+
+    def check(value: object) -> str:
+        text = str(TEXT.check(value))
+        if text and not good(text):
+            raise ValueError(f"expected {described}, got {quoted(text)}")
+        return text
+
+    return Kind(described, check, check)
+
+
+def _texts(described: str, good: Callable[[str], bool]) -> Kind:
+    """A text or a list of texts, all of them good."""
+
+    def check(value: object) -> tuple[str, ...]:
+        for text in TEXTS.check(value):
+            if not good(text):
+                raise ValueError(f"expected {described}, got {quoted(text)}")
+        return tuple(TEXTS.check(value))
+
+    return Kind(described, check, lambda text: check(list(TEXTS.from_text(text))))
+
+
+def _is_path(text: str) -> bool:
+    try:
+        parse_path(text, "X")
+    except MSMQError:
+        return False
+    return True
+
+
+def _is_computer(text: str) -> bool:
+    return "\\" not in text and _is_path(rf"{text}\q")
+
+
+def _is_hop(text: str) -> bool:
+    """A host name, an address or a GUID: of what has one colon, the rest would be a port."""
+    return _is_computer(text) and text.count(":") != 1
+
+
+def _is_proxy(text: str) -> bool:
+    name, _, port = text.rpartition(":")
+    return bool(name) and port.isascii() and port.isdecimal() and 0 < int(port) <= 0xFFFF
+
+
+COMPUTER: Final = _text("text: a name without blanks and backslashes", _is_computer)
+COMPUTERS: Final = _texts("a text or a list of texts: names without blanks and backslashes", _is_computer)
+HOPS: Final = _texts("a text or a list of texts: host names, addresses or GUIDs, without a port", _is_hop)
+QUEUE: Final = _text(r"text: the path of a queue, such as orders or .\private$\orders", _is_path)
+GROUP: Final = _text(
+    "text: a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))
+)
+PROXY: Final = _text("text: host:port", _is_proxy)
