@@ -22,7 +22,7 @@ from msmq_fast.server.configload import ConfigError, load
 from msmq_fast.server.mqqblistener import _timers
 
 # A text that differs from every default, by the first word of what the kind expects.
-SAMPLES = {"text": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
+SAMPLES = {"text": "x", "text:": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
 SAMPLES |= {
     "redirections": "http://a/* -> http://b",
     "URLs,": "http://a/*",
@@ -129,6 +129,8 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "4096"
             elif key == "share":
                 sample = "0.25"
+            elif key == "proxy":
+                sample = "gate:3128"
             elif key in ("guid", "site", "report_queue"):
                 sample = "557358d1-9150-9595-4997-b6e611ea26c6"
             elif key in ("ack_timeout", "end_timeout", "feed_max_age", "sites_interval", "gates_interval"):
@@ -172,11 +174,39 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
         ('app_socket_mode = "rw"', "server.app_socket_mode: expected file permissions in octal"),
         ('drain_timeout = "1 year"', "server.drain_timeout: expected seconds from 0 to 3600"),
         ("host = [1]", "server.host: expected a text or a list of texts"),
+        ('name = "A B"', "server.name: expected text: a name without blanks"),
+        ('aliases = ["a", "b\\\\c"]', "server.aliases: expected a text or a list of texts: names without"),
     ],
 )
 def test_wrong_types_and_ranges_are_shown_by_line(tmp_path: Path, line: str, expected: str) -> None:
     (shown,) = mistakes(tmp_path, f"# a comment\n[server]\n{line}\n")
     assert shown.startswith(f"msmq.toml:3: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[[queues]]\nname = "a;b;c"', "queues.name: expected text: the path of a queue, such as orders"),
+        (
+            '[[queues]]\nmulticast_address = "10.0.0.1:80"',
+            "queues.multicast_address: expected text: a multicast",
+        ),
+        (
+            '[[routes]]\nvia = "gate:1801"',
+            "routes.via: expected a text or a list of texts: host names, addresses",
+        ),
+        ('[security]\nquarantine = ";"', "security.quarantine: expected text: the path of a queue"),
+        ('[srmp]\nproxy = "gate"', "srmp.proxy: expected text: host:port"),
+    ],
+)
+def test_names_that_can_be_none_are_shown_by_line(tmp_path: Path, text: str, expected: str) -> None:
+    assert any(shown.startswith(f"msmq.toml:2: {expected}") for shown in mistakes(tmp_path, text))
+
+
+def test_a_mistake_is_one_line_whatever_it_shows(tmp_path: Path) -> None:
+    shown = mistakes(tmp_path, '[server]\nname = """a\nb"""\n[log]\nlevel = """a\nb"""\n')
+    assert len(shown) == 2
+    assert all(line.endswith(r'got "a\x0ab"') for line in shown)
 
 
 def test_all_mistakes_are_shown_at_once_also_those_of_environment_and_flags(tmp_path: Path) -> None:
@@ -195,7 +225,7 @@ def test_broken_toml_and_unreadable_files(tmp_path: Path) -> None:
 
 
 def test_lines_are_found_behind_multi_line_values(tmp_path: Path) -> None:
-    text = '[server]\nhost = [\n  "::1", # port = 5\n]\nname = """\nport = 1\n"""\nporf = 1\n'
+    text = '[server]\nhost = [\n  "::1", # port = 5\n]\ndata = """\nport = 1\n"""\nporf = 1\n'
     assert mistakes(tmp_path, text) == ['msmq.toml:8: unknown key "porf" in [server]; did you mean "port"?']
 
 

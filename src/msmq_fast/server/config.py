@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msmq_fast.qm.settings import DirectoryMode
-from msmq_fast.server import kinds
+from msmq_fast.server import kinds, namekinds
 from msmq_fast.server.kinds import key as _key
 from msmq_fast.server.pgmconfig import PgmConfig
 from msmq_fast.server.remoteconfig import RemoteConfig
@@ -60,11 +60,11 @@ def default_computer_name() -> str:
 class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
-    name: str = _key(kinds.TEXT, "", "computer name; empty: the host name")
-    domain: str = _key(kinds.TEXT, "", "DNS domain, for the qualified name that the directory shows")
-    aliases: tuple[str, ...] = _key(kinds.TEXTS, (), "more names that mean this computer")
+    name: str = _key(namekinds.COMPUTER, "", "computer name; empty: the host name")
+    domain: str = _key(namekinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")
+    aliases: tuple[str, ...] = _key(namekinds.COMPUTERS, (), "more names that mean this computer")
     advertised_address: str = _key(
-        kinds.TEXT,
+        namekinds.COMPUTER,
         "",
         "address or host name at which others reach this server, if a NAT hides its own",
     )
@@ -193,7 +193,9 @@ class SecurityConfig:
     amb23_unsigned_sid: str = _key(
         kinds.choice("use", "anonymous"), "use", "what the sender id of an unsigned message counts for"
     )
-    quarantine: str = _key(kinds.TEXT, "", "queue for messages of refused senders; empty: they are dropped")
+    quarantine: str = _key(
+        namekinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
+    )
     audit_interval: float = _key(kinds.duration(0, 86_400), 10.0, "equal refusals are logged once in so long")
 
 
@@ -408,14 +410,14 @@ class DirectoryConfig:
 class QueueDeclaration:
     """One [[queues]] table: a queue that exists after every start."""
 
-    name: str = _key(kinds.TEXT, "", "path of the queue")
+    name: str = _key(namekinds.QUEUE, "", "path of the queue")
     label: str = _key(kinds.TEXT, "", "label, up to 124 characters")
     transactional: bool = _key(kinds.FLAG, False, "takes transactional messages only")
     journal: bool = _key(kinds.FLAG, False, "keeps copies of received messages")
     quota_kb: int = _key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
     authenticated: bool = _key(kinds.FLAG, False, "takes signed messages only")
     multicast_address: str = _key(
-        kinds.TEXT, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
+        namekinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
     )
 
 
@@ -435,7 +437,7 @@ class RouteDeclaration:
 
     destination: str = _key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
     via: tuple[str, ...] = _key(
-        kinds.TEXTS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
+        namekinds.HOPS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
     )
 
 

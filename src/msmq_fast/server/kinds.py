@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from msmq_fast.packet.text import quoted
+
 __all__ = [
     "FLAG",
     "GUID",
@@ -62,7 +64,7 @@ def key(kind: Kind, default: Any, about: str) -> Any:
 
 
 def _mismatch(described: str, value: object) -> ValueError:
-    shown = repr(value) if not isinstance(value, str) else f'"{value}"'
+    shown = quoted(value) if isinstance(value, str) else repr(value)
     return ValueError(f"expected {described}, got {shown}")
 
 

@@ -158,8 +158,6 @@ def _proxies(settings: SrmpSendingConfig) -> Callable[[str], Proxy | None]:
     if not settings.proxy:
         return lambda host: None
     name, _, port = settings.proxy.rpartition(":")
-    if not name or not port.isdecimal() or not 0 < int(port) <= 0xFFFF:
-        raise ListenError(f"srmp.proxy: expected host:port, not {settings.proxy!r}")
     proxy = Proxy(name.strip("[]"), int(port))
     bypass = [pattern.casefold() for pattern in settings.proxy_bypass]
 
