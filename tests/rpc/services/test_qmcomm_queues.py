@@ -309,7 +309,9 @@ def test_the_format_name_of_a_handle(remote: DependentWorld) -> None:
 def test_the_format_name_of_what_is_sent_to(remote: DependentWorld) -> None:
     client = remote.dependent()
     found = name_of(client, client.opened(ELSEWHERE, 2), 100)
-    assert found.lpwcsFormatName.decode("utf-16-le").rstrip("\0") == str(parse_format_name(ELSEWHERE))
+    name = str(parse_format_name(ELSEWHERE))
+    assert found.lpwcsFormatName.decode("utf-16-le").rstrip("\0") == name
+    assert found.pdwLength == len(name) + 1
 
 
 @pytest.mark.rule("MP-140")
