@@ -111,12 +111,12 @@ def messages(*bodies: bytes | None) -> list[pa.RecordBatch]:
 class Job:
     """Tasks and the driver of one query, without Spark."""
 
-    def __init__(self, lake: Lake, table: str, **options: Any) -> None:
+    def __init__(self, lake: Lake, table: str, run: str = "r", **options: Any) -> None:
         self.placed: list[int] = []
         self.lake = lake
         self.table = table
-        self.landing = Landing(lake.root, "r", table == "events", **options)
-        self.placing = Placing(lake, table, "r", self.placed.append)
+        self.landing = Landing(lake.root, run, table == "events", **options)
+        self.placing = Placing(lake, table, run, self.placed.append)
 
     def write(self, number: int, *tasks: list[pa.RecordBatch]) -> None:
         files = [Landed(**row) for task in tasks for row in self.landing.land(task).to_pylist()]
@@ -209,6 +209,20 @@ def test_bodies_are_left_out_on_demand(lake: Lake) -> None:
     assert lake.batches("bodies") == []
     hashes = [row["body_sha256"] for row in Job(lake, "messages").read()]
     assert sorted(map(str, hashes)) == sorted([hashlib.sha256(b"x").hexdigest()] * 2 + ["None"])
+
+
+def test_what_was_to_have_no_bodies_misses_none(small: SparkSession, lake: Lake) -> None:
+    """Bodies are kept, then not any more, then again, by one job with one checkpoint."""
+    runs = []
+    for number, options in enumerate(({}, {"bodies": False}, {"redacted": ("body",)}, {})):
+        archive = Archive(small, lake, "main", Source(("msmq+bulk://h:1",), **options))
+        runs.append(archive._run("messages", fresh=False))
+        assert archive._run("messages", fresh=False) == runs[-1]
+        Job(lake, "messages", run=runs[-1], **options).write(number, messages(b"body %d" % number))
+    assert len(set(runs)) == 3  # without bodies it is one
+    assert verify.bodies_missing(small, lake) == []
+    lake.delete(f"bronze/bodies/run={runs[0]}")
+    assert verify.bodies_missing(small, lake) == ["1 bodies of archived messages are missing"]
 
 
 def test_a_body_is_stored_once_over_batches_and_again_only_if_it_is_nowhere(lake: Lake) -> None:

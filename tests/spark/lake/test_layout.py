@@ -95,6 +95,14 @@ def test_two_writers_exclude_each_other_and_a_dead_one_nobody(lake: Lake) -> Non
     assert not lake.exists("_state/lock.json")
 
 
+def test_bodies_that_a_killed_replay_has_left_go(lake: Lake) -> None:
+    put(lake, "_state/replays/x.json", "{}")
+    put(lake, "_state/replays/x.rows/part-0.parquet", "bodies")
+    with lake.exclusive("verify"):
+        pass
+    assert lake.names("_state/replays") == ["x.json"]
+
+
 def holder(**more: Any) -> dict[str, Any]:
     """What the file of a claim says of the first process of this machine, which never ends."""
     return {"what": "archive", "pid": 1, "host": os.uname().nodename, **more}

@@ -123,6 +123,7 @@ def test_what_cannot_be_sent_again(small: SparkSession, server: RealServer, tmp_
         replay(small, lake, server, request(server, "none"))
     with pytest.raises(CommandError, match=r"--where: .*colour"):
         Replay(lake, Request("colour = 1", "none", "q", 10)).choose(small, unsigned=False)
+    assert not list(Path(lake.root).glob("_state/replays/*.rows"))
 
 
 def test_a_message_is_one_wherever_it_was_seen(small: SparkSession, tmp_path: Path) -> None:

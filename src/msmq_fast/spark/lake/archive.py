@@ -16,7 +16,7 @@ from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import counting, session
 from msmq_fast.spark.lake.arguments import number_argument
-from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
 from msmq_fast.spark.lake.writing import Placing
@@ -188,12 +188,15 @@ class Archive:
         )
 
     def _run(self, content: str, *, fresh: bool) -> str:
-        """Names the directories of a checkpoint's batches: without a checkpoint numbers begin again at 0."""
+        """Names the directories of a checkpoint's batches: without a checkpoint numbers begin again at 0. It
+        says too whether bodies are kept.
+        """
         path = f"_state/runs/{self._name}-{content}.json"
         known = self._lake.read_json(path)
-        if known is not None and not fresh:
+        kept = content == EVENTS or (self._source.bodies and "body" not in self._source.redacted)
+        if known is not None and not fresh and known["run"].endswith(HEADERS_ONLY) is not kept:
             return str(known["run"])
-        run = f"{self._name}-{content}-{uuid.uuid4()}"
+        run = f"{self._name}-{content}-{uuid.uuid4()}{'' if kept else HEADERS_ONLY}"
         self._lake.write_json(path, {"run": run})
         return run
 

@@ -28,7 +28,7 @@ _LATER: Final = datetime.max.replace(tzinfo=UTC)
 _VERDICTS: Final = {
     "ok": "nothing lost",
     "lost": "messages are lost",
-    "unproven": "unproven: the lake does not have all of it",
+    "unproven": "unproven, `msmq-lake report` says why",
 }
 
 

@@ -31,6 +31,9 @@ FOLDED: Final = "compacted"
 """The run of the batch in which `compact` has brought all bodies together."""
 RECENT: Final = 32
 """So many of the last batches of bodies are searched for one before it is stored; `compact` keeps theirs."""
+REPLAYS: Final = "_state/replays"
+HEADERS_ONLY: Final = "-headers"
+"""Ends the names of runs whose messages have no bodies in the lake."""
 _HEAD: Final = "_state/lake.json"
 _SWAP: Final = "_state/swap.json"
 _LOCK: Final = "_state/lock.json"
@@ -114,6 +117,9 @@ class Lake:
             self._finish_swap()
             for name in self.names("_staging"):
                 self.delete(f"_staging/{name}")
+            for name in self.names(REPLAYS):
+                if name.endswith(".rows"):  # bodies that a killed replay has left
+                    self.delete(f"{REPLAYS}/{name}")
             yield
 
     @contextmanager

@@ -111,11 +111,12 @@ def _alive(holder: dict[str, Any]) -> bool:
 
 def _began(pid: int) -> str | None:
     """When a process began, in ticks since boot; None where that is not told. Numbers of processes are used
-    again.
+    again. One that ended and that nobody has asked for yet began never.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-        return f"{boot} {ticks.split()[19]}"
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = stat.rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else f"{boot} {fields[19]}"
     except (OSError, IndexError):
         return None

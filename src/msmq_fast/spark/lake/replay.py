@@ -17,7 +17,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import bronze, session
-from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.layout import REPLAYS, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, SENT, parts, send_part
 
@@ -54,8 +54,8 @@ class Replay:
     def __init__(self, lake: Lake, request: Request) -> None:
         self._lake = lake
         self._request = request
-        self._note_path = f"_state/replays/{request.writer}.json"
-        self._rows = f"_state/replays/{request.writer}.rows"
+        self._note_path = f"{REPLAYS}/{request.writer}.json"
+        self._rows = f"{REPLAYS}/{request.writer}.rows"
 
     def choose(self, spark: SparkSession, *, unsigned: bool) -> dict[str, Any]:
         """Sort the messages into a directory of their own and check them; what there is to tell of them.
@@ -67,13 +67,11 @@ class Replay:
         chosen = self._chosen(spark, None if note is None else note["upto"])
         chosen.write.mode("overwrite").parquet(self._lake.path(self._rows))
         found = self._summary(spark)
-        self._check(found, unsigned=unsigned)
-        if note is not None and (note["rows"], note["digest"]) != (found["rows"], found["digest"]):
-            raise CommandError(
-                Exit.FAILURE,
-                f"this replay began with {note['rows']} messages, and there are {found['rows']} now: the "
-                "lake has changed; narrow --where to what is still to be sent, and give it a --name",
-            )
+        try:
+            self._check(found, note, unsigned=unsigned)
+        except CommandError:
+            self.forget()
+            raise
         return found | {"done": 0 if note is None else note["done"]}
 
     def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
@@ -86,16 +84,22 @@ class Replay:
             first += rows.num_rows
             if first <= done:
                 continue
+            if first - rows.num_rows < done:
+                raise CommandError(
+                    Exit.FAILURE,
+                    "this replay was begun in parts of another size, by another release of msmq-lake: narrow "
+                    "--where to what is still to be sent, and give it a --name",
+                )
             pace.wait(done - written, rows.num_rows)
             send_part(client, self._request.writer, number, rows, self._request.queue)
             done = first
             self._note(found, done)
             progress.add(rows.num_rows)
-        self._lake.delete(self._rows)
+        self.forget()
         return done - written
 
     def forget(self) -> None:
-        """What a dry run has made."""
+        """What was chosen: bodies are nowhere but where they belong."""
         self._lake.delete(self._rows)
 
     def _chosen(self, spark: SparkSession, upto: dict[str, int] | None) -> DataFrame:
@@ -148,7 +152,7 @@ class Replay:
             "queues": {row.queue: row["count"] for row in queues},
         }
 
-    def _check(self, found: dict[str, Any], *, unsigned: bool) -> None:
+    def _check(self, found: dict[str, Any], note: dict[str, Any] | None, *, unsigned: bool) -> None:
         if found["bodyless"]:
             raise CommandError(
                 Exit.FAILURE,
@@ -159,6 +163,12 @@ class Replay:
                 Exit.REFUSED,
                 f"{found['signed']} messages are signed and {found['encrypted']} were encrypted, which "
                 "cannot be renewed: with --drop-security they are sent without",
+            )
+        if note is not None and (note["rows"], note["digest"]) != (found["rows"], found["digest"]):
+            raise CommandError(
+                Exit.FAILURE,
+                f"this replay began with {note['rows']} messages, and there are {found['rows']} now: the "
+                "lake has changed; narrow --where to what is still to be sent, and give it a --name",
             )
 
     def _note(self, found: dict[str, Any], done: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.lake import bronze, manifest, session, silver
-from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 
 if TYPE_CHECKING:
@@ -100,14 +100,14 @@ def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
-    """Messages whose body is not there, in a lake that keeps bodies."""
+    """Messages whose body is not there, of archives that keep bodies."""
     if not lake.batches("bodies"):
         return []
     from pyspark.sql import functions as F
 
-    named = (
-        bronze.table(spark, lake, "messages").where(F.col("body_sha256").isNotNull()).select("body_sha256")
-    )
+    whole = [batch.path for batch in lake.batches("messages") if not batch.run.endswith(HEADERS_ONLY)]
+    rows = bronze.read(spark, "messages", whole)
+    named = rows.where(F.col("body_sha256").isNotNull()).select("body_sha256")
     known = bronze.table(spark, lake, "bodies").select("body_sha256")
     count = named.distinct().join(known, "body_sha256", "left_anti").count()
     return [f"{count} bodies of archived messages are missing"] if count else []
