@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 
@@ -133,6 +134,54 @@ def test_a_peer_that_never_reads_is_cut_off_with_what_was_meant_for_it() -> None
             await until(lambda: not session.alive)
             assert session.reason is CloseReason.SLOW_READER
             await until(lambda: not serving.endpoint.sessions)
+        serving.server.close()
+
+    asyncio.run(run())
+
+
+def test_the_connection_of_a_session_that_another_one_ended_is_closed() -> None:
+    async def run() -> None:
+        serving = Serving()
+        port = await serving.start()
+        old, old_writer = await asyncio.open_connection("127.0.0.1", port)
+        old_writer.write(wire.establish() + wire.parameters())
+        await old.readexactly(604)
+        (session,) = serving.endpoint.sessions
+        session.heard_at -= 1_000
+        new, new_writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        new_writer.write(wire.establish() + wire.parameters())
+        await new.readexactly(604)
+        assert session.reason is CloseReason.SUPERSEDED
+        assert await asyncio.wait_for(old.read(), 5) == b""
+        for writer in (old_writer, new_writer):
+            writer.close()
+        serving.server.close()
+
+    asyncio.run(run())
+
+
+def test_whoever_left_a_large_packet_makes_room_for_those_that_arrive() -> None:
+    async def run() -> None:
+        serving = Serving(limits=Limits(unfinished=400_000))
+        port = await serving.start()
+        peers = []
+        sessions = serving.endpoint.sessions
+        for number in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(wire.establish(client=UUID(int=number + 1)) + wire.parameters())
+            await reader.readexactly(604)
+            packet = wire.message(number + 1, body=bytes(200_000))
+            writer.write(packet[:150_000])
+            await until(lambda: all(session.receiver.held == 150_000 for session in sessions))
+            peers.append((reader, writer, packet))
+        assert serving.endpoint.node.counts.closed == {CloseReason.UNFINISHED: 2}
+        for reader, _, _ in peers[:2]:
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        for _, writer, packet in peers[2:]:
+            writer.write(packet[150_000:])
+        await until(lambda: serving.host.messages() == [3, 4])
+        for _, writer, _ in peers:
+            writer.close()
         serving.server.close()
 
     asyncio.run(run())

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msmq_fast.mqqb.reasons import CloseReason
+
+if TYPE_CHECKING:
+    from msmq_fast.mqqb.session import Session
 
 UNLIMITED = 0xFFFFFFFF
 
@@ -23,6 +27,8 @@ class Limits:
     """How long a packet may stay incomplete."""
     session_keys: float = 50.0
     """New session keys that one session may bring in a second: each takes a private RSA operation."""
+    unfinished: int = 256 << 20
+    """Bytes of packets that have not arrived in full, over all sessions."""
 
 
 class KeyBudget:
@@ -39,6 +45,35 @@ class KeyBudget:
         self._spent_until = max(self._spent_until, now) + keys * self._cost
         until = self._spent_until - 1.0
         return until if until > now else None
+
+
+class Unfinished:
+    """The large packets of all sessions that have not arrived in full, at most `limit` bytes of them.
+
+    Whoever begins one and leaves it makes room for the others: the oldest goes first.
+    """
+
+    SMALL = 65_536
+    """Bytes of a packet that are not counted: a session that is at work has room for them."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._total = 0
+        self._held: dict[Session, int] = {}  # in the order in which the packets became large
+
+    def note(self, session: Session, size: int, *, anew: bool) -> None:
+        """A session holds so many bytes of a packet; `anew`: of another one than before."""
+        before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
+        if size <= self.SMALL:
+            size = 0
+        else:
+            self._held[session] = size
+        self._total += size - before
+
+    @property
+    def excess(self) -> Session | None:
+        """Who has to go, None while all of them have room."""
+        return next(iter(self._held)) if self._total > self._limit else None
 
 
 class Admission:

@@ -30,6 +30,7 @@ class CloseReason(StrEnum):
     UNROUTED = "too many destinations to which there is no route"
     SLOW_READER = "peer reads too slowly"
     SLOW_WRITER = "peer writes too slowly"
+    UNFINISHED = "too much of unfinished packets"
 
     @property
     def is_refusal(self) -> bool:

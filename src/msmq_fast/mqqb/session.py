@@ -21,7 +21,7 @@ from msmq_fast.mqqb.handshake import (
     request_system,
     session_ack,
 )
-from msmq_fast.mqqb.limits import KeyBudget
+from msmq_fast.mqqb.limits import KeyBudget, Unfinished
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
@@ -102,6 +102,7 @@ class Session:
         self._active = False
         self._paused = False
         self._heard = False
+        self._large = False  # a large packet has not arrived in full
         self._init_deadline: float | None = now + node.timers.initialization
         self._cleanup_deadline: float | None = now + node.timers.session_cleanup
         self._ack_wait_deadline: float | None = None
@@ -176,10 +177,17 @@ class Session:
 
     def _watch_writer(self, packets: int, now: float) -> None:
         """A packet that has begun must end in time, however many bytes trickle in."""
-        if not self.receiver.held or self._deaf_until is not None:
+        held, another = self.receiver.held, self.receiver.packets != packets
+        if not held or self._deaf_until is not None:
             self._partial_deadline = None
-        elif self._partial_deadline is None or self.receiver.packets != packets:
+        elif self._partial_deadline is None or another:
             self._partial_deadline = now + self.node.limits.slow_writer
+        if held > Unfinished.SMALL or self._large:
+            self._large = held > Unfinished.SMALL
+            unfinished = self.node.unfinished
+            unfinished.note(self, held, anew=another)
+            while (oldest := unfinished.excess) is not None:
+                oldest.close(CloseReason.UNFINISHED, now)
 
     def _handle(self, event: int, now: float) -> None:
         pipeline = self.node.pipeline
@@ -526,6 +534,8 @@ class Session:
         self._ack_wait_deadline = self._ack_send_deadline = None
         self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = None
         self.node.peers.remove(self)
+        self.node.unfinished.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self.on_close is not None:
             self.on_close(self, now)
+        self.wake()  # whoever ends it, its connection is closed
