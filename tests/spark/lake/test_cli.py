@@ -170,6 +170,10 @@ def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFi
             "…\n  File …\nmsmq_fast.spark.losses.SourceError: GET /rows: no such queue\n",
             "GET /rows: no such queue",
         ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "Java 17 or 21",
+        ),
     ],
 )
 def test_what_spark_says_at_length_is_one_line(text: str, word: str) -> None:

@@ -39,6 +39,11 @@ def explained(error: BaseException) -> CommandError | None:
         return CommandError(Exit.REFUSED, f"the lake cannot be written: {match[0].strip()}")
     if match := _SOURCE.search(text):
         return CommandError(Exit.FAILURE, match[1].strip())
+    if "JAVA_GATEWAY_EXITED" in text:
+        return CommandError(
+            Exit.FAILURE,
+            "Spark needs Java 17 or 21, and what JAVA_HOME or else the PATH leads to did not start",
+        )
     if isinstance(error, OSError):
         return CommandError(Exit.FAILURE, text)
     if type(error).__module__.startswith("pyarrow"):
