@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.handle import Lookup
+from msmq_fast.qm.handle import Lookup, OpenQueue
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 
 from .world import World, body
@@ -536,3 +539,36 @@ def test_ten_thousand_received_messages_come_back_in_order(world: World, crash: 
         world.crash()
         assert set(aborts(world)) == {1}
     assert world.bodies() == bodies
+
+
+# ---- an end while a message is read from the disk
+
+
+def by_cursor(handle: OpenQueue, queue: TransactedQueue, _: int) -> Completion[Received]:
+    return queue.receive(0, cursor=handle.open_cursor()).completion
+
+
+def by_lookup(_: OpenQueue, queue: TransactedQueue, key: int) -> Completion[Received]:
+    return queue.lookup(key, Lookup.CURRENT)
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+@pytest.mark.parametrize("read", [by_cursor, by_lookup])
+def test_a_commit_receives_nothing_that_nobody_was_given(
+    read: Callable[[OpenQueue, TransactedQueue, int], Completion[Received]], prepare: bool
+) -> None:
+    world = made()
+    fill(world, b"1", b"2")
+    (key, _) = world.manager.find("orders").core.positions.keys()
+    world.crash()
+    handle, transaction = world.reader("orders"), world.manager.transactions.begin()
+    done = read(handle, TransactedQueue(handle, transaction), key)
+    assert not done.done  # its packet is on the disk
+    if prepare:
+        transaction.prepare()
+        world.run()
+    world.finish(transaction.commit())
+    assert isinstance(done.exception(), errors.OperationCancelled)
+    assert world.bodies("orders") == [b"1", b"2"]
+    world.crash()
+    assert world.bodies("orders") == [b"1", b"2"]

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from msmq_fast._native.queue import Received, hand_out, readable, seek
+from msmq_fast._native.queue import Received, readable, seek
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,
@@ -336,9 +336,9 @@ class OpenQueue:
         Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for one on which a cursor stands;
         TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
         """
+        if hold is not None:
+            return self.look_up(lookup_id, operation, hold, peek=peek).completion
         self.may_read(peek=peek)
-        if peek and hold is not None:
-            raise InvalidParameter("a message cannot be peeked in a transaction")
         core = self.queue.core
         key = self._seek(lookup_id, operation, peek)
         completion: Completion[Received] = Completion()
@@ -357,26 +357,21 @@ class OpenQueue:
         def peeked(message: Received | None, status: int) -> None:
             received([] if message is None else [message], status)
 
-        def locked(message: Received | None, status: int) -> None:
-            if message is None or not self.closed:
-                peeked(message, status)
-            else:
-                if hold is not None:
-                    hold.unlocked(core, key)
-                completion.fail(OperationCancelled())
-
-        if peek:
-            found = core.peek(key, peeked)
-        elif hold is None:
-            found = core.receive_key(key, received, lambda: not self.closed)
-        else:
-            found = core.claim(key, hold.owner)
-            if found:
-                hold.locked(core, key)
-                hand_out(core, key, hold.owner, locked)
-        if not found:
+        taken = core.peek(key, peeked) if peek else core.receive_key(key, received, lambda: not self.closed)
+        if not taken:
             raise MessageNotFound(f"no message has the lookup identifier {key}")
         return completion
+
+    def look_up(self, lookup_id: int, operation: Lookup, hold: Hold, *, peek: bool = False) -> ReadRequest:
+        """`lookup` for a `hold`, as a read that can be cancelled."""
+        self.may_read(peek=peek)
+        if peek:
+            raise InvalidParameter("a message cannot be peeked in a transaction")
+        key = self._seek(lookup_id, operation, peek)
+        request = ReadRequest(self.queue.readers, peek=False, hold=hold)
+        if not request.take(self.queue.core, key):
+            raise MessageNotFound(f"no message has the lookup identifier {key}")
+        return self.track(request)
 
     def _seek(self, lookup_id: int, operation: Lookup, peek: bool) -> int:
         core = self.queue.core

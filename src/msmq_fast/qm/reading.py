@@ -66,6 +66,7 @@ class ReadRequest:
         "cursor",
         "gate",
         "hold",
+        "locked",
         "offers",
         "peek",
         "tag",
@@ -89,6 +90,7 @@ class ReadRequest:
         self.hold = hold
         self.cursor = cursor
         self.tag = tag  # by which it can be cancelled
+        self.locked: tuple[QueueCore, int] | None = None  # for `hold`, and not handed over yet
         self.offers: list[int] = []  # to a waiting cursor: what became available
         self.completion: Completion[Received] = Completion()
         self.timer: int | None = None
@@ -97,9 +99,13 @@ class ReadRequest:
     def cancel(self, error: MSMQError | None = None) -> bool:
         """End it with `error` (OPERATION_CANCELLED); False if it has ended.
 
-        A message taken for it goes back (DM-119).
+        A message taken for it goes back (DM-119): one that is being read for `hold` now, so that a
+        transaction that ends does not receive it.
         """
         self._readers.forget(self)
+        locked, self.locked = self.locked, None
+        if locked is not None and self.hold is not None:
+            self.hold.unlocked(*locked)
         return self.completion.fail(error or OperationCancelled())
 
     def wanted(self) -> bool:
@@ -142,16 +148,16 @@ class ReadRequest:
             return core.peek(key, self.peeked)
         if self.hold is None:
             return core.receive_key(key, self._received, self.wanted)
-        hold = self.hold
 
-        def locked(message: Received | None, status: int) -> None:
-            if not self.peeked(message, status) and message is not None:
-                hold.unlocked(core, key)
+        def read(message: Received | None, status: int) -> None:
+            self.locked = None
+            self.peeked(message, status)
 
-        if not core.claim(key, hold.owner):
+        if not core.claim(key, self.hold.owner):
             return False
-        hold.locked(core, key)
-        hand_out(core, key, hold.owner, locked)
+        self.hold.locked(core, key)
+        self.locked = core, key
+        hand_out(core, key, self.hold.owner, read)
         return True
 
     def _received(self, messages: list[Received], status: int) -> None:

@@ -110,7 +110,7 @@ class TransactedQueue:
         self._transaction.check()
         if peek:
             raise InvalidParameter("nothing is peeked in a transaction")
-        return self._opened.lookup(lookup_id, operation, hold=self._transaction)
+        return self._joined(self._opened.look_up(lookup_id, operation, self._transaction)).completion
 
     def reject(self, lookup_id: int) -> None:
         """The application does not want a message that it has received in this transaction: with the commit

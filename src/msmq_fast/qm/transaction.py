@@ -161,8 +161,8 @@ class Transaction:
         """
         if self.state not in (State.ACTIVE, State.PREPARED):
             raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
-        before, self.state = self.state, State.COMMITTING
         self._end_readers()
+        before, self.state = self.state, State.COMMITTING
         done: Completion[None] = Completion()
 
         def ended(status: int) -> None:
@@ -189,8 +189,8 @@ class Transaction:
         """What was sent is forgotten, what was received is back (DM-032 … DM-036); resolved when durable."""
         if self.state not in (State.ACTIVE, State.PREPARED):
             raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
-        before, self.state = self.state, State.ABORTING
         self._end_readers()
+        before, self.state = self.state, State.ABORTING
         done: Completion[None] = Completion()
 
         def ended(status: int) -> None:
