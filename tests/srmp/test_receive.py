@@ -657,7 +657,7 @@ def queue_requests(station: Station, queue: OutgoingQueue) -> list[Request]:
     return [Requests(lambda to: to)(packet, url_of(queue)) for packet in packets]
 
 
-@pytest.mark.rule("SR-211", "DM-203")
+@pytest.mark.rule("SR-211")
 @pytest.mark.parametrize("ends", ["purged", "expired"])
 def test_no_receipts_are_made_on_the_way(ends: str) -> None:
     station = Station(Redirections(transparent=True), http=True)
