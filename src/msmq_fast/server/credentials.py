@@ -36,6 +36,17 @@ def tls_context(certificate: Path | None, key: Path | None, name: str) -> ssl.SS
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise DeclarationError(f"{name}: {error}") from None
+    except OSError as error:  # an SSLError is one
+        raise DeclarationError(f"{name}: {_unusable(certificate, key, error)}") from None
     return context
+
+
+def _unusable(certificate: Path, key: Path, error: OSError) -> str:
+    """Which of the two files is wrong, and why."""
+    for file in (certificate, key):
+        try:
+            file.open("rb").close()
+        except OSError as problem:
+            return f"{file}: {problem.strerror}"
+    reason = getattr(error, "reason", None) or error
+    return f"{certificate} and {key} are no certificate chain and its private key (PEM): {reason}"

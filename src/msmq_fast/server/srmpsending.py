@@ -17,8 +17,8 @@ from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import Pacemaker
-from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
 from msmq_fast.srmp.sending import Encode, Report, Sender
@@ -144,12 +144,12 @@ def sends_http(config: Config) -> bool:
 
 
 def _verifying(ca_file: Path | None) -> ssl.SSLContext:
-    """Servers are verified, always. Raises ListenError: the file cannot be used."""
+    """Servers are verified, always. Raises DeclarationError: the file cannot be used."""
     try:
         context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ListenError(f"srmp.ca_file: {ca_file} holds no certificates to verify with: {reason}") from None
+    except OSError as error:  # an SSLError is one
+        reason = getattr(error, "reason", None) or error.strerror
+        raise DeclarationError(f"srmp.ca_file: {ca_file}: no certificates to verify with: {reason}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 

@@ -51,8 +51,9 @@ def _ask_clients(context: ssl.SSLContext, authorities: Path | None) -> None:
         return
     try:
         context.load_verify_locations(authorities)
-    except (OSError, ssl.SSLError) as error:
-        raise DeclarationError(f"server.https_client_ca: {error}") from None
+    except OSError as error:  # an SSLError is one
+        reason = getattr(error, "reason", None) or error.strerror
+        raise DeclarationError(f"server.https_client_ca: {authorities}: {reason}") from None
     context.verify_mode = ssl.CERT_REQUIRED
 
 
