@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 from pathlib import Path
@@ -16,7 +15,6 @@ from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(msmq_fast.__file__).parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-PARSERS = {"msmq-fast": build_parser, "msmq-lake": build_lake_parser}
 
 BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\w*\$ +|> +|docker exec msmq )?(msmq-(?:fast|lake) .*)")
@@ -61,12 +59,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_every_command_is_one() -> None:
     known = commands()
     assert len(known) > 60
+    parsers = {"msmq-fast": build_parser(), "msmq-lake": build_lake_parser()}
     wrong = []
     for name, line in known:
         program, *arguments = shlex.split(line)
-        parser: argparse.ArgumentParser = PARSERS[program]()
         try:
-            parser.parse_args(arguments)
+            parsers[program].parse_args(arguments)
         except SystemExit:
             wrong.append(f"{name}: {line}")
     assert not wrong
