@@ -156,5 +156,8 @@ def _judge(
     if transactional != queue.transactional and takes_one_kind(queue):
         return wrong_kind(queue)
     if not skip and packet in identifiers:
-        return InvalidParameter(f"record {number}: {queue.name} holds a message with this identifier")
+        return InvalidParameter(
+            f"record {number}: {queue.name} holds a message with this identifier: skip existing ones, or "
+            "choose another queue"
+        )
     return None
