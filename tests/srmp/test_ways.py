@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server, data_directory, until
 from tests.srmp.independent import Sink, post, read_request
 from tests.srmp.partner import Program, request
 
@@ -109,3 +112,44 @@ def test_a_mapping_file_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
             server.start()
         assert f"{tmp_path}/wrong.xml: line 2: <redirection> needs one" in str(caught.value)
         assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.long(seconds=6)
+@pytest.mark.parametrize("known", [True, False])
+def test_two_servers_that_lead_a_url_to_each_other(tmp_path: Path, known: bool) -> None:
+    """What has an identifier goes round once; what has none goes round until it has too many hops."""
+    ports = []
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            ports.append(free.getsockname()[1])
+    text = request("http://nowhere.example/msmq/private$/q")
+    if not known:
+        text = re.sub(rb"<Msmq .*</Msmq>", lambda found: b" " * len(found[0]), text)
+    with contextlib.ExitStack() as stack:
+        servers = []
+        for number, port in enumerate(ports):
+            data = stack.enter_context(data_directory())
+            config = data.parent / "server.toml"
+            config.write_text(
+                f'[server]\nname = "RELAY{number}"\n[srmp]\nstore_and_forward = true\n'
+                f'outbound = ["http://nowhere.example/* -> http://127.0.0.1:{ports[1 - number]}"]\n'
+            )
+            server = Server(data, "--http-port", str(port), "--config", str(config))
+            stack.callback(server.kill)
+            servers.append(server.start())
+        assert post(ports[0], text)[0] == 200
+
+        def answers(status: int) -> int:
+            """Requests that were answered so, by both."""
+            found = 0
+            for each in servers:
+                with urlopen(f"http://127.0.0.1:{each.port('admin')}/metrics") as reply:
+                    text = reply.read().decode()
+                line = rf'^msmq_fast_http_answers_total\{{status="{status}"\}} (\d+)'
+                found += sum(map(int, re.findall(line, text, re.MULTILINE)))
+            return found
+
+        until(lambda: answers(200) == (3 if known else 29))
+        until(lambda: answers(400) == (not known))
+        queues = [queue for each in servers for queue in each.ok("outgoing", "list")]
+        assert [queue["messages"] for queue in queues] == [0, 0]

@@ -119,13 +119,13 @@ class SrmpListener:
     def labelled(self) -> Iterator[Labelled]:
         """For the metrics."""
         yield Labelled(
-            "msmq_fast_http_answers_total",
+            "http_answers_total",
             "Answers to messages that came over HTTP, by status.",
             ("status",),
             {(str(status),): float(count) for status, count in sorted(self.shared.answers.items())},
         )
         yield Labelled(
-            "msmq_fast_http_connections",
+            "http_connections",
             "Open connections at the HTTP ports.",
             (),
             {(): float(self.connections)},
