@@ -299,21 +299,21 @@ cdef class Ledger:
         )
 
     def serve(self) -> None:
-        """Call `ready` of every queue that got something since the last call. What one raises is raised after all were called."""
+        """Call `ready` of every queue that got something since the last call. What one raises, or `on_poison`, is raised after all were called."""
         cdef QueueCore core
         cdef object fault = None
         while self._dirty:
             dirty, self._dirty = self._dirty, []
             for core in dirty:
                 core._dirty = False
-                if core._poisoned:
-                    keys, core._poisoned = core._poisoned, []
-                    self.on_poison(core.ordinal, keys)
-                if core.interested and core.ready is not None:
-                    try:
+                try:
+                    if core._poisoned:
+                        keys, core._poisoned = core._poisoned, []
+                        self.on_poison(core.ordinal, keys)
+                    if core.interested and core.ready is not None:
                         core.ready()
-                    except Exception as error:
-                        fault = fault or error
+                except Exception as error:
+                    fault = fault or error
         if fault is not None:
             raise fault
 

@@ -241,3 +241,32 @@ def test_a_hundred_poison_messages_move_together() -> None:
     queue = world.manager.find("orders")
     assert queue.core.used_bytes == queue.core.moving_bytes == 0
     assert queue.core.sub_bytes == world.manager.ledger.bytes
+
+
+def test_poison_that_cannot_be_moved_keeps_nobody_else_waiting() -> None:
+    """Its record is not in the store any more; the reader of another queue hears of a message."""
+    world = made(1)
+    fill(world, b"bad")
+    world.create("others")
+    waiting = world.reader("others").receive(None)
+    transaction = world.manager.transactions.begin("tester")
+    world.finish(TransactedQueue(world.reader(), transaction).receive(0).completion)
+    world.writer.tables.tables[1].clear()
+    transaction.abort()
+    world.sender("others").send(Message(body=b"x"))
+    with pytest.raises(ValueError, match="does not have the position"):
+        world.manager.before_submit()
+    assert waiting.completion.done
+
+
+def test_an_abort_whose_counts_cannot_be_written_is_an_abort() -> None:
+    world = made()
+    fill(world, b"x")
+    transaction = world.manager.transactions.begin("tester")
+    world.finish(TransactedQueue(world.reader(), transaction).receive(0).completion)
+    world.writer.tables.tables[1].clear()
+    world.finish(transaction.abort())
+    assert world.manager.find("orders").core.positions.available == 1
+    world.create("others")
+    world.send(b"y", "others")
+    assert world.bodies("others") == [b"y"]
