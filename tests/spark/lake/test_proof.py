@@ -45,7 +45,7 @@ class Feeds:
         row = {"qm_guid": qm, "name": f"host-{qm}", "incarnation": incarnation, "taken_at": time}
         self.told.append({**row, "feed_first": 1, "feed_next": following, **more})
 
-    def proof(self, spark: SparkSession, wanted: Wanted | None) -> DataFrame:
+    def proof(self, spark: SparkSession, wanted: Wanted) -> DataFrame:
         return coverage(frame(spark, SILVER_EVENTS, self.events), frame(spark, COUNTERS, self.told), wanted)
 
 
@@ -133,6 +133,10 @@ def test_a_day_is_proven_from_its_beginning_to_its_end(small: SparkSession) -> N
     feeds.look(scene("never archived", "from_seq"), 9, NEXT)
 
     proof = feeds.proof(small, wanted(gone=["HOST-it is no more"], dropped=dropped)).collect()
+    solid = {row.qm: (row.solid_from, row.from_first) for row in proof}
+    assert solid["whole"] == (1, True)
+    assert solid["a hole of another time"] == (5, False)
+    assert solid["the lake began later"] == (5, False)
     flaws = {
         (row.qm, row.incarnation): {
             name for name in ("missing", "dropped", "restored", "began_late", "ended_early") if row[name]
@@ -154,21 +158,12 @@ def test_a_day_is_proven_from_its_beginning_to_its_end(small: SparkSession) -> N
         assert row.sound == (not found - edges and (row.qm, row.incarnation) != (restored, 2)), row.qm
 
 
-def test_today_is_proven_up_to_a_moment_ago(small: SparkSession) -> None:
-    feeds = Feeds()
-    feeds.tell("a", [1, 2], DAY)
-    feeds.look("a", 3, DAY + timedelta(hours=9, minutes=30))
-    for hours, whole in ((10, True), (11, False)):
-        now = DAY + timedelta(hours=hours)
-        (row,) = feeds.proof(small, Wanted.around(DAY.date(), 7, now, 3600.0)).collect()
-        assert row.whole is whole
+def test_today_is_to_be_covered_up_to_a_moment_ago() -> None:
+    def until(now: datetime) -> datetime:
+        return Wanted.around(DAY.date(), 7, now, 3600.0).until
 
-
-def test_without_a_day_all_holes_count(small: SparkSession) -> None:
-    feeds = Feeds()
-    feeds.tell("a", [3, 4, 7], DAY - timedelta(days=100))
-    (row,) = feeds.proof(small, None).collect()
-    assert (row.missing_ranges, row.solid_from, row.from_first, row.whole) == (["5-6"], 7, False, False)
+    assert until(DAY + timedelta(hours=10)) == DAY + timedelta(hours=9)
+    assert until(NEXT + timedelta(hours=2)) == until(FAR) == NEXT
 
 
 QUEUE = {"queue": "host\\private$\\q", "queue_kind": "queue", "packet_size": 10}
