@@ -166,7 +166,7 @@ def test_today_is_to_be_covered_up_to_a_moment_ago() -> None:
     assert until(NEXT + timedelta(hours=2)) == until(FAR) == NEXT
 
 
-QUEUE = {"queue": "host\\private$\\q", "queue_kind": "queue", "packet_size": 10}
+QUEUE: dict[str, Any] = {"queue": "host\\private$\\q", "queue_kind": "queue", "packet_size": 10}
 
 
 class Counted(Feeds):
