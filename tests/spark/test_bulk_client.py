@@ -136,6 +136,10 @@ def length(content: bytes) -> bytes:
     return HEAD + b"Content-Length: %d\r\n\r\n" % len(content) + content
 
 
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n" % len(content) + content + b"\r\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "rows"),
     [
@@ -146,6 +150,8 @@ def length(content: bytes) -> bytes:
         (HEAD + b"Connection: close\r\n\r\n" + stream(3, end=False), None),
         (length(stream(3))[:-20], None),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + stream(3)[:16] + b"\r\n", None),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(stream(3)) + chunk(b""), 3),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(stream(3)), None),  # all but the last chunk
         (length(stream(3) + b"x"), None),
         (length(b""), None),
         (length(b"not arrow at all"), None),

@@ -13,14 +13,15 @@ _DEEPEST: Final = 512  # elements in each other, as in src/_native/columns_soap.
 
 _S: Final = r"[ \t\r\n]"
 _NAME: Final = r"[^ \t\r\n<>/=\"']++"
+# Only sets of characters are repeated possessively: with groups, Python before 3.11.5 finds the wrong end.
 _TOKEN: Final = re.compile(
     r"(?P<text>[^<]++)"
     r"|<\?.*?\?>"
-    r"|<!--(?:(?!--).)*+-->"
+    r"|<!--.*?--(?P<comment>>?)"
     r"|(?P<data><!\[CDATA\[).*?\]\]>"
     rf"|</(?P<end>{_NAME}){_S}*+>"
     rf"|<(?![!?])(?P<start>{_NAME})"
-    rf"(?:{_S}++{_NAME}{_S}*+={_S}*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+{_S}*+(?P<empty>/?)>",
+    rf"(?:{_S}++{_NAME}{_S}*+={_S}*+(?:\"[^\"<]*+\"|'[^'<]*+'))*{_S}*+(?P<empty>/?)>",
     re.DOTALL,
 )
 
@@ -55,6 +56,9 @@ def child_of_root(xml: str, name: str) -> str | None:
                     return None
             case "data":
                 if not names:
+                    return None
+            case "comment":
+                if not token["comment"]:  # it has two hyphens inside
                     return None
             case "end":
                 if not names or names.pop() != token["end"]:

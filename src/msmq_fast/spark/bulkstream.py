@@ -116,11 +116,16 @@ def batches(response: http.client.HTTPResponse, where: str) -> Batches:
         try:
             return reader.read_next_batch()
         except StopIteration:
-            if body.tail != _END or response.read(1):
-                raise broken("no end mark") from None
-            return None
+            pass
         except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
             raise broken(error) from None
+        try:
+            rest = response.read(1)  # the end of the answer itself, and nothing before it
+        except (OSError, http.client.HTTPException) as error:
+            raise broken(error) from None
+        if body.tail != _END or rest:
+            raise broken("no end mark")
+        return None
 
     return Batches(reader.schema, response, following)
 
