@@ -40,7 +40,7 @@ CHOICES: Final = {
     TEN: "arrival_seq,lookup_id,message_id,priority,class,label,body_size,sent_time,arrived_time,body",
     "arrival_seq, body": "arrival_seq,body",
 }
-WARM: Final = 4
+WARM: Final = 8
 
 
 class _TupleReader(MsmqReader):

@@ -31,11 +31,11 @@ EVER = (1 << 56) - 1
 class Reading:
     """A queue manager in memory, and a reader of it."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, share: float = 0, **settings: Any) -> None:
         self.world = World(**settings)
         self.world.create()
         self.queue = self.world.manager.find("orders")
-        self.reader = BulkReader(self.world.manager, self.settle, share=0)
+        self.reader = BulkReader(self.world.manager, self.settle, share=share)
 
     async def settle(self) -> int:
         return int(self.world.finish(self.world.manager.bounds.settled()))
@@ -116,10 +116,14 @@ def test_what_is_not_durable_yet_is_waited_for_or_left_out() -> None:
     run(main)
 
 
-def test_batches_are_bounded_in_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("share", "bound"), [(0, "UNLIMITED_BYTES"), (1, "BYTES")])
+def test_batches_are_bounded_in_rows_and_bytes(
+    monkeypatch: pytest.MonkeyPatch, share: float, bound: str
+) -> None:
+    monkeypatch.setattr(reader, "ROWS", 10)
+    monkeypatch.setattr(reader, bound, 20_000)
+
     async def main(reading: Reading) -> None:
-        monkeypatch.setattr(reader, "ROWS", 10)
-        monkeypatch.setattr(reader, "BYTES", 20_000)
         for size in (0,) * 25 + (15_000, 15_000, 50_000, 1):
             reading.world.send(bytes(size))
         pieces = await parts(reading.reader.messages(reading.queue, 0, EVER, chosen("body")))
@@ -127,7 +131,7 @@ def test_batches_are_bounded_in_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) 
         assert lengths == [10, 10, 6, 1, 1, 1]
         assert whole(pieces).num_rows == 29
 
-    run(main)
+    run(main, share=share)
 
 
 def test_all_that_has_become_of_a_message_is_in_its_row() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.queue import Queue
 
-__all__ = ["BulkReader", "EventsGone", "Figures", "Part"]
+__all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part"]
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,12 @@ Part: TypeAlias = bytes | memoryview
 """Of a stream; nobody changes it."""
 
 ROWS: Final = 4096
-BYTES: Final = 1 << 20  # of packets in a batch: the loop hands it to the kernel in one go
+BYTES: Final = 1 << 20
+"""Of packets in a batch."""
+
+UNLIMITED_BYTES: Final = 2 << 20
+"""The same where reading in bulk may take all it can get: fewer turns of everybody on the way."""
+
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
 
 CLASSES: Final = {int(value): value.name for value in MessageClass}
@@ -95,6 +100,7 @@ class BulkReader:
         self._contents = Contents(manager.store.tables, background=True)
         self._worker = Worker(share, self._contents.hurry)
         self.limited = share > 0
+        self._batch_bytes = BYTES if self.limited else UNLIMITED_BYTES
         self.figures = Figures()
 
     @property
@@ -136,7 +142,7 @@ class BulkReader:
         if stop > self._manager.ledger.horizon:
             stop = min(stop, await self._settle())
         position = start
-        budget = _budget(columns)
+        budget = self._budget(columns)
 
         def look() -> Rows | None:
             nonlocal position
@@ -158,7 +164,7 @@ class BulkReader:
         """
         columns = (DELIVERY_SEQUENCE, *(column for column in columns if column != DELIVERY_SEQUENCE))
         position = 0
-        budget = _budget(columns)
+        budget = self._budget(columns)
 
         def look() -> Rows | None:
             nonlocal position
@@ -172,6 +178,11 @@ class BulkReader:
 
         async for part in self._rows(queue, columns, look):
             yield part
+
+    def _budget(self, columns: Sequence[Column]) -> int:
+        """Bytes of packets for one batch."""
+        times = copies(columns)
+        return self._batch_bytes // times if times else HEADS_BYTES
 
     async def _rows(
         self, queue: Queue, columns: Sequence[Column], look: Callable[[], Rows | None]
@@ -278,12 +289,6 @@ def _part(schema: Any, encoded: Encoded) -> Any:
     part = record_batch(schema, encoded).serialize() if encoded.rows else None
     encoded.columns.clear()
     return part
-
-
-def _budget(columns: Sequence[Column]) -> int:
-    """Bytes of packets for one batch."""
-    times = copies(columns)
-    return BYTES // times if times else HEADS_BYTES
 
 
 class _Names:

@@ -16,7 +16,7 @@ from msmq_fast.bulk.fields import ARROW_TYPE, Fields, query_fields, stretch
 from msmq_fast.bulk.leasing import lease_refusals, leased_queue
 from msmq_fast.bulk.pacing import Charged
 from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
-from msmq_fast.bulk.reader import BulkReader, EventsGone
+from msmq_fast.bulk.reader import UNLIMITED_BYTES, BulkReader, EventsGone
 from msmq_fast.bulk.schema import Column, chosen, chosen_events
 
 __all__ = ["chosen_columns", "routes"]
@@ -25,9 +25,6 @@ _log = logging.getLogger("msmq_fast.bulk")
 
 SLICE: Final = 1 << 18
 """Bytes that the kernel is given in one turn of the loop: others have theirs in between."""
-
-WHOLE: Final = 1 << 20
-"""The same where reading in bulk may take all it can get."""
 
 Parts = AsyncGenerator[bytes | memoryview, None]
 
@@ -132,7 +129,7 @@ class _Rows:
 
     async def _write(self, response: web.StreamResponse, part: bytes | memoryview) -> None:
         async with asyncio.timeout(self._context.limits.slow_client):
-            size = SLICE if self._reader.limited else WHOLE
+            size = SLICE if self._reader.limited else UNLIMITED_BYTES
             for start in range(0, len(part), size):
                 await response.write(part[start : start + size])
                 await asyncio.sleep(0)
