@@ -17,7 +17,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from msmq_fast.spark import register
 from tests.spark.conftest import SETTINGS
+
+
+def load(spark: SparkSession, query: dict[str, Any]) -> DataFrame:
+    """The source, with a registration of its own: there are other streams."""
+    register(spark)
+    return spark.readStream.format("msmq").options(**query["options"]).load()
 
 
 def start_parquet(spark: SparkSession, query: dict[str, Any], trigger: dict[str, Any]) -> StreamingQuery:
@@ -27,7 +34,7 @@ def start_parquet(spark: SparkSession, query: dict[str, Any], trigger: dict[str,
     def write(batch: DataFrame, number: int) -> None:
         batch.write.mode("overwrite").parquet(str(directory / "out" / f"batch={number:010d}"))
 
-    rows = spark.readStream.format("msmq").options(**query["options"]).load()
+    rows = load(spark, query)
     return (
         rows.writeStream.foreachBatch(write)
         .queryName(query["name"])
@@ -39,7 +46,7 @@ def start_parquet(spark: SparkSession, query: dict[str, Any], trigger: dict[str,
 
 def start_sink(spark: SparkSession, query: dict[str, Any], trigger: dict[str, Any]) -> StreamingQuery:
     """From queue to queue."""
-    rows = spark.readStream.format("msmq").options(**query["options"]).load()
+    rows = load(spark, query)
     return (
         rows.select("body", "label")
         .writeStream.format("msmq")

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `msmq`, `msmq_store` and `msmq_pcap` known to a session."""
+    """Make `msmq`, `msmq_store` and `msmq_pcap` known to a session.
+
+    A driver that runs several streams calls it before the `load()` of each: while streams start, Spark lets
+    those of one registration write to one Java map without a lock, and where two do so at the same moment
+    every task of both fails with an `OptionalDataException`.
+    """
     from msmq_fast.spark.datasource import MsmqDataSource
     from msmq_fast.spark.pcap.datasource import CaptureDataSource
     from msmq_fast.spark.storesource import StoreDataSource

@@ -235,3 +235,14 @@ def test_a_body_is_stored_once_over_batches_and_again_only_if_it_is_nowhere(lake
     job.write(1, messages(b"b", b"d"))
     assert sorted(row["body"] for row in job.read("bodies")) == [b"", b"a", b"b", b"c", b"d"]
     assert len(job.read()) == 7
+
+
+def test_queries_share_no_registration(spark: SparkSession, lake: Lake, servers: list[FakeServer]) -> None:
+    """Spark's streams write to the map of their registration without a lock while they start."""
+    source = Source((servers[0].url,))
+    maps = []
+    for content in ("events", "messages"):
+        plan: Any = source.stream(spark, content, lake, "run")._jdf.queryExecution().analyzed()  # type: ignore[operator]
+        maps.append(plan.source().get().source().dataSourceCls().envVars())
+    identity = cast("Any", spark.sparkContext._jvm).System.identityHashCode
+    assert identity(maps[0]) != identity(maps[1])

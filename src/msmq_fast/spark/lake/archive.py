@@ -72,8 +72,11 @@ class Source:
 
     def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
         """The files that one kind of content becomes. No loss ends it: `coverage` shows what is missing."""
-        from msmq_fast.spark.lake.landingsource import NAME
+        from msmq_fast.spark.lake.landingsource import NAME, LandingSource
 
+        # Queries that share a registration write to one map of Spark's without a lock while they start, and a
+        # map that two of them broke fails every task: each gets a registration of its own.
+        spark.dataSource.register(LandingSource)
         options = {
             "lake": lake.root,
             "run": run,
@@ -109,15 +112,12 @@ class Archive:
     """One archive job of a lake: a streaming query for each kind of content, with checkpoints in the lake."""
 
     def __init__(self, spark: SparkSession, lake: Lake, name: str, source: Source) -> None:
-        from msmq_fast.spark.lake.landingsource import LandingSource
-
         self._spark = spark
         self._lake = lake
         self._name = name
         self._source = source
         self.archived = dict.fromkeys(source.contents, 0)
         self._shown = 0
-        spark.dataSource.register(LandingSource)
 
     def once(self, progress: Progress) -> None:
         """Everything that is there now. A query that Spark could not start in time is started again."""
