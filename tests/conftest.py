@@ -19,7 +19,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("shared")
 
 _STARTED = time.monotonic()
+_TELLING_S = 50.0
+"""A test that is expected to be shorter says little about the machine."""
 _WRONG = pytest.StashKey[str]()
+_PACE = pytest.StashKey[float]()
 
 # Several processes run the tests of `make test`: each takes a file at a time, and of these rooms, whose files
 # share what they start, the whole.
@@ -106,9 +109,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(
                 f"not installed: {', '.join(missing)} (docs/development.md lists the packages)", pytrace=False
             )
-    budget = item.config.getoption("--budget")
+    budget, expected = item.config.getoption("--budget"), _expected(item)
+    if budget is not None and expected is not None:
+        takes = expected * item.config.stash.get(_PACE, 1.0)
+        if time.monotonic() - _STARTED + takes > budget:
+            pytest.skip(f"takes about {takes:.0f} s, more than is left of the {budget:.0f} s for this run")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A machine that has shown to be slower than the marks say is believed for the rest of the run."""
+    began, expected = time.monotonic(), _expected(item)
+    try:
+        return (yield)
+    finally:
+        if expected is not None and expected >= _TELLING_S:
+            pace = (time.monotonic() - began) / expected
+            item.config.stash[_PACE] = max(pace, item.config.stash.get(_PACE, 1.0))
+
+
+def _expected(item: pytest.Item) -> float | None:
+    """What a long test usually takes, in seconds; None: any other test."""
     long = item.get_closest_marker("long")
-    if budget is not None and long is not None:
-        expected = long.kwargs.get("seconds", 60)
-        if time.monotonic() - _STARTED + expected > budget:
-            pytest.skip(f"takes about {expected} s, more than is left of the {budget:.0f} s for this run")
+    return None if long is None else long.kwargs.get("seconds", 60)

@@ -1,5 +1,6 @@
 """The marks that tests/conftest.py gives a meaning: `rule`, `needs`, and `long` under a time budget."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,28 @@ def test_long_tests_that_do_not_fit_into_the_budget_are_skipped_by_name(run):
     )
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(["*takes about 10000000 s, more than is left*"])
+
+
+def test_a_slow_machine_is_believed_for_the_rest_of_the_run(run, monkeypatch: pytest.MonkeyPatch):
+    """A test that took twice its time lets the next ones be expected to take twice theirs."""
+
+    class Clock:
+        now = 0.0
+
+        def __call__(self) -> float:
+            return self.now
+
+    monkeypatch.setattr(time, "monotonic", Clock())
+    result = run(
+        "import time\n"
+        "@pytest.mark.long(seconds=100)\ndef test_slow(): time.monotonic.now += 200\n"
+        "@pytest.mark.long(seconds=100)\ndef test_next(): pass\n"
+        "@pytest.mark.long(seconds=60)\ndef test_last(): pass",
+        "--budget=350",
+        "-rs",
+    )
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.fnmatch_lines(["*takes about 200 s, more than is left*"])
 
 
 def test_without_a_budget_every_long_test_runs(run):
