@@ -273,6 +273,7 @@ def test_impacket_logs_on(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @with_kdc
+@pytest.mark.needs(modules=["krb5"])
 @pytest.mark.long(seconds=2)
 def test_pyspnego_logs_on(kdc: Kdc) -> None:
     import spnego
