@@ -64,6 +64,11 @@ class FakeServer:
         with self.lock:
             self._faults += [(re.compile(path), kind)] * times
 
+    @property
+    def faults(self) -> list[str]:
+        """The paths of those that nothing has met yet."""
+        return [pattern.pattern for pattern, _ in self._faults]
+
     def take_fault(self, target: str) -> str:
         with self.lock:
             self.requests.append(target)
