@@ -1,6 +1,7 @@
 # The transactional sequence of one outgoing queue: which message has which number, and what is known of each.
 
 cimport cython
+from cpython.array cimport array
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -77,5 +78,7 @@ cdef class OutSequence:
     cdef OutEntry* _append(self, uint64_t key, uint32_t number, uint32_t ordinal) except NULL
     cdef void _trim(self) noexcept
     cdef uint64_t _index(self, uint64_t key) noexcept
-    cdef object _keys(self, uint8_t mask, uint8_t wanted)
+    # Keys of the messages of the current sequence.
+    cdef array current(self)
+    cdef array _keys(self, uint8_t mask, uint8_t wanted, uint64_t first)
     cdef tuple _place(self, uint64_t index)

@@ -290,21 +290,24 @@ cdef class OutSequence:
 
     def underway(self) -> array:
         """Keys of the messages that were transmitted and that no OrderAck covers, and of those whose session has still to say so."""
-        return self._keys(ENTRY_SENT, ENTRY_SENT)
+        return self._keys(ENTRY_SENT, ENTRY_SENT, self._head)
 
     def covered(self) -> array:
         """Keys of the messages that an OrderAck covers and that are still here."""
-        return self._keys(ENTRY_ORDERED, ENTRY_ORDERED)
+        return self._keys(ENTRY_ORDERED, ENTRY_ORDERED, self._head)
 
     def keys(self) -> array:
         """Keys of all messages."""
-        return self._keys(0, 0)
+        return self._keys(0, 0, self._head)
 
-    cdef object _keys(self, uint8_t mask, uint8_t wanted):
+    cdef array current(self):
+        return self._keys(0, 0, max(self._first, self._head))
+
+    cdef array _keys(self, uint8_t mask, uint8_t wanted, uint64_t first):
         cdef array result = clone(EMPTY, 0, False)
         cdef uint64_t index
         cdef OutEntry* entry
-        for index in range(self._head, self._tail):
+        for index in range(first, self._tail):
             entry = &self._ring[index & (self._capacity - 1)]
             if not entry.flags & ENTRY_GONE and entry.flags & mask == wanted:
                 resize_smart(result, len(result) + 1)

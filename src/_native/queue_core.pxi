@@ -321,9 +321,9 @@ cdef class QueueCore(CommitListener):
             return 0
         if slot.owner == OWNER_FINAL:
             self.sequence.finals -= 1
-            forget_final(self.ledger, slot.ordinal, self, slot.key)
         else:
             self.sequence.remove(slot.key)
+        forget_final(self.ledger, slot.ordinal, self, slot.key)
         return 0
 
     cdef int _erase(self, Slot* slot, int event) except -1:

@@ -117,7 +117,7 @@ cdef class Ledger:
         cdef uint64_t identifier = self.open_stream()
         if not identifier:
             return False
-        self._streams.pop(core.sequence.known_as(), None)
+        leave_sequence(core)
         core.sequence.begin(identifier)
         self._streams[identifier] = core
         return True

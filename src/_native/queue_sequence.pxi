@@ -127,12 +127,33 @@ cdef int hold_for_final(QueueCore core, Slot* slot, const NumberedPosition* reco
         slot.deadline = <uint32_t>end
     core._arm(slot)
     core.sequence.finals += 1
+    return expect_final(core, slot.ordinal, slot.key, record.sequence_id, record.sequence_number)
+
+
+cdef int expect_final(QueueCore core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1:
+    """A FinalAck for this place in a sequence is for the message `key`."""
+    cdef Ledger ledger = core.ledger
+    forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session spoke
     # Copies for several destinations may share an identifier.
-    ledger._finals[slot.ordinal] = ledger._finals.get(slot.ordinal, ()) + ((core, slot.key, record.sequence_id, record.sequence_number),)
+    ledger._finals[ordinal] = ledger._finals.get(ordinal, ()) + ((core, key, identifier, number),)
+    return 0
+
+
+cdef int leave_sequence(QueueCore core) except -1:
+    """The next sequence is about to begin: what is still here is ordered, and has to be found when its FinalAck is quicker than its session (QB-216)."""
+    cdef OutSequence sequence = core.sequence
+    cdef OutEntry* entry
+    cdef uint64_t key
+    for key in sequence.current():
+        entry = sequence.find(key)
+        expect_final(core, entry.ordinal, key, sequence.known_as(), entry.number - sequence.base)
+    core.ledger._streams.pop(sequence.known_as(), None)
     return 0
 
 
 cdef int forget_final(Ledger ledger, uint32_t ordinal, QueueCore core, uint64_t key) except -1:
+    if not ledger._finals or ordinal not in ledger._finals:
+        return 0
     left = tuple([waiting for waiting in ledger._finals.pop(ordinal, ()) if waiting[0] is not core or waiting[1] != key])
     if left:
         ledger._finals[ordinal] = left

@@ -50,7 +50,7 @@ def main() -> None:
     rng = random.Random(seed)
     ledger = os.open(ledger_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     tables = LmdbTables(directory, map_size=1 << 30)
-    writer = LmdbWriter(tables)
+    writer = LmdbWriter(tables, max_bytes=1 << 30)  # what a line names is one commit
     present: dict[int, int] = {}
     message = tables.last_content()
     trigger = (int(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 6 else (0, "")
@@ -82,6 +82,7 @@ def main() -> None:
             except StoreError:
                 print("refused", flush=True)
             os._exit(3)
+        assert writer.statistics()["batches"] == commit + 1
         os.write(ledger, json.dumps({"done": True, **entry}).encode() + b"\n")
     os._exit(0)
 

@@ -30,6 +30,7 @@ def kill_often(directory: Path, seed: int, kills: int) -> int:
             assert child.poll() is None
             time.sleep(0.01)
         time.sleep(rng.random() * 0.25)
+        assert child.poll() is None
         child.kill()
         child.wait()
         for line in path.read_bytes().split(b"\n")[:-1]:  # the last line may be cut off

@@ -517,6 +517,36 @@ def test_copies_that_share_an_identifier_have_their_final_acks_each() -> None:
     assert [sender.manager.find(name).messages for name in (NAME, other)] == [0, 0]
 
 
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.rule("QB-216", "QB-217", "QB-211")
+def test_a_final_ack_that_is_quicker_than_the_session_after_the_next_sequence_began(
+    sender: Sender, quick: bool
+) -> None:
+    sender.send(b"1", journal=Journal.JOURNAL)
+    sender.connect()
+    (first,) = sender.taken()
+    sender.order(first)
+    sender.send(b"2", journal=Journal.JOURNAL)
+    (second,) = sender.taken()
+    assert (second.number, second.ordinal > first.ordinal) == (1, True)
+    if quick:
+        sender.final(first)
+        assert sender.manager.find(JOURNAL).messages == 1
+    sender.keep(1)
+    if not quick:
+        assert sender.manager.find(JOURNAL).messages == 0
+        sender.final(first)
+    sender.keep(2)
+    sender.order(second)
+    sender.final(second)
+    assert sender.manager.find(JOURNAL).messages == 2
+    assert sender.queue.messages == 0
+    sender.world.crash()
+    sender.restart()
+    assert sender.manager.find(JOURNAL).messages == 2
+    assert transfer_info(sender.queue).no_read_count == 0
+
+
 @pytest.mark.rule("QB-139", "KV-08")
 def test_the_step_of_the_ladder_outlives_a_restart(sender: Sender) -> None:
     sender.send(b"1")
