@@ -310,6 +310,9 @@ cdef class Ledger:
                     if core._poisoned:
                         keys, core._poisoned = core._poisoned, []
                         self.on_poison(core.ordinal, keys)
+                except Exception as error:
+                    fault = fault or error
+                try:
                     if core.interested and core.ready is not None:
                         core.ready()
                 except Exception as error:

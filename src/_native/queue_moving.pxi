@@ -143,9 +143,16 @@ def lock_for_move(QueueCore source not None, uint64_t key, uint32_t owner, Queue
 
 
 def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
-    """Move what `owner` has locked, within a unit; False if it is gone. If the unit is not kept it is available again."""
+    """Move what `owner` has locked, within a unit; False if it is gone. If the unit is not kept it is available again.
+
+    ValueError: the store has lost its record; it stays locked.
+    """
     target.expected += 1
-    return complete_move(source, key, owner, target)
+    try:
+        return complete_move(source, key, owner, target)
+    except BaseException:
+        target.expected -= 1    # nobody tries again
+        raise
 
 
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:

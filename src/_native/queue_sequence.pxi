@@ -105,6 +105,9 @@ cdef int await_final(QueueCore core, Slot* slot) except -1:
     if core.sequence.alias and record.sequence_id == core.sequence.identifier:
         record.sequence_id = core.sequence.alias
         record.sequence_number -= core.sequence.base
+    for waiting in core.ledger._finals.get(slot.ordinal, ()):
+        if waiting[0] is core and waiting[1] == slot.key:   # its sequence is over, and with it what that was renamed to
+            record.sequence_id, record.sequence_number = waiting[2], waiting[3]
     core.ledger.writer.put_position(core.ordinal, slot.key, &record.position)
     core.sequence.remove(slot.key)
     if slot.state != STATE_LOCKED:
@@ -349,11 +352,11 @@ def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t kee
     if answer == ANSWER_OTHER:
         core.acked(array("Q", (key,)), owner)
         return False
+    if answer == ANSWER_OVER:
+        retire_one(core, key)   # a receipt was quicker, and says more; it may be of the sequence before
+        return False
     sequence.unsure = sequence.unsure or not sequence.answered
     sequence.answered = True
-    if answer == ANSWER_OVER:
-        retire_one(core, key)
-        return False
     slot = core.positions.find(key)
     if slot == NULL or slot.owner != owner:
         return False

@@ -22,6 +22,9 @@ cdef class AbortCounts(CommitListener):
         except (StoreError, ValueError):    # ValueError: the store has lost a record
             self._writer.abandon_unit()
             return 0
+        except BaseException:
+            self._writer.abandon_unit()
+            raise
         self._writer.end_unit()
         self._done = end
         return 0

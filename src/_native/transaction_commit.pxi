@@ -15,6 +15,8 @@ cdef int prepare_now(Transaction tx) except -1:
             while index < tx._count and len(entries) < ROW_LENGTH:
                 operation = &tx._operations[index]
                 index += 1
+                if operation.core == NULL and operation.kind != OPERATION_ENQUEUE:
+                    continue    # it was let go of: after a restart it must not be locked again
                 entry.kind = operation.kind
                 entry.queue = operation.queue
                 entry.target = operation.target

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
@@ -243,20 +244,68 @@ def test_a_hundred_poison_messages_move_together() -> None:
     assert queue.core.sub_bytes == world.manager.ledger.bytes
 
 
-def test_poison_that_cannot_be_moved_keeps_nobody_else_waiting() -> None:
-    """Its record is not in the store any more; the reader of another queue hears of a message."""
+def test_poison_whose_record_is_lost_stays_and_the_rest_moves(caplog: pytest.LogCaptureFixture) -> None:
     world = made(1)
-    fill(world, b"bad")
-    world.create("others")
-    waiting = world.reader("others").receive(None)
+    fill(world, b"lost", b"bad")
+    core = world.manager.find("orders").core
+    lost, _ = core.positions.keys()
     transaction = world.manager.transactions.begin("tester")
-    world.finish(TransactedQueue(world.reader(), transaction).receive(0).completion)
-    world.writer.tables.tables[1].clear()
+    queue = TransactedQueue(world.reader(), transaction)
+    for _ in range(2):
+        world.finish(queue.receive(0).completion)
+    records = world.writer.tables.tables[1]
+    del records[next(key for key in records if int.from_bytes(key[-8:], "big") == lost)]
+    transaction.abort()
+    world.run()
+    assert world.bodies(POISON) == [b"bad"]
+    assert world.bodies() == [b"lost"]
+    assert "1 poison messages stay where they are: the store has lost their records" in caplog.text
+    assert world.manager.find(POISON).core.expected == 0
+
+
+def test_poison_that_nobody_can_handle_keeps_no_reader_waiting() -> None:
+    """Neither of another queue nor of its own."""
+    world = made(2)
+    fill(world, b"bad")
+    abort(world)
+    fill(world, b"good")
+    world.create("others")
+    transaction = world.manager.transactions.begin("tester")
+    queue = TransactedQueue(world.reader(), transaction)
+    for _ in range(2):
+        world.finish(queue.receive(0).completion)
+    waiting = [world.reader(name).receive(None) for name in ("others", "orders")]
     transaction.abort()
     world.sender("others").send(Message(body=b"x"))
-    with pytest.raises(ValueError, match="does not have the position"):
+
+    def refuse(ordinal: int, keys: list[int]) -> None:
+        raise RuntimeError("nobody handles poison")
+
+    world.manager.ledger.on_poison = refuse
+    with pytest.raises(RuntimeError, match="nobody handles poison"):
         world.manager.before_submit()
-    assert waiting.completion.done
+    world.run()
+    assert [one.completion.done for one in waiting] == [True, True]
+
+
+@pytest.mark.parametrize("error", [MemoryError, StoreError])
+def test_counts_that_cannot_be_written_leave_no_unit_open(error: type[Exception]) -> None:
+    world = made()
+    fill(world, b"x")
+    transaction = world.manager.transactions.begin("tester")
+    world.finish(TransactedQueue(world.reader(), transaction).receive(0).completion)
+    tables = world.writer.tables.tables
+
+    class Broken(dict[bytes, bytes]):
+        def get(self, *_: object) -> bytes:
+            raise error("it is not to be read")
+
+    kept, tables[1] = tables[1], Broken(tables[1])
+    transaction.abort()
+    tables[1] = kept
+    world.create("others")
+    world.send(b"y", "others")
+    assert world.bodies("others") == [b"y"]
 
 
 def test_an_abort_whose_counts_cannot_be_written_is_an_abort() -> None:

@@ -552,10 +552,10 @@ def by_lookup(_: OpenQueue, queue: TransactedQueue, key: int) -> Completion[Rece
     return queue.lookup(key, Lookup.CURRENT)
 
 
-@pytest.mark.parametrize("prepare", [False, True])
+@pytest.mark.parametrize(("prepare", "crash"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("read", [by_cursor, by_lookup])
 def test_a_commit_receives_nothing_that_nobody_was_given(
-    read: Callable[[OpenQueue, TransactedQueue, int], Completion[Received]], prepare: bool
+    read: Callable[[OpenQueue, TransactedQueue, int], Completion[Received]], prepare: bool, crash: bool
 ) -> None:
     world = made()
     fill(world, b"1", b"2")
@@ -567,7 +567,11 @@ def test_a_commit_receives_nothing_that_nobody_was_given(
     if prepare:
         transaction.prepare()
         world.run()
-    world.finish(transaction.commit())
+    if crash:
+        world.crash()
+        world.finish(world.manager.transactions.commit(transaction.identifier))
+    else:
+        world.finish(transaction.commit())
     assert isinstance(done.exception(), errors.OperationCancelled)
     assert world.bodies("orders") == [b"1", b"2"]
     world.crash()

@@ -468,6 +468,50 @@ def test_the_new_beginning_is_durable_and_known_by_receipts(station: Station) ->
     assert fifth.place[0] > second.place[0]
 
 
+@pytest.mark.parametrize("next_stream", [False, True])
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.rule("SR-174")
+def test_a_stream_receipt_that_is_quicker_than_the_answer(
+    station: Station, renamed: bool, next_stream: bool
+) -> None:
+    if renamed:
+        station.send(b"0", time_to_reach_queue=10)
+    station.send(b"1", journal=Journal.DEADLETTER)
+    first = station.post()
+    assert first is not None
+    if renamed:
+        station.answer(500)
+        station.advance(20)
+        first = station.post()
+        assert first is not None
+    assert (first.body, first.number) == (b"1", (1, 0))
+    station.receipt(first)
+    if next_stream:
+        station.send(b"2")
+    station.answer()
+    for post in station.exchange():
+        station.receipt(post)
+    station.crash()
+    station.final(first, PURGED)
+    assert station.there(DEADXACT) == [b"1"]
+    assert station.queue.messages == 0
+
+
+def test_a_late_answer_says_nothing_of_the_next_stream(station: Station) -> None:
+    """Whose message 1 goes before anything was sent of it: its receiver has nothing of it."""
+    station.send(b"1")
+    first = station.post()
+    assert first is not None
+    station.receipt(first)
+    station.send(b"2", time_to_reach_queue=10)
+    station.send(b"3")
+    station.answer()
+    station.advance(31)
+    third = station.post()
+    assert third is not None
+    assert (third.body, third.number) == (b"3", (1, 0))
+
+
 def test_a_stream_of_which_something_was_answered_goes_on(station: Station) -> None:
     """Its receiver may have it: beginning anew would deliver it twice. A crash does not make us forget it."""
     station.send(b"1", time_to_reach_queue=60)

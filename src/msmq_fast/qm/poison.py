@@ -10,7 +10,7 @@ import logging
 from array import array
 from typing import TYPE_CHECKING
 
-from msmq_fast._native.queue import move_locked
+from msmq_fast._native.queue import QueueCore, move_locked
 from msmq_fast.packet.errors import MSMQError
 
 if TYPE_CHECKING:
@@ -48,13 +48,29 @@ class PoisonHandling:
         for key in keys:
             (moving if core.positions.state(key) == _LOCKED else purged).append(key)
         core.release(purged, OWNER_POISON)
+        moved, lost = self._move(core, moving, target.core)
+        core.release(lost, OWNER_POISON)
+        if lost:
+            _log.error(
+                "%s: %d poison messages stay where they are: the store has lost their records",
+                queue.name,
+                len(lost),
+            )
+        if moved:
+            _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, moved, target.name)
+
+    def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
+        """How many were moved, and the keys of those that cannot be."""
+        moved, lost = 0, array("Q")
         writer = self._manager.ledger.writer
         writer.begin_unit()
         try:
-            for key in moving:
-                self.moved += move_locked(core, key, OWNER_POISON, target.core)
+            for key in keys:
+                try:
+                    moved += move_locked(core, key, OWNER_POISON, target)
+                except ValueError:
+                    lost.append(key)
         finally:
             writer.end_unit()
-        _log.warning(
-            "%s: %d messages moved to %s after too many aborts", queue.name, len(moving), target.name
-        )
+        self.moved += moved
+        return moved, lost
