@@ -121,6 +121,7 @@ def test_a_kill_in_the_middle_puts_everything_back(server: Server) -> None:
             transaction = connection.transaction()
             await transaction.begin()
             told.extend(count for _, count in await _numbers(queue, 10_000, transaction))
+            kept[:] = told
             await transaction.abort()
             for number in range(10):  # commits later than those of the counts
                 await connection.create_queue(f"later{number}")
