@@ -154,9 +154,30 @@ def test_what_is_leased_and_who_leases_is_bounded(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InsufficientResources, match="2 leases"):
         leases.lease("c", queue, 1, EVERYTHING)
     world.finish(leases.ack("b", queue, 3))
-    assert world.finish(leases.lease("c", queue, 1, EVERYTHING)) == Leased(1, 2), "b had nothing any more"
+    assert world.finish(leases.lease("c", queue, 1, EVERYTHING)) == Leased(3, 4), "b had nothing any more"
     world.crash()
     assert {holding.subscription for holding in world.manager.leases.listed()} == {"a", "c"}
+
+
+def test_numbers_of_who_was_forgotten_are_given_to_no_other_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job comes back and acknowledges what its checkpoint says: nothing that nobody has read goes."""
+    monkeypatch.setattr(module, "MOST_LESSEES", 1)
+    world, queue, leases = filled(10)
+    assert world.finish(leases.lease("job", queue, 10, EVERYTHING)) == Leased(1, 11)
+    world.finish(leases.ack("job", queue, 11))
+    other = world.create("other")
+    fill(world, other, 1)
+    assert world.finish(leases.lease("else", other, 1, EVERYTHING)) == Leased(11, 12)
+    assert world.finish(leases.ack("job", queue, 11)) == Settled(0, 0)
+    with pytest.raises(LeaseLost):
+        world.finish(leases.ack("job", queue, 12))
+    world.finish(leases.ack("else", other, 12))
+    world.crash()
+    leases, queue = world.manager.leases, world.manager.find("orders")
+    fill(world, queue, 10)
+    assert world.finish(leases.lease("job", queue, 10, EVERYTHING)) == Leased(12, 22)
+    assert world.finish(leases.ack("job", queue, 11)) == Settled(0, 0)
+    assert queue.messages == 10
 
 
 # ---- as a receive

@@ -205,7 +205,7 @@ def test_large_rows_side_by_side_are_cut_apart(monkeypatch: pytest.MonkeyPatch) 
     """However they lie, no batch is greater than the server takes."""
     import pyarrow as pa
 
-    monkeypatch.setattr(sink, "_MOST_BATCH", 1000)
+    monkeypatch.setattr(sink, "MOST_BATCH", 1000)
     sizes = [1] * 300 + [400] * 10 + [2000] + [1] * 100
     batch = pa.record_batch({"body": [b"x" * size for size in sizes]})
     found = [part for piece in _pieces(iter([batch]), 1 << 20) for part in piece]

@@ -35,6 +35,7 @@ from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.subscriptions import check_name
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
+from msmq_fast.store.schema import MetaName
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -95,6 +96,7 @@ class Leases:
         self._due = math.inf  # when the next one may end, or earlier
         self._mend = math.inf  # when records that were not kept are written again
         self.ended = 0  # leases whose time was over, since the start
+        self._floor = 1  # numbers below it may have been given by lessees that were forgotten
 
     def _all(self) -> Iterator[Lessee]:
         for lessees in self._lessees.values():
@@ -153,7 +155,7 @@ class Leases:
         self._manager.serving()
         found = self._find(subscription, queue)
         if found is None:
-            return _never_given(subscription, queue, upto)
+            return _never_given(subscription, queue, upto, self._floor)
         self._touch(found)
         return self._ask(found, lambda done: self._receive(found, upto, done))
 
@@ -215,8 +217,12 @@ class Leases:
             oldest = min(idle, key=lambda lessee: lessee.used)
             del self._lessees[oldest.queue.ordinal][oldest.subscription]
             oldest.delete()
+            # Who comes back acknowledges numbers from before: they must not be given to other messages.
+            self._floor = max(self._floor, oldest.next)
+            self._manager.records.set_meta(MetaName.LEASE_FLOOR, self._floor)
         owner = self._ledger.new_owner(lease=True)
         lessee = Lessee(subscription, queue, owner, self._manager.records)
+        lessee.start = lessee.next = self._floor
         lessee.on_rest = self._go_on
         self._lessees.setdefault(queue.ordinal, {})[subscription] = lessee
         return lessee
@@ -411,6 +417,8 @@ class Leases:
         """What was leased is leased again, for as long as it was at first; messages that are not there any
         more are gone. A lease whose records are damaged is over. To be called within a unit.
         """
+        floor = self._manager.records.meta(MetaName.LEASE_FLOOR, 1)
+        self._floor = max(floor, 1) if isinstance(floor, int) else 1
         queues = {queue.ordinal: queue for queue in self._manager.queues()}
         for (ordinal, name), found in stored_leases(self._manager.records).items():
             queue = queues.get(ordinal)
@@ -441,9 +449,9 @@ def _check_last(lessee: Lessee, upto: int) -> None:
         lessee.check(upto - 1, upto)
 
 
-def _never_given(subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
+def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Completion[Settled]:
     done: Completion[Settled] = Completion()
-    if upto > 1:
+    if upto > floor:
         done.fail(LeaseLost(f"{subscription} was given nothing of {queue.name}"))
     else:
         done.resolve(Settled(0, 0))

@@ -11,7 +11,10 @@ from msmq_fast.spark.bulkerrors import Truncated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Batches", "arrow_parts", "batches"]
+__all__ = ["MOST_BATCH", "Batches", "arrow_parts", "batches", "slices"]
+
+MOST_BATCH: Final = 16 << 20
+"""Bytes of a record batch that is sent, but for one row that has more; the server takes 64 MiB."""
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
 _STEP: Final = 16 << 20
@@ -185,3 +188,13 @@ def arrow_parts(schema: pa.Schema, content: Iterable[pa.RecordBatch]) -> Iterato
             yield from sink.take()
     sink.flush()
     yield from sink.take()
+
+
+def slices(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in batches of at most `limit` bytes, or of one row."""
+    if batch.num_rows > 1 and batch.nbytes > limit:
+        half = batch.num_rows // 2
+        yield from slices(batch.slice(0, half), limit)
+        yield from slices(batch.slice(half), limit)
+    elif batch.num_rows:
+        yield batch

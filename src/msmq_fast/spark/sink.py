@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced, TooLarge
+from msmq_fast.spark.bulkstream import MOST_BATCH, slices
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.selection import explain
 
@@ -61,8 +62,6 @@ _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
 _MOST_STAGES: Final = 10_000
 """Of one batch; the server takes no more."""
-_MOST_BATCH: Final = 16 << 20
-"""Bytes of a record batch, but for one row that has more; the server takes 64 MiB."""
 _ROW_BYTES: Final = 256
 """What a message has beside its columns, about: short rows fill a stage by their number."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
@@ -293,7 +292,7 @@ def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.Reco
     """Batches that go into one stage together: about `limit` bytes of messages."""
     piece: list[pa.RecordBatch] = []
     size = 0
-    for batch in (part for whole in rows for part in _slices(whole, min(limit, _MOST_BATCH))):
+    for batch in (part for whole in rows for part in slices(whole, min(limit, MOST_BATCH))):
         taken = batch.nbytes + batch.num_rows * _ROW_BYTES
         if piece and size + taken > limit:
             yield piece
@@ -302,13 +301,3 @@ def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.Reco
         size += taken
     if piece:
         yield piece
-
-
-def _slices(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in batches of at most `limit` bytes, or of one row: Spark counts rows."""
-    if batch.num_rows > 1 and batch.nbytes > limit:
-        half = batch.num_rows // 2
-        yield from _slices(batch.slice(0, half), limit)
-        yield from _slices(batch.slice(half), limit)
-    elif batch.num_rows:
-        yield batch

@@ -74,6 +74,7 @@ class MetaName:
     LEASE: Final = (
         b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/leases.py
     )
+    LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lessee may begin with
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
     SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
     PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand

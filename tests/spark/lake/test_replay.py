@@ -7,20 +7,24 @@ import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
+from msmq_fast.bulk.ipc import MessageCutter
 from msmq_fast.cli.exits import CommandError
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.spark.bulkstream import arrow_parts
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.replay import Pace, Replay, Request
-from msmq_fast.spark.lake.sending import parts
+from msmq_fast.spark.lake.sending import parts, send_part
 from tests.spark.lake.lakes import write_batch
 from tests.spark.realserver import RealServer, running
 
@@ -64,8 +68,8 @@ def request(server: RealServer, queue: str, **more: Any) -> Request:
 
 
 def replay(spark: SparkSession, lake: Lake, server: RealServer, wanted: Request) -> int:
-    job = Replay(lake, wanted)
     with BulkClient(server.url) as client, Progress("replay", 1, io.StringIO()) as progress:
+        job = Replay(lake, wanted, client.bounds().incarnation)
         return job.send(client, job.choose(spark, unsigned=False), progress, Pace(None))
 
 
@@ -115,6 +119,86 @@ def test_an_interrupted_replay_goes_on(
     assert content(server, "torn") == in_order()
 
 
+def test_a_target_that_was_restored_is_offered_all_parts_again(
+    small: SparkSession, server: RealServer, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have lost some of them; what it has it does not take twice."""
+    server.create("restored")
+    wanted = request(server, "restored")
+    noted = Replay._note
+
+    def stop(self: Replay, found: dict[str, Any], done: int) -> None:
+        noted(self, found, done)
+        if done == 200:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Replay, "_note", stop)
+    with pytest.raises(KeyboardInterrupt):
+        replay(small, lake, server, wanted)
+    monkeypatch.setattr(Replay, "_note", noted)
+    with BulkClient(server.url) as client, Progress("replay", 1, io.StringIO()) as progress:
+        incarnation = client.bounds().incarnation
+        assert Replay(lake, wanted, incarnation).choose(small, unsigned=False)["done"] == 200
+        job = Replay(lake, wanted, incarnation + 1)
+        found = job.choose(small, unsigned=False)
+        assert found["done"] == 0
+        job.send(client, found, progress, Pace(None))
+    assert content(server, "restored") == in_order()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_messages_of_one_number_have_an_order(small: SparkSession, tmp_path: Path, turned: bool) -> None:
+    """A store that was restored counts its arrivals a second time."""
+    lake = Lake.create(str(tmp_path / "lake"))
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    named = {"qm_guid": "q", "queue": "orders", "arrival_seq": 1, "body_sha256": "h", "body_size": 1}
+    rows = [
+        {**named, "message_id": name, "arrived_time": noon + timedelta(seconds=at)}
+        for name, at in (("b", 0), ("a", 1), ("c", 1), (None, 2), (None, 3))
+    ]
+    write_batch(lake, "messages", 0, rows[::-1] if turned else rows)
+    lake.write_table("bronze/bodies/run=x/batch=0000000000", pa.table({"body_sha256": ["h"], "body": [b"x"]}))
+    Replay(lake, Request("true", "to", "q", 10), 1).choose(small, unsigned=False)
+    (chosen,) = Path(lake.root).glob("_state/replays/*.rows")
+    table = parquet.read_table(chosen, columns=["message_id"])
+    assert table["message_id"].to_pylist() == ["b", "a", "c", None, None]
+
+
+class Taking:
+    """A client that takes messages as a server does."""
+
+    def __init__(self) -> None:
+        self.bodies: list[int] = []
+
+    def stage(
+        self, _writer: str, _number: int, _part: int, _now: int, schema: pa.Schema, rows: Any, **_: Any
+    ) -> SimpleNamespace:
+        cutter = MessageCutter()
+        for piece in arrow_parts(schema, self._seen(rows)):
+            for _ in cutter.feed(bytes(piece)):
+                pass
+        return SimpleNamespace(stage=1)
+
+    def _seen(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self.bodies += [len(body.as_py()) for body in batch["body"]]
+            yield batch
+
+    def publish(self, *_: Any) -> SimpleNamespace:
+        return SimpleNamespace(rows=len(self.bodies))
+
+
+@pytest.mark.parametrize("size", [5_000, 10_000, 50_000, 1 << 20])
+def test_no_part_is_more_than_a_server_takes_at_once(size: int) -> None:
+    count = (80 << 20) // size
+    body = b"b" * size
+    given = pa.table({"label": ["x" * 40] * count, "body": pa.array([body] * count, pa.binary())})
+    client = Taking()
+    for number, part in enumerate(parts(given.to_batches(max_chunksize=128))):
+        send_part(cast(BulkClient, client), "writer", number, part, "orders")
+    assert client.bodies == [size] * count
+
+
 def test_what_cannot_be_sent_again(small: SparkSession, server: RealServer, tmp_path: Path) -> None:
     lake = Lake.create(str(tmp_path / "lake"))
     row = {"qm_guid": "q", "queue": "orders", "arrival_seq": 1, "message_id": "a", "body_sha256": "0"}
@@ -122,7 +206,7 @@ def test_what_cannot_be_sent_again(small: SparkSession, server: RealServer, tmp_
     with pytest.raises(CommandError, match="bodies of 1 of 1"):
         replay(small, lake, server, request(server, "none"))
     with pytest.raises(CommandError, match=r"--where: .*colour"):
-        Replay(lake, Request("colour = 1", "none", "q", 10)).choose(small, unsigned=False)
+        Replay(lake, Request("colour = 1", "none", "q", 10), 1).choose(small, unsigned=False)
     assert not list(Path(lake.root).glob("_state/replays/*.rows"))
 
 
@@ -139,7 +223,7 @@ def test_a_message_is_one_wherever_it_was_seen(small: SparkSession, tmp_path: Pa
     rows += [row("b", "b\\q", number, None) for number in (3, 4, 5)]
     write_batch(lake, "messages", 0, rows)
     lake.write_table("bronze/bodies/run=x/batch=0000000000", pa.table({"body_sha256": ["h"], "body": [b"x"]}))
-    job = Replay(lake, Request("true", "to", "q", 10))
+    job = Replay(lake, Request("true", "to", "q", 10), 1)
     found = job.choose(small, unsigned=False)
     assert found["rows"] == 1 + 3
     assert found["first"] == "2026-03-01 12:00:01.000000Z"  # wherever the command runs

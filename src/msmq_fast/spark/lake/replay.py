@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_CHUNK: Final = 100_000
 _READ_ROWS: Final = 128
-_ORDER: Final = ("queue", "qm_guid", "arrival_seq")
+_ORDER: Final = ("queue", "qm_guid", "arrival_seq", "arrived_time", "message_id")
+"""A store that was restored counts arrivals anew: the number alone would leave open which comes first."""
 _TIME: Final = "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"
 
 
@@ -49,10 +50,15 @@ class Request:
 
 
 class Replay:
-    """One request on one lake. Its note in the lake says what was chosen and how far it got."""
+    """One request on one lake. Its note in the lake says what was chosen and how far it got.
 
-    def __init__(self, lake: Lake, request: Request) -> None:
+    `incarnation` is that of the target's store: after a restore it may have lost parts again, so that all are
+    offered once more, and the target knows which ones it has.
+    """
+
+    def __init__(self, lake: Lake, request: Request, incarnation: int) -> None:
         self._lake = lake
+        self._incarnation = incarnation
         self._request = request
         self._note_path = f"{REPLAYS}/{request.writer}.json"
         self._rows = f"{REPLAYS}/{request.writer}.rows"
@@ -72,7 +78,8 @@ class Replay:
         except CommandError:
             self.forget()
             raise
-        return found | {"done": 0 if note is None else note["done"]}
+        same = note is not None and note.get("incarnation") == self._incarnation
+        return found | {"done": note["done"] if note is not None and same else 0}
 
     def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
         """Write what is not there yet; how many messages. Raises BulkError."""
@@ -121,12 +128,12 @@ class Replay:
             rows = rows.where(condition)
         # A message is archived from its queue, from the journal, at its sender and at its receiver, and again
         # by another archive. One without an identifier is known by its place.
-        name = F.coalesce("message_id", F.concat_ws("/", "qm_guid", "queue", "arrival_seq"))
+        name = F.coalesce("message_id", F.concat_ws("/", "qm_guid", "queue", "arrival_seq", "arrived_time"))
         first = Window.partitionBy(name).orderBy("arrived_time", "qm_guid", "arrival_seq", "queue")
         rows = rows.withColumn("copy", F.row_number().over(first)).where("copy = 1").drop("copy")
         bodies = bronze.table(spark, self._lake, "bodies").dropDuplicates(["body_sha256"])
         whole = rows.join(bodies, "body_sha256", "left")
-        kept = (*_ORDER, *SENT, "body", "arrived_time", "body_size", "auth_level", "encrypted")
+        kept = dict.fromkeys((*_ORDER, *SENT, "body", "body_size", "auth_level", "encrypted"))
         return whole.select(*kept).repartition(1).sortWithinPartitions(*_ORDER)
 
     def _summary(self, spark: SparkSession) -> dict[str, Any]:
@@ -173,7 +180,7 @@ class Replay:
 
     def _note(self, found: dict[str, Any], done: int) -> None:
         kept = {name: found[name] for name in ("rows", "digest", "upto")}
-        self._lake.write_json(self._note_path, {**kept, "done": done})
+        self._lake.write_json(self._note_path, {**kept, "done": done, "incarnation": self._incarnation})
 
     def _chunks(self) -> Iterator[pa.Table]:
         """The messages in their order; always the same ones together."""
@@ -238,10 +245,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(Exit.USAGE, f"--url: {error}") from None
     with BulkClient(endpoint) as client:
-        qm = client.bounds().qm
+        target = client.bounds()
         chunk = CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
-        request = Request(arguments.where, arguments.to, qm, chunk, arguments.name)
-        replay = Replay(lake, request)
+        request = Request(arguments.where, arguments.to, target.qm, chunk, arguments.name)
+        replay = Replay(lake, request, target.incarnation)
         spark = session.start("replay")
         with lake.exclusive("replay"):
             found = replay.choose(spark, unsigned=arguments.drop_security)

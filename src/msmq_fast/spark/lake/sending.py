@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from msmq_fast.spark.bulkstream import MOST_BATCH, slices
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -65,7 +67,7 @@ def send_part(client: BulkClient, writer: str, number: int, rows: pa.Table, queu
         0,
         time.time_ns(),
         rows.schema,
-        rows.to_batches(),
+        (part for whole in rows.to_batches() for part in slices(whole, MOST_BATCH)),
         queue=queue,
         defaults={"message_id": "extension"},
     )
