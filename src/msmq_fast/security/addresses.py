@@ -1,0 +1,56 @@
+"""Addresses as limits on peers count them, and addresses that a peer must not name for another computer.
+
+An IPv4 address counts whole. An IPv6 host chooses freely among the 2**64 addresses of its network, so the
+/64 counts. An IPv4 address that arrives on an IPv6 socket (`::ffff:192.0.2.1`) is the IPv4 address.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+__all__ = ["address_group", "is_confined"]
+
+_PREFIX = 64
+
+
+@lru_cache(maxsize=4096)
+def address_group(address: str) -> str:
+    """The key by which limits "per address" count `address`: the IPv4 address, or the IPv6 /64.
+
+    Text that is not an address (a Unix socket, a host name) is its own group. A zone identifier stays part
+    of the group, since link-local networks of two interfaces are different networks.
+    """
+    parsed = _parse(address)
+    if parsed is None or isinstance(parsed, IPv4Address):
+        return address if parsed is None else str(parsed)
+    zone = f"%{parsed.scope_id}" if parsed.scope_id else ""
+    return f"{IPv6Network((int(parsed), _PREFIX), strict=False)}{zone}"
+
+
+def is_confined(address: str) -> bool:
+    """Whether an address means another thing to each computer, or many computers at once.
+
+    True for loopback, link-local, multicast, broadcast and unspecified addresses. An answer must not go to
+    such an address because a peer named it, unless the peer itself has that address.
+    """
+    parsed = _parse(address)
+    if parsed is None:
+        return False
+    return (
+        parsed.is_loopback
+        or parsed.is_link_local
+        or parsed.is_multicast
+        or parsed.is_unspecified
+        or parsed == IPv4Address("255.255.255.255")
+    )
+
+
+def _parse(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return None
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return parsed.ipv4_mapped
+    return parsed
