@@ -32,7 +32,7 @@ def _peer(connection: socket.socket) -> Identity:
 
 
 class _Connection(AppProtocol):
-    """An AppProtocol that counts itself, and tells the pacemaker when it fed something in."""
+    """An AppProtocol that counts itself, and tells the pacemaker before it feeds something in."""
 
     def __init__(self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(service, None, loop)
@@ -57,17 +57,17 @@ class _Connection(AppProtocol):
             transport.abort()
 
     def buffer_updated(self, nbytes: int) -> None:
-        super().buffer_updated(nbytes)
         self._owner.touch()
+        super().buffer_updated(nbytes)
 
     def resume_writing(self) -> None:
-        super().resume_writing()
         self._owner.touch()
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.touch()
         super().connection_lost(exc)
         self._owner.release(self)
-        self._owner.touch()
 
 
 class AppListener:
