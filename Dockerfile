@@ -7,11 +7,15 @@ ARG RUNTIME_IMAGE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
+COPY requirements/build.lock requirements/bulk.lock requirements/
+RUN python3 -m venv /opt/build \
+ && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements/build.lock \
+ && python3 -m venv /opt/msmq-fast \
+ && /opt/msmq-fast/bin/pip install --no-cache-dir --require-hashes --requirement requirements/bulk.lock
 COPY pyproject.toml setup.py MANIFEST.in LICENSE README.md ./
 COPY src src
-RUN python3 -m venv /opt/msmq-fast \
- && /opt/msmq-fast/bin/pip wheel --no-cache-dir --wheel-dir /wheels ".[bulk]" \
- && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --find-links /wheels "msmq-fast[bulk]" \
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
+ && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --no-deps /wheels/*.whl \
  && /opt/msmq-fast/bin/pip uninstall --yes pip
 
 FROM ${RUNTIME_IMAGE}

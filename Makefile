@@ -3,7 +3,8 @@
 #   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry" JOBS=0
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
 #   make lint         ruff, mypy, import rules, hadolint        make conformance   what the tests prove of each protocol document
-#   make bench        micro-benchmarks, then the load generator        make build   sdist and wheel in dist/
+#   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
+#   make lock         resolves the dependencies anew and writes requirements/*.lock
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -14,10 +15,12 @@ BIN := $(VENV)/bin
 # Tests start many processes: what they import is compiled once, whatever the shell says of that.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is installed has the hashes of requirements/*.lock; what is compiled on the way uses the locked build tools.
+LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c))
 
-.PHONY: run test test-long lint bench conformance build clean
+.PHONY: run test test-long lint bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -44,7 +47,14 @@ conformance: $(VENV)/.test-tools
 	$(BIN)/python -m tools.conformance $(ARGS)
 
 build: $(VENV)/.build-tools
-	$(BIN)/python -m build --quiet --outdir dist
+	@rm -rf dist
+	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} \
+	  && $(BIN)/python -m build --no-isolation --quiet --outdir dist \
+	  && $(BIN)/python -m tools.sbom dist
+	cd dist && sha256sum * > SHA256SUMS.tmp && mv SHA256SUMS.tmp SHA256SUMS
+
+lock: $(VENV)/.lock-tools
+	$(BIN)/python -m tools.lock --uv $(BIN)/uv $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info src/msmq_fast/_native/*.so .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
@@ -59,20 +69,23 @@ $(VENV)/.created:
 	  || { rm -rf $(VENV); echo "$(PYTHON) has neither venv nor virtualenv: install python3-venv, or pip install virtualenv" >&2; exit 1; }
 	@touch $@
 
-$(VENV)/.build-tools: $(VENV)/.created pyproject.toml
-	@$(BIN)/python tools/requirements.py build > $(VENV)/build-tools.txt
-	$(PIP) --requirement $(VENV)/build-tools.txt build
+$(VENV)/.build-tools: $(VENV)/.created requirements/build.lock
+	$(LOCKED) requirements/build.lock
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.build-tools pyproject.toml setup.py # pip would build the native modules aside: leave them to .built
-	MSMQ_FAST_ONLY=none $(PIP) --no-build-isolation --editable .
+$(VENV)/.installed: $(VENV)/.build-tools requirements/runtime.lock pyproject.toml setup.py # the native modules: see .built
+	$(LOCKED) requirements/runtime.lock
+	MSMQ_FAST_ONLY=none $(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-$(VENV)/.test-tools $(VENV)/.lint-tools: $(VENV)/.%-tools: $(VENV)/.created pyproject.toml
-	@$(BIN)/python tools/requirements.py $* > $(VENV)/$*-tools.txt
-	$(PIP) --requirement $(VENV)/$*-tools.txt
+$(VENV)/.test-tools $(VENV)/.lint-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
+	$(LOCKED) requirements/$*.lock
+	@touch $@
+
+$(VENV)/.lock-tools: $(VENV)/.build-tools
+	$(PIP) uv
 	@touch $@
