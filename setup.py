@@ -10,6 +10,8 @@ from setuptools import Extension, setup
 HERE = Path(__file__).parent
 SOURCES = Path("src/_native")
 STAGED = Path("build/cython/msmq_fast/_native")
+# Undefined first: some distributions' compilers define a lower level themselves, and would warn.
+HARDENED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong")
 
 
 def stage_declarations() -> None:
@@ -42,8 +44,9 @@ def extensions() -> list[Extension]:
                 "-Wno-unused-function",
                 "-Wno-sign-compare",
                 "-pthread",
+                *HARDENED,
             ],
-            extra_link_args=["-pthread"],
+            extra_link_args=["-pthread", "-Wl,-z,relro,-z,now"],
         )
         for name in names
     ]
