@@ -116,8 +116,8 @@ class MessageSecurity:
 
         async def run() -> None:
             pairs = await asyncio.to_thread(make)
-            touch()
             self.keyring.keep(pairs).add_done_callback(_complain)
+            touch()
 
         self._begin(run())
 
@@ -126,9 +126,8 @@ class MessageSecurity:
         made: Completion[RSAPrivateKey] = Completion()
 
         async def run() -> None:
-            pair = await asyncio.to_thread(generate, bits)
+            made.resolve(await asyncio.to_thread(generate, bits))
             self._touch()
-            made.resolve(pair)
 
         self._begin(run())
         return made

@@ -141,7 +141,6 @@ class PgmListener:
     # -------------------------------------------------------------------------------- packets
 
     def _readable(self) -> None:
-        self._touch()
         now = self._monotonic()
         self._last_packet = now
         touched: set[bytes] = set()
@@ -160,6 +159,7 @@ class PgmListener:
         self._answer(touched, now)
         if asked:
             self.sending.flush(now)
+        self._touch()
 
     def _answer(self, keys: Iterable[bytes], now: float) -> None:
         for key in keys:
