@@ -7,6 +7,7 @@ import hashlib
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.x509.oid import NameOID
+from lxml import etree
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.message import Message
@@ -25,7 +27,9 @@ from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.rsakeys import generate
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.xmlsignature import certificate_key, is_valid, sign_value, signed_info
-from msmq_fast.srmp.model import Reference, SignaturePart
+from msmq_fast.srmp import signature as signature_module
+from msmq_fast.srmp.model import Nonconforming, Reference, SignaturePart
+from msmq_fast.srmp.readingsignature import read_signature
 from msmq_fast.srmp.signature import (
     SignaturePolicy,
     SignatureRefused,
@@ -46,7 +50,7 @@ METHOD = f"{NS}dsa"
 
 @cache
 def key(kind: str) -> rsa.RSAPrivateKey | dsa.DSAPrivateKey:
-    name, _, bits = kind.partition("-")
+    name, bits, *_ = kind.split("-")
     return generate(int(bits)) if name == "rsa" else dsa.generate_private_key(int(bits))
 
 
@@ -85,8 +89,12 @@ def nobody() -> list[tuple[Sid, bytes]]:
     return []
 
 
+AS_PRINTED = SignaturePolicy(frozenset((HashAlgorithm.SHA1, HashAlgorithm.MD5)), unregistered=True)
+"""What the document prints, and certificates of anybody."""
+
+
 def refused(
-    signature: SignaturePart | None, policy: SignaturePolicy | None = None, **parts: bytes | None
+    signature: SignaturePart | None, policy: SignaturePolicy = AS_PRINTED, **parts: bytes | None
 ) -> str:
     contents = {"body": BODY, "extension": None} | parts
     with pytest.raises(SignatureRefused) as caught:
@@ -95,7 +103,7 @@ def refused(
 
 
 def believed(
-    signature: SignaturePart, policy: SignaturePolicy | None = None, envelope: bytes = b"<x/>"
+    signature: SignaturePart, policy: SignaturePolicy = AS_PRINTED, envelope: bytes = b"<x/>"
 ) -> Signer:
     return Verifier(nobody, policy).verify(signature, envelope, BODY, None)
 
@@ -141,7 +149,7 @@ def test_the_digest_is_over_the_bytes_of_the_attachment() -> None:
         flipped = BODY[:at] + bytes((BODY[at] ^ 1,)) + BODY[at + 1 :]
         assert refused(good, body=flipped) == "the digest of the body is wrong"
     both = part("rsa-1024", reference("body", BODY), reference("extension", EXTENSION, "md5"))
-    assert Verifier(nobody).verify(both, b"", BODY, EXTENSION)
+    assert Verifier(nobody, AS_PRINTED).verify(both, b"", BODY, EXTENSION)
     assert refused(both, extension=EXTENSION + b" ") == "the digest of the extension is wrong"
     assert len(both.references[1].digest_value or "") == 24
 
@@ -198,8 +206,11 @@ def test_digests_that_are_missing_or_unknown() -> None:
 
 def test_which_digests_are_believed() -> None:
     md5, sha256 = reference("body", BODY, "md5"), reference("body", BODY, "sha256")
-    strict = SignaturePolicy(frozenset((HashAlgorithm.SHA1,)))
-    modern = SignaturePolicy(frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA256)))
+    strict = SignaturePolicy(frozenset((HashAlgorithm.SHA1,)), unregistered=True)
+    modern = SignaturePolicy(frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA256)), unregistered=True)
+    for weak in ("sha1", "md5"):
+        default = refused(part("rsa-1024", reference("body", BODY, weak)), SignaturePolicy(unregistered=True))
+        assert default == "a digest method that is not accepted"
     assert believed(part("rsa-1024", md5))
     assert refused(part("rsa-1024", md5), strict) == "a digest method that is not accepted"
     assert refused(part("rsa-1024", sha256)) == "a digest method that is not accepted"
@@ -221,7 +232,7 @@ def test_registered_certificates() -> None:
     registered = [*others, (USER, certificate("dsa-1024")), (USER, certificate("rsa-1024"))]
 
     def verify(signature: SignaturePart, *, unregistered: bool = True, known: bool = True) -> Signer:
-        policy = SignaturePolicy(unregistered=unregistered)
+        policy = replace(AS_PRINTED, unregistered=unregistered)
         return Verifier(lambda: registered if known else [], policy).verify(signature, b"", BODY, None)
 
     assert verify(part("rsa-1024", carry=False)) == Signer(certificate("rsa-1024"), USER)
@@ -231,6 +242,98 @@ def test_registered_certificates() -> None:
         verify(part("rsa-1024"), unregistered=False, known=False)
     with pytest.raises(SignatureRefused, match="nobody's certificate"):
         verify(part("rsa-1024", carry=False), known=False)
+
+
+# ---- what a stranger can make a receiver calculate
+
+
+@pytest.fixture
+def operations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The certificates that were read, and the keys that were used."""
+    done: list[str] = []
+    for name in ("certificate_key", "is_valid"):
+        wrapped = getattr(signature_module, name)
+
+        def counted(*args: object, _name: str = name, _wrapped: Any = wrapped, **more: object) -> object:
+            done.append(_name)
+            return _wrapped(*args, **more)
+
+        monkeypatch.setattr(signature_module, name, counted)
+    return done
+
+
+def test_two_certificates_of_a_message_are_tried_at_most(operations: list[str]) -> None:
+    others = tuple(certificate(f"rsa-1024-{number}") for number in range(7))
+    value = part("rsa-1024").value
+    assert refused(replace(part("rsa-1024"), certificates=(*others, certificate("rsa-1024")), value=value))
+    assert operations.count("certificate_key") == operations.count("is_valid") == 2
+
+
+def test_a_value_of_another_length_than_the_key_takes_no_operation() -> None:
+    class Key:
+        key_size = 2048
+
+    assert not is_valid(Key(), [b"x"], b"\1" * 128)  # type: ignore[arg-type]
+
+
+def test_other_spellings_are_made_only_for_who_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+    monkeypatch.setattr(signature_module, "_canonical", lambda envelope: made.append(envelope) or ())
+    good = part("rsa-1024")
+    assert refused(replace(good, value=b"\1" * 128))
+    assert made == []
+    assert refused(replace(good, signed_info=good.signed_info + b" "))
+    assert made == [b"<x/>"]
+
+
+def expensive(bits: int, exponent: int) -> bytes:
+    """A certificate with a public key of that kind, signed by nobody in particular."""
+    modulus = (1 << bits - 1) | 0xF00D << 64 | 1
+    name = x509.Name([])
+    start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(rsa.RSAPublicNumbers(exponent, modulus).public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=1))
+        .sign(key("rsa-1024"), hashes.SHA256())
+        .public_bytes(serialization.Encoding.DER)
+    )
+
+
+@pytest.mark.parametrize(("bits", "exponent"), [(8192, 65537), (2048, 0xFFFFFFFF), (4104, 65537), (2048, 3)])
+def test_expensive_keys_are_for_registered_certificates(
+    bits: int, exponent: int, operations: list[str]
+) -> None:
+    made = expensive(bits, exponent)
+    with pytest.raises(SecurityDataError, match="not registered"):
+        certificate_key(made, registered=False)
+    assert certificate_key(made)
+    assert refused(replace(part(), certificates=(made,), value=b"\1" * (bits // 8)))
+    assert operations == ["certificate_key"]
+
+
+def test_what_a_list_of_certificates_may_be() -> None:
+    texts = [
+        f"<X509Certificate>{b64encode(b'%d' % number).decode()}</X509Certificate>" for number in range(9)
+    ]
+
+    def read(*certificates: str) -> SignaturePart:
+        info = (
+            '<SignedInfo><SignatureMethod Algorithm="x"/></SignedInfo><SignatureValue>AA==</SignatureValue>'
+        )
+        inside = f"<KeyInfo><X509Data>{''.join(certificates)}</X509Data></KeyInfo>"
+        xml = f'<Signature xmlns="{NS}">{info}{inside}</Signature>'.encode()
+        return read_signature(etree.fromstring(xml), xml)
+
+    assert read(*texts[:8]).certificates == tuple(b"%d" % number for number in range(8))
+    with pytest.raises(Nonconforming, match="9 certificates"):
+        read(*texts)
+    with pytest.raises(Nonconforming, match="twice"):
+        read(texts[0], texts[1], texts[0])
 
 
 # ---- canonical XML, where the octets were not signed as they are
@@ -291,7 +394,7 @@ def test_what_is_signed_verifies_with_the_certificate(kind: str) -> None:
     else:
         assert isinstance(public, dsa.DSAPublicKey)
         assert len(value) == 40
-        assert is_valid(public, octets, value)
+        assert is_valid(public, [octets], value)
 
 
 def test_what_is_no_certificate() -> None:
@@ -316,9 +419,10 @@ def test_a_verified_message_as_it_is_kept() -> None:
     assert (header.authentication_level, header.certificate) == (9, certificate("rsa-1024"))
     assert (header.sender_id_type, header.sender_id) == (1, USER.data)
     assert bytes(kept.body) == BODY
-    anonymous = security_of(parse(authenticated(packet, Signer(certificate("rsa-1024")))))
-    assert anonymous is not None
-    assert anonymous.sender_id == b""
+    unknown = security_of(parse(authenticated(packet, Signer(certificate("rsa-1024")))))
+    assert unknown is not None
+    assert (unknown.sender_id, unknown.authentication_level) == (b"", 0), "anybody can make a certificate"
+    assert unknown.certificate == certificate("rsa-1024")
     assert outgoing_signature(kept) is None, "it was signed elsewhere"
 
 

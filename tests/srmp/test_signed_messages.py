@@ -26,6 +26,10 @@ BODY = b"<order>\r\n\x00 \xff</order>"
 CONFIG = """
 [server]
 
+[srmp]
+signature_digests = ["sha1", "md5"]
+verify_signatures = true
+
 [[queues]]
 name = "signed"
 authenticated = true
@@ -45,6 +49,8 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def program(server: Server) -> Iterator[Program]:
     with contextlib.closing(Program(server)) as made:
+        for kind in ("rsa-1024", "rsa-2048"):
+            made.connection.add_certificate(certificate(kind))
         yield made
 
 
@@ -56,18 +62,63 @@ def reference(name: str, content: bytes, method: str = "sha1") -> str:
     )
 
 
-def signature(references: str, kind: str = "rsa-1024", *, value: bytes | None = None) -> str:
+def signature(
+    references: str,
+    kind: str = "rsa-1024",
+    *,
+    value: bytes | None = None,
+    algorithm: hashes.HashAlgorithm = hashes.SHA1(),  # noqa: B008 - as the document has it
+) -> str:
     """A Signature element with its certificate."""
     info = f'<SignedInfo><SignatureMethod Algorithm="{NS}dsa"></SignatureMethod>{references}</SignedInfo>'
     if value is None:
         signer = key(kind)
         assert isinstance(signer, rsa.RSAPrivateKey)
-        value = signer.sign(info.encode(), padding.PKCS1v15(), hashes.SHA1())
+        value = signer.sign(info.encode(), padding.PKCS1v15(), algorithm)
     return (
         f'<Signature xmlns="{NS}">{info}<SignatureValue>{b64encode(value).decode()}</SignatureValue>'
         f"<KeyInfo><X509Data><X509Certificate>{b64encode(certificate(kind)).decode()}"
         "</X509Certificate></X509Data></KeyInfo></Signature>"
     )
+
+
+DEFAULTS = """
+[[queues]]
+name = "signed"
+authenticated = true
+
+[[queues]]
+name = "open"
+"""
+
+
+def modern(to: str, kind: str, **fields: bytes) -> bytes:
+    """A signed request without anything that is weak."""
+    sender = uuid4()
+    text = signature(reference(f"body@{sender}", BODY, "sha256"), kind, algorithm=hashes.SHA256())
+    return request(to, BODY, sender=sender, tail=text, **fields)  # type: ignore[arg-type]
+
+
+def test_what_a_certificate_that_nobody_registered_is_worth() -> None:
+    """A stranger makes a certificate of its own: by default that is as good as no signature."""
+    to_open = TO.replace("signed", "open")
+    with serving(DEFAULTS) as server, contextlib.closing(Program(server)) as program:
+        assert status(server, modern(TO, "rsa-2048")) == 400
+        assert status(server, modern(to_open, "rsa-2048")) == 200
+        (message,) = program.messages("open")
+        assert not message["authenticated"]
+        program.connection.add_certificate(certificate("rsa-2048"))
+        assert status(server, modern(TO, "rsa-2048")) == 200
+        (message,) = program.messages("signed")
+        assert message["authenticated"]
+        assert status(server, signed(kind="rsa-2048")) == 400, "SHA-1 is weak"
+        assert status(server, signed(to_open, kind="rsa-2048")) == 200, "nothing depends on its signature"
+        assert len(program.messages("open")) == 1
+    lax = DEFAULTS + "\n[srmp]\nunregistered_certificates = true\n"
+    with serving(lax) as server, contextlib.closing(Program(server)) as program:
+        assert status(server, modern(TO, "rsa-2048")) == 200
+        (message,) = program.messages("signed")
+        assert not message["authenticated"], "its sender is not known"
 
 
 def signed(to: str = TO, *, kind: str = "rsa-1024", **fields: bytes) -> bytes:

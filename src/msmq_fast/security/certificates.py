@@ -14,13 +14,23 @@ from cryptography.x509.oid import NameOID
 from msmq_fast.security.blobs import MAX_EXPONENT_BITS, MAX_RSA_BITS
 from msmq_fast.security.errors import SecurityDataError
 
-__all__ = ["MAX_CERTIFICATE", "CertificateKeys", "described", "from_file", "key_of", "self_signed"]
+__all__ = [
+    "MAX_CERTIFICATE",
+    "CertificateKeys",
+    "described",
+    "from_file",
+    "is_cheap",
+    "key_of",
+    "self_signed",
+]
 
 _UNREADABLE: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)  # what parsing raises
 
 MAX_CERTIFICATE: Final = 0xFFFF
 """Bytes that SecurityHeader.SenderCertSize may say."""
 
+_STRANGERS_BITS: Final = 4096
+_COMMON_EXPONENT: Final = 65537
 _YEARS: Final = 8
 _REMEMBERED: Final = 256
 
@@ -80,6 +90,13 @@ def key_of(certificate: bytes) -> RSAPublicKey:
     if key.public_numbers().e.bit_length() > MAX_EXPONENT_BITS:
         raise SecurityDataError(f"a certificate with an exponent of more than {MAX_EXPONENT_BITS} bits")
     return key
+
+
+def is_cheap(key: RSAPublicKey) -> bool:
+    """Whether a key costs no more than those in use: 4096 bits, the exponent 65537. A key that is registered
+    may have more (`key_of`), one that a stranger brings may not.
+    """
+    return key.key_size <= _STRANGERS_BITS and key.public_numbers().e == _COMMON_EXPONENT
 
 
 def described(certificate: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
 )
 
 from msmq_fast.security.algorithms import HashAlgorithm
-from msmq_fast.security.certificates import key_of
+from msmq_fast.security.certificates import is_cheap, key_of
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.hashing import digest, digest_info
 
@@ -84,23 +84,37 @@ def sign_value(key: RSAPrivateKey | DSAPrivateKey, octets: bytes) -> bytes:
 
 
 def is_valid(
-    key: PublicKey, octets: bytes, value: bytes, accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,)
+    key: PublicKey,
+    spellings: Iterable[bytes],
+    value: bytes,
+    accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,),
 ) -> bool:
-    """Whether `value` was made over `octets` with the private half of `key`, and with one of the hash
-    algorithms `accepted`. Of RSA also byte-reversed, as CryptoAPI gives signatures.
+    """Whether `value` was made over one of `spellings` with the private half of `key`, and with one of the
+    hash algorithms `accepted`. Of RSA also byte-reversed, as CryptoAPI gives signatures.
+
+    RSA takes two operations at most, however many spellings there are, and those behind the first are made
+    only where `value` was made with `key`, over something else.
     """
     if isinstance(key, DSAPublicKey):
-        return _is_valid_dsa(key, octets, value, accepted)
-    for spelling in (value, value[::-1]):
+        return any(_is_valid_dsa(key, octets, value, accepted) for octets in spellings)
+    signed = _recovered(key, value)
+    return signed is not None and any(
+        hmac.compare_digest(signed, digest_info(algorithm, digest(algorithm, (octets,))))
+        for octets in spellings
+        for algorithm in accepted
+    )
+
+
+def _recovered(key: RSAPublicKey, value: bytes) -> bytes | None:
+    """What was signed, taken out of the value; None: nothing was, with this key."""
+    if len(value) * 8 != (key.key_size + 7) & ~7:
+        return None
+    for order in (value, value[::-1]):
         try:
-            signed = key.recover_data_from_signature(spelling, _PADDING, None)
+            return key.recover_data_from_signature(order, _PADDING, None)
         except (InvalidSignature, ValueError):
             continue
-        return any(
-            hmac.compare_digest(signed, digest_info(algorithm, digest(algorithm, (octets,))))
-            for algorithm in accepted
-        )
-    return False
+    return None
 
 
 def _is_valid_dsa(
@@ -127,14 +141,19 @@ def _half(key: DSAPublicKey) -> int:
     return (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
 
 
-def certificate_key(certificate: bytes) -> PublicKey:
-    """The RSA or DSA key of a certificate in DER. Raises SecurityDataError."""
+def certificate_key(certificate: bytes, *, registered: bool = True) -> PublicKey:
+    """The RSA or DSA key of a certificate in DER, which costs little unless it is `registered`. Raises
+    SecurityDataError.
+    """
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise SecurityDataError("not a certificate that can be read") from None
     if not isinstance(key, DSAPublicKey):
-        return key_of(certificate)
+        found = key_of(certificate)
+        if not registered and not is_cheap(found):
+            raise SecurityDataError("a certificate that is not registered, with an expensive key")
+        return found
     if key.key_size > _MAX_DSA_BITS:
         raise SecurityDataError(f"a certificate with a DSA key of more than {_MAX_DSA_BITS} bits")
     return key

@@ -63,7 +63,7 @@ def redirector(settings: SrmpNamesConfig, directory: Directory, about: QueueMana
 def verifier(settings: SrmpNamesConfig, certificates: Certificates) -> Verifier:
     """What checks signatures: with the certificates that users have here."""
     digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
-    policy = SignaturePolicy(digests, settings.unregistered_certificates)
+    policy = SignaturePolicy(digests, settings.unregistered_certificates, settings.verify_signatures)
     return Verifier(_registered(certificates), policy)
 
 

@@ -115,10 +115,17 @@ class SrmpNamesConfig(SrmpSendingConfig):
         kinds.PATH, None, "directory of mapping files (*.xml) as MSMQ on Windows has them; read at the start"
     )
     signature_digests: tuple[str, ...] = key(
-        DIGESTS, ("sha1", "md5"), "hash algorithms in signatures that are believed; also sha256, sha512"
+        DIGESTS,
+        ("sha256", "sha512"),
+        "hash algorithms in signatures that are believed; also sha1, which MSMQ signs with, and md5",
     )
     unregistered_certificates: bool = key(
-        kinds.FLAG, True, "believe signatures whose certificate is in the message, but nobody's here"
+        kinds.FLAG,
+        False,
+        "take signatures whose certificate is in the message but not registered here; they prove no sender",
+    )
+    verify_signatures: bool = key(
+        kinds.FLAG, False, "look at signatures also where neither the queue nor its list ask for one"
     )
     send_certificate: bool = key(
         kinds.FLAG, False, "put the certificate of the sender into signed messages (KeyInfo)"

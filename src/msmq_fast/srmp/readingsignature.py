@@ -13,6 +13,8 @@ __all__ = ["read_signature"]
 _DS: Final = "{http://www.w3.org/2000/02/xmldsig#}"
 _DS_LATER: Final = "{http://www.w3.org/2000/09/xmldsig#}"  # of the Recommendation
 
+_MOST_CERTIFICATES: Final = 8  # as many as a chain may have
+
 
 def read_signature(signature: Any, xml: bytes) -> SignaturePart:
     """The Signature element `signature` of the envelope `xml`.
@@ -60,9 +62,15 @@ def _octets(prefix: str | None, xml: bytes) -> bytes:
 
 def _certificates(signature: Any) -> tuple[bytes, ...]:
     """Certificates in KeyInfo, of which the specification says nothing, by either namespace (A-64)."""
-    return tuple(
-        read_base64(each.text or "")
+    elements = [
+        each
         for space in (_DS, _DS_LATER)
         for info in (f"{_DS}KeyInfo", f"{_DS_LATER}KeyInfo")
         for each in signature.iterfind(f"{info}/{space}X509Data/{space}X509Certificate")
-    )
+    ]
+    if len(elements) > _MOST_CERTIFICATES:
+        raise Nonconforming(f"a signature with {len(elements)} certificates")
+    certificates = tuple(read_base64(each.text or "") for each in elements)
+    if len(set(certificates)) < len(certificates):
+        raise Nonconforming("a signature with the same certificate twice")
+    return certificates

@@ -25,7 +25,7 @@ from msmq_fast.srmp.intake import TAKEN, Intake, refusal
 from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.receipts import Receipts, Sequences
-from msmq_fast.srmp.signature import SignatureRefused, Signer, authenticated
+from msmq_fast.srmp.signature import SignaturePolicy, SignatureRefused, Signer, authenticated
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.tally import Tally, described
 from msmq_fast.srmp.values import read_message_id
@@ -40,6 +40,8 @@ __all__ = ["Parts", "Pipeline", "Verify"]
 
 class Verify(Protocol):
     """Checks the signature of a message (3.1.5.1.6.1)."""
+
+    policy: SignaturePolicy
 
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
@@ -78,6 +80,7 @@ class Pipeline:
         self._destinations = parts.destinations
         self._intake = Intake(manager.ledger, parts.history, parts.streams, self.tally, parts.report)
         self._forwarder = Forwarder(manager)
+        self._verifies_all = parts.verify is not None and parts.verify.policy.always
 
     # ---- entries
 
@@ -151,8 +154,9 @@ class Pipeline:
         if queue.properties.privacy is Privacy.BODY:
             self.tally.turn_away(Reason.PRIVACY, envelope, len(raw), queue.core)  # SRMP has none (5.1)
             return None
-        signer = None
-        if envelope.signature is not None or queue.properties.authenticated:
+        signer, demanded = None, queue.properties.authenticated
+        # An operation with a key is not for strangers to cause: where nothing depends on it there is none.
+        if demanded or (envelope.signature is not None and (self._verifies_all or not everybody)):
             try:
                 signer = self._signer(compound)
             except SignatureRefused as error:

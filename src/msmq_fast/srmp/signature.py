@@ -47,7 +47,8 @@ _DIGESTS: Final = {
         ("sha512", HashAlgorithm.SHA512),
     )
 }
-_MOST_TRIED: Final = 256  # registered certificates that one message makes us try
+_MOST_BROUGHT: Final = 2  # certificates of a message that are tried
+_MOST_TRIED: Final = 64  # registered certificates that are tried for a message without one
 _REMEMBERED: Final = 256
 
 
@@ -59,11 +60,13 @@ class SignatureRefused(Nonconforming):
 class SignaturePolicy:
     """What is believed (A-65). `digests`: hash algorithms of the references; those of them but MD5 are
     also taken for the signature itself. `unregistered`: certificates that come with messages need not be
-    registered, as in messages of MS-MQQB that do not name their sender.
+    registered; such a message is not `authenticated`, as anybody can make a certificate. `always`: also
+    looked at where neither the queue nor its list ask for a signature.
     """
 
-    digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA1, HashAlgorithm.MD5))
-    unregistered: bool = True
+    digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA256, HashAlgorithm.SHA512))
+    unregistered: bool = False
+    always: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Verifier:
         self._registered = registered
         self.policy = policy or SignaturePolicy()
         self._values = self.policy.digests - {HashAlgorithm.MD5}
-        self._keys: dict[bytes, PublicKey | None] = {}
+        self._keys: dict[tuple[bytes, bool], PublicKey | None] = {}
 
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
@@ -97,11 +100,11 @@ class Verifier:
             raise SignatureRefused("a signature method other than #dsa")
         self._check_digests(signature.references, {"body": body, "extension": extension})
         candidates = list(self._candidates(signature))
-        for octets in _spellings(signature.signed_info, envelope):
-            for signer in candidates:
-                key = self._key(signer.certificate)
-                if key is not None and is_valid(key, octets, signature.value, self._values):
-                    return signer
+        spellings = _Spellings(signature.signed_info, envelope)
+        for signer in candidates:
+            key = self._key(signer)
+            if key is not None and is_valid(key, spellings, signature.value, self._values):
+                return signer
         raise SignatureRefused(
             "the signature value is wrong" if candidates else "nobody's certificate is known to check it with"
         )
@@ -129,7 +132,7 @@ class Verifier:
     def _candidates(self, signature: SignaturePart) -> Iterator[Signer]:
         """The certificates that come with a message, else all registered ones (A-64)."""
         registered = list(self._registered())
-        for certificate in signature.certificates:
+        for certificate in signature.certificates[:_MOST_BROUGHT]:
             user = next((user for user, each in registered if each == certificate), None)
             if user is not None or self.policy.unregistered:
                 yield Signer(certificate, user)
@@ -137,15 +140,17 @@ class Verifier:
             for user, certificate in registered[:_MOST_TRIED]:
                 yield Signer(certificate, user)
 
-    def _key(self, certificate: bytes) -> PublicKey | None:
-        if certificate not in self._keys:
+    def _key(self, signer: Signer) -> PublicKey | None:
+        registered = signer.user is not None
+        place = (signer.certificate, registered)
+        if place not in self._keys:
             if len(self._keys) >= _REMEMBERED:
                 self._keys.clear()
             try:
-                self._keys[certificate] = certificate_key(certificate)
+                self._keys[place] = certificate_key(signer.certificate, registered=registered)
             except SecurityDataError:
-                self._keys[certificate] = None
-        return self._keys[certificate]
+                self._keys[place] = None
+        return self._keys[place]
 
 
 def _decoded(text: str | None) -> bytes:
@@ -157,9 +162,24 @@ def _decoded(text: str | None) -> bytes:
         raise SignatureRefused("a digest that is not base64") from None
 
 
-def _spellings(octets: bytes, envelope: bytes) -> Iterator[bytes]:
-    """What may have been hashed: the octets as they came, else exclusive and inclusive canonical XML."""
-    yield octets
+class _Spellings:
+    """What may have been hashed: the octets as they came, else exclusive and inclusive canonical XML, which
+    are made once and only where the first was not it.
+    """
+
+    def __init__(self, octets: bytes, envelope: bytes) -> None:
+        self._octets = octets
+        self._envelope = envelope
+        self._canonical: tuple[bytes, ...] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._octets
+        if self._canonical is None:
+            self._canonical = tuple(_canonical(self._envelope))
+        yield from self._canonical
+
+
+def _canonical(envelope: bytes) -> Iterator[bytes]:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         top = etree.fromstring(envelope, parser)
@@ -176,15 +196,16 @@ def _spellings(octets: bytes, envelope: bytes) -> Iterator[bytes]:
 
 
 def authenticated(packet: bytes, signer: Signer) -> bytes:
-    """The packet of a message that was verified, as a queue keeps it (A-66).
+    """The packet of a message that was verified, as a queue keeps it (A-66): authenticated where the signer
+    is known, else only with the certificate.
 
     InsufficientResources: with the certificate, it would be too large.
     """
     message = parse(packet)
     header = security_of(message) or SecurityHeader()
     header.certificate = signer.certificate
-    header.authentication_level = XML_SIGNATURE
     if signer.user is not None:
+        header.authentication_level = XML_SIGNATURE
         header.sender_id_type, header.sender_id = SenderType.SID, signer.user.data
     return protected(message, header)
 

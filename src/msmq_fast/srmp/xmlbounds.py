@@ -10,7 +10,7 @@ from msmq_fast.srmp.values import Nonconforming
 
 __all__ = ["MAX_ENVELOPE", "parse_xml"]
 
-MAX_ENVELOPE: Final = 256 * 1024  # bytes
+MAX_ENVELOPE: Final = 64 * 1024  # bytes
 MAX_TAGS: Final = 8192  # start tags and end tags
 MAX_ATTRIBUTES: Final = 4096
 
