@@ -59,3 +59,17 @@ def test_admission_counts_each_address_and_forgets_those_that_left() -> None:
     admission.leave("10.0.0.1")
     assert admission.total == 0
     assert not admission._per_address
+
+
+def test_admission_counts_an_ipv6_network_as_one_address() -> None:
+    admission = Admission(Limits(sessions_per_address=2))
+    for address in ("2001:db8::1", "2001:db8::2"):
+        assert admission.would_refuse(address) is None
+        admission.enter(address)
+    assert admission.would_refuse("2001:db8::ffff:3") is CloseReason.ADDRESS_LIMIT
+    assert admission.would_refuse("2001:db8:0:1::1") is None
+    admission.enter("::ffff:10.0.0.1")
+    admission.enter("10.0.0.1")
+    assert admission.would_refuse("10.0.0.1") is CloseReason.ADDRESS_LIMIT
+    admission.leave("2001:db8::1")
+    assert admission.would_refuse("2001:db8::3") is None

@@ -11,6 +11,7 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.limits import Limits
+from msmq_fast.mqqb.ping import IN_ALL as PINGS_IN_ALL
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.mqqb.switches import Switches
@@ -327,15 +328,58 @@ def ping(flags: int, cookie: int, guid: UUID = wire.PEER, signature: int = 0x554
     return struct.pack("<HHI", flags, signature, cookie) + guid.bytes_le
 
 
+def asked(
+    bench: Bench, datagram: bytes, address: str = "10.0.0.1", port: int = 4057, now: float = 1.0
+) -> bytes | None:
+    """The answer to a datagram at the ping port, which is 3527 here."""
+    return bench.endpoint.answer_ping(datagram, address, port, 3527, now)
+
+
 @pytest.mark.rule("QB-161", "QB-063", "QB-064", "QB-066", "QB-067", "QB-068", "QB-069", "QB-370")
 def test_ping_requests_are_answered() -> None:
     bench = Bench(limits=Limits(sessions=1))
-    assert bench.endpoint.answer_ping(ping(0x7D01, 4), "10.0.0.1") == ping(0x0001, 4, OWN)
-    assert bench.endpoint.answer_ping(ping(0x0000, 0xFFFFFFFF), "10.0.0.1") == ping(0x0000, 0xFFFFFFFF, OWN)
-    assert bench.endpoint.answer_ping(ping(0, 4, signature=0x4855), "10.0.0.1") is None
-    assert bench.endpoint.answer_ping(ping(0, 4)[:23], "10.0.0.1") is None
+    assert asked(bench, ping(0x7D01, 4)) == ping(0x0001, 4, OWN)
+    assert asked(bench, ping(0x0000, 0xFFFFFFFF)) == ping(0x0000, 0xFFFFFFFF, OWN)
+    assert asked(bench, ping(0, 4, signature=0x4855)) is None
+    assert asked(bench, ping(0, 4)[:23]) is None
     bench.accepted("10.0.0.7", 5.0)
-    assert bench.endpoint.answer_ping(ping(0x0001, 4), "10.0.0.1") == ping(0x0003, 4, OWN)
+    assert asked(bench, ping(0x0001, 4)) == ping(0x0003, 4, OWN)
+
+
+@pytest.mark.parametrize("port", [0, 7, 19, 123, 1023, 3527])
+def test_a_ping_from_a_port_that_may_answer_by_itself_is_ignored(port: int) -> None:
+    bench = Bench()
+    assert asked(bench, ping(0, 4), port=port) is None
+    assert asked(bench, ping(0, 4), port=1024) == ping(0, 4, OWN)
+
+
+def test_two_responders_at_ports_of_their_own_do_not_answer_each_other() -> None:
+    bench = Bench(limits=Limits(ping_ports=frozenset((5000,))))
+    assert bench.endpoint.answer_ping(ping(0, 4), "10.0.0.1", 5000, 6000, 1.0) is None
+    assert bench.endpoint.answer_ping(ping(0, 4), "10.0.0.1", 6000, 6000, 1.0) is None
+    assert bench.endpoint.answer_ping(ping(0, 4), "10.0.0.1", 3527, 6000, 1.0) is None
+    assert bench.endpoint.answer_ping(ping(0, 4), "10.0.0.1", 7000, 6000, 1.0) is not None
+
+
+def test_pings_of_one_address_group_are_answered_at_a_limited_rate() -> None:
+    bench = Bench(limits=Limits(pings_per_address=10))
+
+    def answered(network: str, now: float) -> int:
+        return sum(asked(bench, ping(0, n), network.format(n), now=now) is not None for n in range(1, 200))
+
+    assert answered("10.0.0.7", 5.0) == 10
+    assert answered("::ffff:10.0.0.7", 5.0) == 0
+    assert answered("2001:db8::{:x}", 5.0) == 10
+    assert answered("10.0.0.8", 5.0) == 10
+    assert answered("10.0.0.7", 5.5) == 5
+    assert answered("10.0.0.7", 60.0) == 10
+
+
+def test_pings_from_forged_addresses_are_answered_at_a_limited_rate_in_all() -> None:
+    bench = Bench(limits=Limits(pings_per_address=10))
+    addresses = [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(20_000)]
+    assert sum(asked(bench, ping(0, 1), address) is not None for address in addresses) == PINGS_IN_ALL
+    assert asked(bench, ping(0, 1), "10.0.0.1", now=1.5) is not None
 
 
 @pytest.mark.rule(

@@ -12,6 +12,7 @@ from uuid import UUID
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.queue import Queue
+from msmq_fast.security.allowance import Allowance
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.outgoing import Requests
@@ -143,7 +144,14 @@ class Station(World):
 
     base = "http://host/msmq/private$/"
 
-    def __init__(self, redirections: Redirections | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        redirections: Redirections | None = None,
+        *,
+        dead_letters: Allowance | None = None,
+        **settings: object,
+    ) -> None:
+        self.dead_letters = dead_letters or Allowance(1 << 20, 3600.0)
         self.redirections = redirections or Redirections()
         self.refused: list[tuple[Reason, str]] = []
         self.traced: list[Message] = []
@@ -174,6 +182,7 @@ class Station(World):
             self.receipts,
             self.recorder,
             report=lambda packet: self.traced.append(Message.from_packet(packet)),
+            dead_letters=self.dead_letters,
         )
         self.pipeline = Pipeline(manager, parts, lambda *what: self.refused.append(what))
 
@@ -182,7 +191,12 @@ class Station(World):
         return self.create(f".\\private$\\{name}", **properties)
 
     def begin(
-        self, text: str, content: bytes | None = None, extension: bytes | None = None
+        self,
+        text: str,
+        content: bytes | None = None,
+        extension: bytes | None = None,
+        *,
+        peer: str = "192.0.2.1",
     ) -> Completion[int]:
         """Hand a request over, and nothing more."""
         kind, body = compound(text, content, extension)
@@ -191,12 +205,24 @@ class Station(World):
         fields = [(b"host", b"host"), (b"content-type", kind.encode())]
         self.manager.tick()
         return self.pipeline.handle(
-            HttpRequest("POST", b"/msmq/x", fields, body, "192.0.2.1", raw_head=head.encode())
+            HttpRequest("POST", b"/msmq/x", fields, body, peer, raw_head=head.encode())
         )
 
-    def post(self, text: str, content: bytes | None = None, extension: bytes | None = None) -> int:
+    def post(
+        self,
+        text: str,
+        content: bytes | None = None,
+        extension: bytes | None = None,
+        *,
+        peer: str = "192.0.2.1",
+    ) -> int:
         """Hand a request over; its status when everything has settled."""
-        return int(self.finish(self.begin(text, content, extension)))
+        return int(self.finish(self.begin(text, content, extension, peer=peer)))
+
+    def dead(self) -> list[bytes]:
+        """Bodies of the dead letters."""
+        queue = self.manager.find(f"DIRECT=OS:{self.manager.name}\\SYSTEM$;DEADLETTER")
+        return [message.body for message in self.messages(queue)]
 
     def advance(self, seconds: float) -> None:
         """Time passes, in steps of at most 50 ms while something is armed."""

@@ -9,6 +9,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.outgoing import Request, Requests
@@ -20,6 +21,7 @@ from tests.qm.world import WALL
 from tests.srmp.station import ADMIN, SENDER, Station, compound, envelope, services, stream
 
 DURABLE = services(durable=True)
+ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
 
 
 @pytest.fixture
@@ -32,6 +34,14 @@ def station() -> Station:
 
 def url(name: str) -> str:
     return Station.base + name
+
+
+def late(name: str, ordinal: int) -> str:
+    """A message to a queue that has expired, and asks for all that this can have for a consequence."""
+    asked = services(durable=True, commitment=ADMIN, negative=True)
+    return envelope(
+        url(name), ordinal=ordinal, headers=asked, now=WALL - 100, reach=99, flags="<DeadLetter/>"
+    )
 
 
 # ---- what is taken
@@ -226,10 +236,62 @@ def test_an_expired_message_gets_its_negative_receipt(station: Station) -> None:
 
 
 def test_an_expired_message_becomes_a_dead_letter_if_it_asks(station: Station) -> None:
-    old = envelope(url("in"), headers=DURABLE, now=WALL - 100, reach=99, flags="<DeadLetter/>")
-    assert station.post(old, b"late") == 200
-    dead = station.manager.find(f"DIRECT=OS:{station.manager.name}\\SYSTEM$;DEADLETTER")
-    assert [message.body for message in station.messages(dead)] == [b"late"]
+    assert station.post(late("in", 1), b"late") == 200
+    assert station.dead() == [b"late"]
+
+
+@pytest.mark.rule("SR-179")
+def test_an_expired_message_leaves_nothing_where_its_sender_may_not_send(station: Station) -> None:
+    station.make("closed", security=parse_sddl(ADMINISTRATORS))
+    before = station.manager.ledger.sequence
+    assert station.post(late("closed", 1), b"late") == 400
+    assert station.refused[-1][0] is Reason.ACCESS_DENIED
+    assert (station.dead(), station.sent()) == ([], [])
+    assert station.manager.ledger.sequence == before
+
+
+def test_an_expired_message_without_a_signature_leaves_nothing_where_one_is_demanded(
+    station: Station,
+) -> None:
+    station.make("signed", authenticated=True)
+    assert station.post(late("signed", 1), b"late") == 400
+    assert (station.dead(), station.sent()) == ([], [])
+
+
+def test_an_expired_multicast_message_leaves_nothing_where_its_sender_may_not_send(
+    station: Station,
+) -> None:
+    group = "234.1.1.1:8001"
+    station.make("closed", security=parse_sddl(ADMINISTRATORS), multicast_address=group)
+    text = late("in", 1).replace(url("in"), f"MSMQ:MULTICAST={group}")
+    kind, body = compound(text, b"late")
+    apdu = f"POST /x HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    station.pipeline.handle_apdu(apdu + body, group)
+    station.run()
+    assert (station.dead(), station.sent()) == ([], [])
+    station.make("open", multicast_address=group)
+    station.pipeline.handle_apdu(apdu + body, group)
+    station.run()
+    assert station.dead() == [b"late"]
+
+
+def test_dead_letters_of_one_address_have_a_bound_and_their_senders_keep_the_others() -> None:
+    """With 400, by which a sender makes a dead letter of a message; each address has a share of its own."""
+    station = Station(dead_letters=Allowance(20_000, 3600.0))
+    station.make("in")
+    asked = [station.post(late("in", number), bytes(6000)) for number in range(1, 6)]
+    assert asked == [200, 200, 400, 400, 400]
+    assert len(station.dead()) == 2
+    assert station.refused[-1][0] is Reason.DEAD_LETTERS
+    assert len(station.sent()) == 2, "a sender that was told hears it once"
+    assert station.post(late("in", 6), bytes(6000), peer="192.0.2.2") == 200
+    assert station.post(late("in", 7), bytes(6000), peer="2001:db8::1") == 200
+    assert station.post(late("in", 8), bytes(6000), peer="2001:db8::2") == 200
+    assert station.post(late("in", 9), bytes(6000), peer="2001:db8::3") == 400, "of the same network"
+    plain = envelope(url("in"), ordinal=10, now=WALL - 100, reach=99)
+    assert station.post(plain, bytes(6000)) == 200, "one that asks for no dead letter costs nothing"
+    station.advance(3600)
+    assert station.post(late("in", 11), bytes(6000)) == 200
 
 
 # ---- duplicates
@@ -341,7 +403,7 @@ def test_a_crash_between_any_two_steps_keeps_all_or_nothing(station: Station) ->
 @pytest.mark.rule("SR-179")
 @pytest.mark.rule("SR-180")
 def test_without_the_right_nothing_is_stored(station: Station) -> None:
-    station.make("closed", security=parse_sddl("D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"))
+    station.make("closed", security=parse_sddl(ADMINISTRATORS))
     assert station.post(envelope(url("closed"), headers=DURABLE), b"x") == 400
     assert station.taken("closed") == []
     assert station.refused[-1][0] is Reason.ACCESS_DENIED
@@ -359,7 +421,7 @@ def test_everyone_and_anonymous_are_who_sends(station: Station, who: str) -> Non
 def test_a_change_of_rights_counts_at_once(station: Station) -> None:
     queue = station.manager.find(".\\private$\\in")
     assert station.post(envelope(url("in"), ordinal=1), b"1") == 200
-    station.finish(station.manager.set_security(queue, parse_sddl("D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)")))
+    station.finish(station.manager.set_security(queue, parse_sddl(ADMINISTRATORS)))
     assert station.post(envelope(url("in"), ordinal=2), b"2") == 400
     assert station.taken() == [b"1"]
 

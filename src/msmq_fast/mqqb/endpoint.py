@@ -57,6 +57,7 @@ class Endpoint:
         self._execute = execute
         self._on_close = on_close
         self._admission = Admission(node.limits)
+        self._responder = ping.Responder(node.guid, node.limits.ping_ports, node.limits.pings_per_address)
         self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
         self._history_deadline = now + node.timers.history_cleanup
         self._trim_history = trim_history
@@ -96,9 +97,12 @@ class Endpoint:
         session.on_close = closed
         self.sessions.add(session)
 
-    def answer_ping(self, datagram: bytes, address: str) -> bytes | None:
-        """The response to a datagram at the ping port, None for silence."""
-        return ping.answer(datagram, self.node.guid, self._admission.would_refuse(address) is not None)
+    def answer_ping(
+        self, datagram: bytes, address: str, port: int, own_port: int, now: float
+    ) -> bytes | None:
+        """The response to a datagram from `address` and `port` at our ping port, None for silence."""
+        refused = self._admission.would_refuse(address) is not None
+        return self._responder.answer(datagram, address, port, own_port, now, would_refuse=refused)
 
     def ping_answered(self, datagram: bytes, now: float) -> None:
         """A datagram arrived at the socket that sends our pings."""

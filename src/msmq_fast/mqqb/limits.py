@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.security.addresses import address_group
 
 if TYPE_CHECKING:
     from msmq_fast.mqqb.session import Session
@@ -29,6 +30,10 @@ class Limits:
     """New session keys that one session may bring in a second: each takes a private RSA operation."""
     unfinished: int = 256 << 20
     """Bytes of packets that have not arrived in full, over all sessions."""
+    pings_per_address: int = 50
+    """Pings of one address group that are answered in a second."""
+    ping_ports: frozenset[int] = frozenset()
+    """UDP ports, besides 3527, at which other queue managers answer pings."""
 
 
 class KeyBudget:
@@ -77,32 +82,36 @@ class Unfinished:
 
 
 class Admission:
-    """Counts accepted sessions. One too many is still answered, with the refusal bit, and then
-    closed (AMB-59)."""
+    """Counts accepted sessions, in all and by address group. One too many is still answered, with the refusal
+    bit, and then closed (AMB-59)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._total = 0
         self._per_address: Counter[str] = Counter()
 
     @property
     def total(self) -> int:
         """Accepted sessions that live."""
-        return self._per_address.total()
+        return self._total
 
     def would_refuse(self, address: str) -> CloseReason | None:
         """Why one more session from `address` would be refused now."""
         if self.total >= self._limits.sessions:
             return CloseReason.SESSION_LIMIT
-        if self._per_address[address] >= self._limits.sessions_per_address:
+        if self._per_address[address_group(address)] >= self._limits.sessions_per_address:
             return CloseReason.ADDRESS_LIMIT
         return None
 
     def enter(self, address: str) -> None:
         """A session was accepted."""
-        self._per_address[address] += 1
+        self._total += 1
+        self._per_address[address_group(address)] += 1
 
     def leave(self, address: str) -> None:
         """An accepted session has ended."""
-        self._per_address[address] -= 1
-        if not self._per_address[address]:
-            del self._per_address[address]
+        self._total -= 1
+        group = address_group(address)
+        self._per_address[group] -= 1
+        if not self._per_address[group]:
+            del self._per_address[group]

@@ -7,14 +7,48 @@ from uuid import UUID
 
 from msmq_fast.packet.session import Ping
 from msmq_fast.qm.agenda import Agenda
+from msmq_fast.security.rates import AddressRate
+
+PORT = 3527
+"""Where queue managers answer pings unless they are configured otherwise (2.1.2)."""
+
+IN_ALL = 2000
+"""Answers in a second over all addresses: 24 bytes each."""
+
+_FIRST_UNPRIVILEGED = 1024
 
 
-def answer(request: bytes, own: UUID, would_refuse: bool) -> bytes | None:
-    """The response to a ping request, or None for a datagram that is to be ignored."""
-    ping = Ping.decode(request[: Ping.SIZE])
-    if ping is None:
-        return None
-    return Ping(ping.cookie, own, client_class=ping.client_class, refused=would_refuse).encode()
+class Responder:
+    """Answers ping requests, and never an answer of another responder.
+
+    A request and its answer look alike (2.2.7), so two responders answer each other without end as soon as
+    one datagram with the ping port as its forged source port has reached one of them. Hence:
+
+    1. A datagram from a ping port is not answered. Initiators send from another port and listen there
+       (2.1.2); so do all versions of Windows.
+    2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer to
+       anything.
+    3. What remains is limited in a second, for each address group and in all. A request without an answer
+       costs its sender nothing but time: it connects without a ping when it retries (3.1.5.2.2).
+    """
+
+    def __init__(self, own: UUID, ports: frozenset[int], rate: int) -> None:
+        """`ports` are those at which other responders may be, besides the usual one; `rate` is the number of
+        answers in a second to one address group."""
+        self._own = own
+        self._ports = ports | {PORT}
+        self._rate = AddressRate(rate, IN_ALL)
+
+    def answer(
+        self, request: bytes, address: str, port: int, own_port: int, now: float, *, would_refuse: bool
+    ) -> bytes | None:
+        """The response to a datagram from `address` and `port`, or None for one that is to be ignored."""
+        ping = Ping.decode(request[: Ping.SIZE])
+        if ping is None or port < _FIRST_UNPRIVILEGED or port == own_port or port in self._ports:
+            return None
+        if not self._rate.take(address, now):
+            return None
+        return Ping(ping.cookie, self._own, client_class=ping.client_class, refused=would_refuse).encode()
 
 
 class Pinger:

@@ -19,7 +19,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     """`open_session` is called with the peer's address when the connection stands; None: the
     connection is not wanted.
 
-    `touch` is called after anything that may have put work into the store's current batch.
+    `touch` is called before anything that may put work into the store's current batch.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
         self._transport = cast(asyncio.Transport, transport)
+        self._touch()
         peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
         session = self._open_session(peer[0]) if peer else None
         if session is None:
@@ -70,9 +71,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """The kernel has written into the buffer."""
         if self._session is None or not self._session.alive:
             return
+        self._touch()
         self._session.commit(nbytes, self._monotonic())
         self._flush()
-        self._touch()
         self._share += nbytes
         if self._writer.pending_bytes <= self._pending_bytes:
             self._share = 0
@@ -92,13 +93,13 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._timer.cancel()
             self._timer = None
         if self._session is not None:
+            self._touch()
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
             if self._session.on_gone is not None:
                 self._session.on_gone(self._session)
             # Each knows the other: the receive buffer would stay until the next garbage collection.
             self._session.on_wake = self._session.on_gone = None
             self._session = None
-            self._touch()
 
     def pause_writing(self) -> None:
         """The peer does not keep up."""
@@ -109,6 +110,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The peer has caught up."""
         if self._session is not None:
+            self._touch()
             self._session.resume_sending(self._monotonic())
             self._flush()
 
@@ -124,9 +126,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def _woken(self) -> None:
         self._flush_due = False
         if self._session is not None:
+            self._touch()
             self._session.pump(self._monotonic())
             self._flush()
-            self._touch()
 
     def _flush(self) -> None:
         session, transport = self._session, self._transport
@@ -175,7 +177,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def _expire(self) -> None:
         self._timer = None
         if self._session is not None and self._session.alive:
+            self._touch()
             self._session.handle_deadline(self._monotonic())
             self._flush()
-            self._touch()
             self._listen()

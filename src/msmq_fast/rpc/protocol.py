@@ -34,7 +34,7 @@ def on_threads(loop: asyncio.AbstractEventLoop) -> Offload:
 
 
 class RpcProtocol(asyncio.BufferedProtocol):
-    """`touch` is called after anything that may have put work into the store's current batch."""
+    """`touch` is called before anything that may put work into the store's current batch."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class RpcProtocol(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """The kernel has written into the buffer."""
         if self._connection is not None and not self._connection.closing:
+            self._touch()
             self._connection.received(nbytes, self._monotonic())
             self._flush()
-            self._touch()
 
     def eof_received(self) -> bool:
         """A client that closes its half has closed the connection."""
@@ -94,9 +94,9 @@ class RpcProtocol(asyncio.BufferedProtocol):
             self._timer.cancel()
             self._timer = None
         if self._connection is not None:
+            self._touch()
             self._connection.connection_lost()
             self._connection = None
-            self._touch()
 
     def pause_writing(self) -> None:
         """The client does not keep up."""
@@ -109,9 +109,9 @@ class RpcProtocol(asyncio.BufferedProtocol):
         """The client has caught up."""
         self._paused = False
         if self._connection is not None:
+            self._touch()
             self._connection.resume_sending()
             self._flush()
-            self._touch()
 
     def close(self) -> None:
         """Close from our side, behind what is already to be said."""
@@ -130,8 +130,8 @@ class RpcProtocol(asyncio.BufferedProtocol):
 
     def _woken(self) -> None:
         self._flush_due = False
-        self._flush()
         self._touch()
+        self._flush()
 
     def _flush(self) -> None:
         connection, transport = self._connection, self._transport
@@ -176,6 +176,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
         now = self._monotonic()
         deadline = self._connection.next_deadline
         if deadline is not None and deadline <= now:
+            self._touch()
             self._connection.expire(now)
             self._transport.abort()
         else:

@@ -21,6 +21,7 @@ _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
 
 def _peer(connection: socket.socket) -> Identity:
+    """The user at the other end of a Unix socket. OSError: the connection is closed already."""
     _, uid, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )
@@ -32,7 +33,7 @@ def _peer(connection: socket.socket) -> Identity:
 
 
 class _Connection(AppProtocol):
-    """An AppProtocol that counts itself, and tells the pacemaker when it fed something in."""
+    """An AppProtocol that counts itself, and tells the pacemaker before it feeds something in."""
 
     def __init__(self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(service, None, loop)
@@ -41,10 +42,16 @@ class _Connection(AppProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = cast(socket.socket, transport.get_extra_info("socket"))
-        if connection.family == socket.AF_UNIX:
-            self.engine.identity = _peer(connection)
-        super().connection_made(transport)
         stream = cast(asyncio.Transport, transport)
+        if connection.family == socket.AF_UNIX:
+            try:
+                self.engine.identity = _peer(connection)
+            except OSError:
+                # The program hung up between connecting and this callback, for example while the server was
+                # still starting. Without an identity it gets nothing; there is nothing to report.
+                stream.abort()
+                return
+        super().connection_made(transport)
         if not self._owner.admit(self):
             stream.abort()
         elif self.engine.identity is None:
@@ -57,17 +64,17 @@ class _Connection(AppProtocol):
             transport.abort()
 
     def buffer_updated(self, nbytes: int) -> None:
-        super().buffer_updated(nbytes)
         self._owner.touch()
+        super().buffer_updated(nbytes)
 
     def resume_writing(self) -> None:
-        super().resume_writing()
         self._owner.touch()
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.touch()
         super().connection_lost(exc)
         self._owner.release(self)
-        self._owner.touch()
 
 
 class AppListener:

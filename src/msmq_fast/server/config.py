@@ -367,6 +367,9 @@ class LimitsConfig:
         50,
         "new keys of encrypted messages that one session may bring in a second",
     )
+    pings_per_address: int = _key(
+        kinds.integer(1, 1_000_000), 50, "pings from one address that are answered in a second"
+    )
     app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
     slow_reader_timeout: float = _key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"

@@ -32,8 +32,10 @@ class _Committer(Protocol):
 class Pacemaker:
     """Calls `submit` once per loop iteration in which anything happened, `complete` when the disk is done.
 
-    Front ends call `touch` after they fed something in. A callback scheduled while the loop polls runs after
-    all sockets that were readable have been served, so everything that one poll brought shares one batch.
+    Front ends call `touch` before they feed something in: the first call of an iteration reads the clock, so
+    that what arrives after a silence is not judged by the time at which the silence began. A callback
+    scheduled while the loop polls runs after all sockets that were readable have been served, so everything
+    that one poll brought shares one batch.
     """
 
     def __init__(
@@ -62,9 +64,8 @@ class Pacemaker:
         self._committers.append(committer)
 
         def completed() -> None:
-            self._tick()
-            committer.complete()
             self.touch()
+            committer.complete()
 
         self._loop.add_reader(committer.fileno(), completed)
 
@@ -74,14 +75,16 @@ class Pacemaker:
         self.touch()
 
     def touch(self) -> None:
-        """Something happened: submit and look at the deadlines once, at the end of this iteration."""
+        """Something happens now: read the clock, unless this iteration has; submit and look at the deadlines
+        once, at the end of it.
+        """
         if self._flush is None and not self._stopped:
+            self._tick()
             self._flush = self._loop.call_soon(self._run)
 
     def _run(self) -> None:
         self._flush = None
         self.iterations += 1
-        self._tick()
         self._submit()
         # Asking everyone for deadlines costs more than a small turn of the loop: no message waits for it.
         if self._again is None:
@@ -106,13 +109,12 @@ class Pacemaker:
     def _expire(self) -> None:
         self._timer = None
         self._due = None
-        self._tick()
+        self.touch()
         for timed in self._timed:
             deadline = timed.next_deadline()
             # Read the clock afterwards: a deadline may be "now".
             if deadline is not None and deadline <= self._monotonic():
                 timed.expire()
-        self.touch()
 
     def stop(self) -> None:
         """Watch nothing any more."""

@@ -116,8 +116,8 @@ class MessageSecurity:
 
         async def run() -> None:
             pairs = await asyncio.to_thread(make)
-            self.keyring.keep(pairs).add_done_callback(_complain)
             touch()
+            self.keyring.keep(pairs).add_done_callback(_complain)
 
         self._begin(run())
 
@@ -126,8 +126,9 @@ class MessageSecurity:
         made: Completion[RSAPrivateKey] = Completion()
 
         async def run() -> None:
-            made.resolve(await asyncio.to_thread(generate, bits))
+            pair = await asyncio.to_thread(generate, bits)
             self._touch()
+            made.resolve(pair)
 
         self._begin(run())
         return made

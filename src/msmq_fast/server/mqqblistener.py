@@ -161,7 +161,7 @@ class MqqbListener:
             )
         for listener in udp:
             transport, _ = await self._loop.create_datagram_endpoint(
-                lambda: _PingResponder(self.endpoint), sock=listener
+                lambda: _PingResponder(self.endpoint, self._clock.monotonic), sock=listener
             )
             self._pings.append(transport)
 
@@ -271,15 +271,18 @@ class MqqbListener:
 
 
 class _PingResponder(asyncio.DatagramProtocol):
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, monotonic: Callable[[], float]) -> None:
         self._endpoint = endpoint
+        self._monotonic = monotonic
         self._transport: asyncio.DatagramTransport | None = None
+        self._port = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a datagram endpoint has a datagram transport
+        self._port = transport.get_extra_info("sockname")[1]
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        answer = self._endpoint.answer_ping(data, addr[0])
+        answer = self._endpoint.answer_ping(data, addr[0], addr[1], self._port, self._monotonic())
         if answer is not None and self._transport is not None:
             self._transport.sendto(answer, addr)
 
@@ -331,6 +334,8 @@ def _limits(config: Config) -> Limits:
         slow_reader=config.limits.slow_reader_timeout,
         slow_writer=config.limits.slow_writer_timeout,
         session_keys=config.limits.session_keys,
+        pings_per_address=config.limits.pings_per_address,
+        ping_ports=frozenset((config.mqqb.peer_ping_port or _PING_PORT,)),
     )
 
 

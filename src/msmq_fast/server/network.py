@@ -81,21 +81,23 @@ class Network:
                 self._ports.connect_timeout,
             )
         except (OSError, TimeoutError, UnicodeError) as error:
+            self._touch()
             self._engine.transfer.failed(link, _reason(error), self._monotonic())
         else:
+            self._touch()
             addresses = [_address(entry[4]) for entry in found]
             self._engine.transfer.resolved(link, addresses, self._monotonic())
-        self._touch()
 
     async def _connect(self, link: int, address: str) -> None:
         try:
             await asyncio.wait_for(self._open(link, address), self._ports.connect_timeout)
         except _Unopened as error:
+            self._touch()
             self._engine.transfer.failed(link, str(error), self._monotonic(), error.cause)
         except (OSError, TimeoutError) as error:
+            self._touch()
             cause = _cause(error, Progress.CONNECT_FAILURE)
             self._engine.transfer.failed(link, _reason(error), self._monotonic(), cause)
-        self._touch()
 
     async def _open(self, link: int, address: str) -> None:
         opened = self._socket(address)
@@ -139,8 +141,8 @@ class Network:
             _log.info("ping of %s: %s", address, _reason(error))
 
     def _answered(self, datagram: bytes) -> None:
-        self._engine.ping_answered(datagram, self._monotonic())
         self._touch()
+        self._engine.ping_answered(datagram, self._monotonic())
 
     def close(self) -> None:
         """Give up everything under way."""

@@ -141,6 +141,7 @@ class PgmListener:
     # -------------------------------------------------------------------------------- packets
 
     def _readable(self) -> None:
+        self._touch()
         now = self._monotonic()
         self._last_packet = now
         touched: set[bytes] = set()
@@ -159,7 +160,6 @@ class PgmListener:
         self._answer(touched, now)
         if asked:
             self.sending.flush(now)
-        self._touch()
 
     def _answer(self, keys: Iterable[bytes], now: float) -> None:
         for key in keys:

@@ -139,6 +139,7 @@ class Pool:
 
     def answered(self, connection: _Connection, number: int, status: int, keep: bool) -> None:
         """A request was answered."""
+        self.touch()
         now = self.monotonic()
         del self._busy[number]
         keep = self.transfer.answered(number, status, now) and keep
@@ -150,10 +151,10 @@ class Pool:
         else:
             server.idle.append(connection)
         self.transfer.proceed(number, now)
-        self.touch()
 
     def ended(self, connection: _Connection, number: int, request: Request | None, detail: str) -> None:
         """A connection is gone, with the request that was under way, if there was one."""
+        self.touch()
         server = self._servers[connection.endpoint]
         server.open -= 1
         if connection in server.idle:
@@ -166,7 +167,6 @@ class Pool:
             else:
                 self.transfer.failed(number, Progress.SEND_FAILURE, detail, self.monotonic())
         self._refill(connection.endpoint, server)
-        self.touch()
 
     def _refill(self, endpoint: Endpoint, server: _Server) -> None:
         """Connections for those who still wait."""
@@ -202,10 +202,12 @@ class Pool:
         try:
             connection = await asyncio.wait_for(self._connected(endpoint), self._settings.connect_timeout)
         except (OSError, TimeoutError, UnicodeError, BadAnswer, ValueError) as error:
+            self.touch()
             server.open -= 1
             server.opening -= 1
             self._unreachable(endpoint, server, error)
         else:
+            self.touch()
             server.opening -= 1
             if connection.lost:
                 server.open -= 1
@@ -213,7 +215,6 @@ class Pool:
             else:
                 connection.ready = True
                 self._serve(connection, server)
-        self.touch()
 
     def _unreachable(self, endpoint: Endpoint, server: _Server, error: Exception) -> None:
         """Everybody who waits hears of it, unless other connections serve them."""

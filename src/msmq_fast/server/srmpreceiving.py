@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.security.allowance import Allowance
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.srmp.destinations import Destinations
@@ -64,6 +65,7 @@ class SrmpReceiving:
             check_expiry=settings.check_expiry,
             hop_limit=config.mqqb.hop_limit,
             report=report,
+            dead_letters=Allowance(settings.expired_dead_letters, 3600.0),
         )
         self.pipeline = Pipeline(manager, parts, self._not_taken)
 

@@ -21,6 +21,12 @@ class SrmpReceivingConfig(SrmpNamesConfig):
         "messages whose time is over when they arrive are dropped, and answered with 200; "
         "else they are kept, without that limit",
     )
+    expired_dead_letters: int = key(
+        kinds.size(0, 1 << 40),
+        16 << 20,
+        "bytes of dead letters in an hour that messages of one address (IPv6: of one /64) which have expired "
+        "on arrival leave here; beyond it the answer is 400, and their senders keep them",
+    )
     receipt_delay: float = key(
         kinds.duration(0.05, 60), 0.5, "how long a stream pauses before it is acknowledged"
     )

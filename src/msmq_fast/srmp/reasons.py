@@ -44,6 +44,11 @@ class Reason(Enum):
     QUEUE_QUOTA = "queue quota", Status.REJECTED, MessageClass.NACK_Q_EXCEED_QUOTA
     TOO_LARGE = "too large", Status.REJECTED
     EXPIRED = "expired", Status.OK, MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    DEAD_LETTERS = (
+        "expired, and its sender is to keep the dead letter",
+        Status.REJECTED,
+        MessageClass.NACK_REACH_QUEUE_TIMEOUT,
+    )
     DUPLICATE = "duplicate", Status.OK
     OUT_OF_ORDER = "out of order", Status.OK
     MACHINE_QUOTA = "computer quota", Status.LATER

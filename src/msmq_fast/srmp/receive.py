@@ -6,7 +6,7 @@ Nothing here runs per message but plain calls: all requests of one turn of the l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.history import DuplicateHistory
@@ -15,6 +15,7 @@ from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.queue import Privacy, Queue
+from msmq_fast.security.allowance import Allowance
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
 from msmq_fast.srmp.destinations import Destinations, Place
@@ -65,6 +66,15 @@ class Parts:
     """How many computers, this one included, may pass a message on."""
     report: Callable[[bytes], None] | None = None
     """Told of packets with BaseHeader.Flags.TR that were put into a queue."""
+    dead_letters: Allowance = field(default_factory=lambda: Allowance(16 << 20, 3600.0))
+    """Bytes of dead letters that expired messages of one address group may leave here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A message may go into a queue; `signer` is None where no signature was looked at."""
+
+    signer: Signer | None
 
 
 class Pipeline:
@@ -93,7 +103,7 @@ class Pipeline:
             compound = read_http(content_type.decode("latin-1"), request.body)
             if compound.envelope.multicast is not None:
                 raise Nonconforming("a multicast address over HTTP")
-            return self._receive(compound, request.raw_head + bytes(request.body))
+            return self._receive(compound, request.raw_head + bytes(request.body), request.peer)
         except Nonconforming as error:
             return self.tally.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
         except InsufficientResources as error:
@@ -116,7 +126,7 @@ class Pipeline:
 
     # ---- where to
 
-    def _receive(self, compound: Compound, raw: bytes) -> Completion[int]:
+    def _receive(self, compound: Compound, raw: bytes, peer: str) -> Completion[int]:
         envelope = compound.envelope
         try:
             place = self._destinations.find(envelope.to)
@@ -128,7 +138,7 @@ class Pipeline:
                 return self.tally.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
             if not place.destination.forward:
                 return self.tally.turn_away(Reason.FOREIGN_HOST, envelope, len(raw))
-            return self._forward(compound, raw, place)
+            return self._forward(compound, raw, place, peer)
         kind = classify(envelope)
         if kind is None:
             return self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
@@ -139,20 +149,23 @@ class Pipeline:
         if queue.transactional is (envelope.stream is None):
             demanded = Reason.TRANSACTIONAL if queue.transactional else Reason.NOT_TRANSACTIONAL
             return self.tally.turn_away(demanded, envelope, len(raw), queue.core)
-        if self._late(envelope):
-            return self._expired(compound, raw, queue)
-        packet = self._let_in(compound, raw, queue, everybody=place.everybody)
-        if packet is None:
+        admitted = self._let_in(compound, len(raw), queue, everybody=place.everybody)
+        if admitted is None:
             return Completion.of(int(Status.REJECTED))
+        if self._late(envelope):
+            return self._expired(compound, raw, peer, queue)
+        packet = self._packet(compound, raw, admitted)
         if envelope.stream is not None:
             return self._intake.take(queue.core, packet, envelope, envelope.stream)
         return self._intake.insert([(queue.core, packet)], envelope)
 
-    def _let_in(self, compound: Compound, raw: bytes, queue: Queue, *, everybody: bool) -> bytes | None:
-        """What a queue keeps of a message of a user; None: it may not come, and that was told."""
+    def _let_in(self, compound: Compound, size: int, queue: Queue, *, everybody: bool) -> _Admitted | None:
+        """Whether a message of a user may go into a queue; None: it may not, and that was told. Asked before
+        anything follows from the message, also from one that has expired.
+        """
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:
-            self.tally.turn_away(Reason.PRIVACY, envelope, len(raw), queue.core)  # SRMP has none (5.1)
+            self.tally.turn_away(Reason.PRIVACY, envelope, size, queue.core)  # SRMP has none (5.1)
             return None
         signer, demanded = None, queue.properties.authenticated
         # An operation with a key is not for strangers to cause: where nothing depends on it there is none.
@@ -161,14 +174,13 @@ class Pipeline:
                 signer = self._signer(compound)
             except SignatureRefused as error:
                 self.tally.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
-                self.tally.tell(Reason.SIGNATURE, envelope, len(raw), queue.core)
+                self.tally.tell(Reason.SIGNATURE, envelope, size, queue.core)
                 return None
         user = None if signer is None else signer.user
         if not everybody and not self._destinations.admits(queue, user):
-            self.tally.turn_away(Reason.ACCESS_DENIED, envelope, len(raw), queue.core)
+            self.tally.turn_away(Reason.ACCESS_DENIED, envelope, size, queue.core)
             return None
-        packet = self._packet(compound, raw)
-        return packet if signer is None else authenticated(packet, signer)
+        return _Admitted(signer)
 
     def _signer(self, compound: Compound) -> Signer:
         if self._parts.verify is None:
@@ -189,16 +201,22 @@ class Pipeline:
             self.tally.turn_away(Reason.MULTICAST_STREAM, envelope, len(raw))
         elif classify(envelope) is not Kind.USER:
             self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
-        elif self._late(envelope):
-            self._expired(compound, raw)
         else:
-            kept = [(queue.core, self._let_in(compound, raw, queue, everybody=False)) for queue in queues]
-            places = [(core, packet) for core, packet in kept if packet is not None]
-            if places:
+            asked = [
+                (queue.core, self._let_in(compound, len(raw), queue, everybody=False)) for queue in queues
+            ]
+            let_in = [(core, admitted) for core, admitted in asked if admitted is not None]
+            if let_in and self._late(envelope):
+                self._expired(compound, raw, group)
+            elif let_in:
+                places = [(core, self._packet(compound, raw, admitted)) for core, admitted in let_in]
                 self._intake.insert(places, envelope)
 
-    def _packet(self, compound: Compound, raw: bytes) -> bytes:
-        return to_packet(compound, raw, self._ledger.now_s, overdue=not self._parts.check_expiry)
+    def _packet(self, compound: Compound, raw: bytes, admitted: _Admitted | None = None) -> bytes:
+        """What a queue keeps of a message."""
+        packet = to_packet(compound, raw, self._ledger.now_s, overdue=not self._parts.check_expiry)
+        signer = None if admitted is None else admitted.signer
+        return packet if signer is None else authenticated(packet, signer)
 
     # ---- expiry
 
@@ -209,9 +227,12 @@ class Pipeline:
         now, msmq = self._ledger.now_s, envelope.msmq
         return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
 
-    def _expired(self, compound: Compound, raw: bytes, queue: Queue | None = None) -> Completion[int]:
+    def _expired(
+        self, compound: Compound, raw: bytes, peer: str, queue: Queue | None = None
+    ) -> Completion[int]:
         """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter;
-        that of a stream is its sender's to keep.
+        that of a stream is its sender's to keep. So is one beyond what dead letters of `peer` may use up
+        here: it is answered with 400, by which its sender makes a dead letter of it (SR-209).
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
@@ -222,6 +243,8 @@ class Pipeline:
         disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if disposition.must_wait(packet, reason):
             return self.tally.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
+        if deadletter and not self._parts.dead_letters.take(peer, len(packet), self._manager.monotonic()):
+            return self.tally.turn_away(Reason.DEAD_LETTERS, envelope, len(raw), core)
         self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
 
         def follow() -> None:
@@ -265,7 +288,7 @@ class Pipeline:
 
     # ---- messages that pass through
 
-    def _forward(self, compound: Compound, raw: bytes, place: Place) -> Completion[int]:
+    def _forward(self, compound: Compound, raw: bytes, place: Place, peer: str) -> Completion[int]:
         """4.10: into the outgoing queue of its URL, as it came."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
@@ -273,7 +296,7 @@ class Pipeline:
         if len(via_of(raw)) >= self._parts.hop_limit:
             return self.tally.turn_away(Reason.HOPS, envelope, len(raw))
         if self._late(envelope):
-            return self._expired(compound, raw)
+            return self._expired(compound, raw, peer)
         forwarder, url = self._forwarder, place.destination.url
         try:
             core = forwarder.way_out(url).core

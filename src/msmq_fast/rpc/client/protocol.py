@@ -14,7 +14,7 @@ _NOWHERE: Final = memoryview(bytearray(1 << 16))  # for bytes that arrive after 
 
 
 class ClientProtocol(asyncio.BufferedProtocol):
-    """One per connection. `touch` is called after anything in which deadlines may have changed."""
+    """One per connection. `touch` is called before anything in which deadlines may change."""
 
     def __init__(
         self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, touch: Callable[[], None]
@@ -39,8 +39,8 @@ class ClientProtocol(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: the kernel wrote."""
         if not self._connection.closing:
-            self._connection.received(nbytes)
             self._touch()
+            self._connection.received(nbytes)
 
     def eof_received(self) -> bool:
         """asyncio: the server is done; a half-open connection is of no use here."""
@@ -49,8 +49,8 @@ class ClientProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: it is over."""
         self._transport = None
-        self._connection.lost(str(exc) if exc is not None else "the connection was closed")
         self._touch()
+        self._connection.lost(str(exc) if exc is not None else "the connection was closed")
 
     def _wake(self) -> None:
         # Once per tick, so that all requests of a tick go out in one write.

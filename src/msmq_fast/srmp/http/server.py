@@ -1,8 +1,9 @@
 """The receiving half of HTTP/1.1 for SRMP: bytes in, whole requests out, an answer for each; no IO.
 
-Heads of the plain form are read here; whatever else is legal (folded lines, chunked bodies, Expect, HTTP/1.0)
-is read by h11. A 400 makes its sender forget the message (A-02), so nothing here says it but to a body that
-is too long: what is no HTTP ends the connection.
+Heads of the plain form are read here; whatever else is legal (chunked bodies, Expect, HTTP/1.0) is read by
+h11, and so is a folded Content-Type, which the examples of MC-MQSRM print. Other folded lines end the
+connection: a proxy may read them differently. A 400 makes its sender forget the message (A-02), so nothing
+here says it but to a body that is too long: what is no HTTP ends the connection.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LENGTH = re.compile(rb"[0-9]{1,10}")
 _VALUE = re.compile(rb"[\x20-\x7E\x80-\xFF\t]*")
 _BESIDE: Final = frozenset((b"transfer-encoding", b"expect", b"connection", b"upgrade"))
+_TWO_LENGTHS: Final = frozenset((b"content-length", b"transfer-encoding"))
+"""The body ends by the second (RFC 9112 6.1). A proxy may have believed the first, and what follows may be a
+part of this body to it: the connection ends with the answer.
+"""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -187,6 +192,8 @@ class ServerConnection:
             raise BadRequest("too many header lines")
         head = _plain(raw)
         if head is None:
+            if _is_folded(raw):
+                raise BadRequest("a folded header line other than Content-Type")
             self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
             self._raw = raw
             return True
@@ -270,8 +277,11 @@ class ServerConnection:
     def _whole(self, connection: h11.Connection) -> HttpRequest | Refused | None:
         head, body = self._head, bytes(self._body)
         assert head is not None  # noqa: S101 - its request came before
-        self._keep = connection.their_http_version == b"1.1" and not any(
-            name == b"connection" and b"close" in value.lower() for name, value in head.headers
+        names = {name for name, _ in head.headers}
+        self._keep = (
+            connection.their_http_version == b"1.1"
+            and not any(name == b"connection" and b"close" in value.lower() for name, value in head.headers)
+            and not names.issuperset(_TWO_LENGTHS)
         )
         self._buffer += connection.trailing_data[0]
         self._forget()
@@ -293,6 +303,17 @@ def _is_ours(target: bytes) -> bool:
     if path.startswith((b"http://", b"https://")):
         path = b"/" + path.split(b"/", 3)[3] if path.count(b"/") > 2 else b"/"
     return path.startswith(b"/msmq/")
+
+
+def _is_folded(raw: bytes) -> bool:
+    """Whether a head has a folded line (RFC 9112 5.2) other than Content-Type."""
+    name = b""
+    for line in raw.split(b"\n"):
+        if not line.startswith((b" ", b"\t")):
+            name = line.partition(b":")[0]
+        elif name.lower() != b"content-type":
+            return True
+    return False
 
 
 def _plain(raw: bytes) -> _Head | None:

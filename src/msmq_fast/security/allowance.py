@@ -1,0 +1,44 @@
+"""What the peers of one address group may use up over a time, of anything that is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmq_fast.security.addresses import address_group
+
+__all__ = ["Allowance"]
+
+_MOST: Final = 4096  # groups that are remembered
+
+
+class Allowance:
+    """A leaky bucket for each address group: `amount` at once, refilled within `seconds`.
+
+    Times are monotonic seconds. Groups whose bucket is full again are forgotten; when too many are not, the
+    one that used its bucket least recently is.
+    """
+
+    def __init__(self, amount: float, seconds: float) -> None:
+        self._seconds = seconds
+        self._cost = seconds / amount if amount else 0.0
+        self._empty = not amount
+        self._full_at: dict[str, float] = {}  # by group, the least recently used first
+
+    def take(self, address: str, amount: float, now: float) -> bool:
+        """Use `amount` up for `address`; False, and nothing is used up: the bucket does not hold so much."""
+        if self._empty:
+            return False
+        group = address_group(address)
+        full_at = max(self._full_at.get(group, now), now) + amount * self._cost
+        if full_at - now > self._seconds:
+            return False
+        self._full_at.pop(group, None)
+        if len(self._full_at) >= _MOST:
+            self._forget(now)
+        self._full_at[group] = full_at
+        return True
+
+    def _forget(self, now: float) -> None:
+        self._full_at = {group: due for group, due in self._full_at.items() if due > now}
+        if len(self._full_at) >= _MOST:
+            del self._full_at[next(iter(self._full_at))]
