@@ -160,6 +160,11 @@ cdef class Receiver:
         return self._scanner.fault
 
     @property
+    def address(self) -> str:
+        """The address of the peer."""
+        return self._address
+
+    @property
     def held(self) -> int:
         """Bytes of a packet that is not complete yet."""
         return self._scanner.held

@@ -77,7 +77,7 @@ class Host:
             guid,
             self.ledger,
             self.resolve,
-            on_refusal=lambda reason, what: self.refusals.append((reason, what)),
+            on_refusal=lambda reason, about: self.refusals.append((reason, about.describe())),
             order_acks=self.order_acks,
             **node,  # type: ignore[arg-type]
         )

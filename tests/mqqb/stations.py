@@ -53,7 +53,7 @@ class Station(World):
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
-            on_refusal=lambda reason, what: self.refusals.append((reason.value, what)),
+            on_refusal=lambda reason, about: self.refusals.append((reason.value, about.describe())),
             nack=manager.disposition.reject,
         )
         self.node.hooks.must_wait = manager.disposition.must_wait

@@ -13,7 +13,7 @@ from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast.qm.manager import QueueManager, State
 from msmq_fast.server.assembly import Assembly
 from msmq_fast.server.config import Config, ProtectionConfig, ServerConfig, StoreConfig
-from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.counters import About, RefusalCounters
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures
@@ -73,9 +73,15 @@ class Refusals(RefusalCounters):
         super().__init__(monotonic, 5)
         self._told = told
 
-    def refuse(self, what: str, reason: str, detail: str = "", count: int = 1) -> None:
-        super().refuse(what, reason, detail, count)
+    def refuse(
+        self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
+    ) -> None:
+        super().refuse(what, reason, detail, count, about)
         self._told(what, reason, detail)
+
+    def repeat(self, detail: str) -> None:
+        super().repeat(detail)
+        self._told("message", "duplicate", detail)
 
 
 class Listening:

@@ -22,7 +22,7 @@ from msmq_fast.app.wire import (
     pack_frame,
     unpack_payload,
 )
-from msmq_fast.packet.errors import AccessDenied, InvalidParameter, MSMQError
+from msmq_fast.packet.errors import AccessDenied, InvalidParameter, IOTimeout, MSMQError
 from msmq_fast.security.users import UsersFileError
 
 log = logging.getLogger("msmq_fast.app")
@@ -133,7 +133,8 @@ class AppEngine:
 
     def fail(self, request_id: int, error: MSMQError) -> None:
         """Answer a request with an error."""
-        self.service.counters.errors += 1
+        if not isinstance(error, IOTimeout):  # an empty queue is an answer
+            self.service.counters.errors += 1
         self.reply(Frame.ERROR, request_id, [error.code, error.name, error.detail])
 
     def break_off(self, request_id: int, error: MSMQError) -> None:

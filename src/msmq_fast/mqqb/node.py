@@ -9,7 +9,7 @@ from uuid import UUID
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore
-from msmq_fast._native.receive import Routes
+from msmq_fast._native.receive import Receiver, Routes
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits, Unfinished
 from msmq_fast.mqqb.orderack import OrderAcks
@@ -29,7 +29,7 @@ class Node:
     """Identity, settings and tables.
 
     `resolve` finds the local queue of a message, see `receive.Resolver`;
-    `on_refusal` hears of each message that was dropped, with its reason and a description.
+    `on_refusal(refusal, receiver)` hears of each message that was dropped while the receiver stands at it.
     `gate` decides about senders to queues that not everybody may send to; without one nobody may.
     `quarantine` is where messages of refused senders go, if it gives a queue.
     `nack` does what follows when a message is refused.
@@ -49,7 +49,7 @@ class Node:
         timers: Timers | None = None,
         switches: Switches | None = None,
         limits: Limits | None = None,
-        on_refusal: Callable[[Refusal, str], None] | None = None,
+        on_refusal: Callable[[Refusal, Receiver], None] | None = None,
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,

@@ -128,7 +128,7 @@ class Pipeline:
         resolve: Resolver,
         routes: Routes,
         counts: Counts,
-        on_refusal: Callable[[Refusal, str], None] | None,
+        on_refusal: Callable[[Refusal, Receiver], None] | None,
         gate: Gate | None = None,
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,
@@ -337,7 +337,7 @@ class Pipeline:
     def _tell(self, receiver: Receiver, refusal: Refusal) -> None:
         self._counts.refused[refusal] += 1
         if self._on_refusal is not None:
-            self._on_refusal(refusal, receiver.describe())
+            self._on_refusal(refusal, receiver)
 
 
 def _sender(message: ParsedMessage) -> tuple[int, bytes]:

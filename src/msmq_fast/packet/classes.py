@@ -42,6 +42,12 @@ def message_class(value: int) -> int:
         return value
 
 
+def name_of(value: int) -> str:
+    """A wire value for people: the name of the class, or the number where it has none."""
+    found = message_class(value)
+    return found.name if isinstance(found, MessageClass) else f"{value:#06x}"
+
+
 def is_negative(value: int) -> bool:
     """A negative acknowledgment."""
     return bool(value & 0x8000)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from enum import Enum
 from heapq import heappop, heappush
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger, QueueCore, final_ack, order_ack, resend, resent
 from msmq_fast.packet.acks import FinalAck, OrderAck
+from msmq_fast.packet.classes import about_receiving, is_negative
 
 
 class Heard(Enum):
@@ -26,15 +28,23 @@ class OutgoingSequences:
     """The sequences of all outgoing queues. Times are monotonic seconds.
 
     `ladder` is the ResendTimerTable: how long a sequence waits for an OrderAck before it is sent again,
-    after none, one, two … waits in vain; the last entry repeats (QB-128).
+    after none, one, two … waits in vain; the last entry repeats (QB-128). `on_rejected` hears of messages
+    that their destination did not take.
     """
 
-    def __init__(self, guid: UUID, ledger: Ledger, ladder: tuple[float, ...]) -> None:
+    def __init__(
+        self,
+        guid: UUID,
+        ledger: Ledger,
+        ladder: tuple[float, ...],
+        on_rejected: Callable[[FinalAck], None] | None = None,
+    ) -> None:
         if not ladder:
             raise ValueError("a ladder has a step at least")
         self._guid = guid
         self._ledger = ledger
         self._ladder = ladder
+        self._on_rejected = on_rejected
         self._due: dict[QueueCore, float] = {}
         self._heap: list[tuple[float, int, QueueCore]] = []
         self._entries = 0
@@ -111,5 +121,8 @@ class OutgoingSequences:
             self._ledger, ack.message_id, identifier, ack.sequence_number, ack.message_class
         ):
             self.heard[Heard.FINAL_ACK] += 1
+            refused = is_negative(ack.message_class) and not about_receiving(ack.message_class)
+            if refused and self._on_rejected is not None:
+                self._on_rejected(ack)
         else:
             self.heard[Heard.STRAY_FINAL_ACK] += 1

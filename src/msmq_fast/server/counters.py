@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["MAX_REASONS", "RefusalCounters"]
+__all__ = ["MAX_REASONS", "About", "RefusalCounters"]
 
 MAX_REASONS = (
     200  # reasons come from a fixed vocabulary; this stops a bug from growing the metrics without bound
 )
 
 _log = logging.getLogger("msmq_fast.refusals")
+
+
+About = Callable[[], Mapping[str, str]]
+"""Further fields of a log line, by name; empty ones are left out."""
 
 
 class RefusalCounters:
@@ -28,9 +32,15 @@ class RefusalCounters:
         self._second = -1
         self._lines = 0
         self._unwritten = 0
+        self.repeated = 0
+        """Messages that came again although they had been taken: normal after a break of the connection."""
 
-    def refuse(self, what: str, reason: str, detail: str = "", count: int = 1) -> None:
-        """Count, and log if the rate allows it."""
+    def refuse(
+        self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
+    ) -> None:
+        """Count, and log if the rate allows it. `about` gives further fields; it is called for written lines
+        only, since a flood of refusals must not cost more than counting.
+        """
         key = (what, reason)
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
             key = (what, "other")
@@ -43,10 +53,17 @@ class RefusalCounters:
             return
         self._lines += 1
         suppressed, self._unwritten = self._unwritten, 0
-        extra = {"what": what, "reason": reason, "detail": detail, "suppressed": suppressed}
-        _log.warning(
-            "refused %s: %s%s", what, reason, f" ({detail})" if detail else "", extra={"fields": extra}
-        )
+        further = {} if about is None else {name: value for name, value in about().items() if value}
+        fields = {"what": what, "reason": reason, "detail": detail, "suppressed": suppressed} | further
+        parts = [detail] if detail else []
+        parts += [f"{name} {value}" for name, value in further.items()]
+        text = f" ({', '.join(parts)})" if parts else ""
+        _log.warning("refused %s: %s%s", what, reason, text, extra={"fields": fields})
+
+    def repeat(self, detail: str) -> None:
+        """Count a message that came again, and has been taken before: neither a refusal nor a warning."""
+        self.repeated += 1
+        _log.debug("a message came again: %s", detail)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
         """(what, reason, count), sorted."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.receive import Receiver
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
@@ -19,9 +21,11 @@ from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import Gate
+from msmq_fast.mqqb.refused import about_message
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.acks import FinalAck
+from msmq_fast.packet.classes import MessageClass, name_of
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
@@ -90,7 +94,9 @@ class MqqbListener:
             order_acks=self._order_acks,
         )
         manager.arrival = self._arrives
-        self.sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
+        self.sequences = OutgoingSequences(
+            manager.guid, manager.ledger, self.node.timers.resend, self._rejected
+        )
         self.node.hooks.sequences = self.sequences
         self.node.hooks.must_wait = manager.disposition.must_wait
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
@@ -203,8 +209,27 @@ class MqqbListener:
         everybody = self._manager.guard.open_to_everybody(queue)
         return self.node.pipeline.judge(packet, destination_of(queue, everybody=everybody))
 
-    def _message_refused(self, refusal: Refusal, description: str) -> None:
-        self._refused.refuse("message", refusal.value, description)
+    def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:
+        if refusal is Refusal.DUPLICATE:
+            self._refused.repeat(receiver.describe())
+        else:
+            about = partial(about_message, receiver, self._manager.guid)
+            self._refused.refuse("message", refusal.value, receiver.describe(), about=about)
+
+    def _rejected(self, ack: FinalAck) -> None:
+        """The receiver of a transactional message did not take it: a dead letter of ours says no more."""
+        reason = name_of(ack.message_class)
+        identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+
+        def about() -> Mapping[str, str]:
+            for queue in self._manager.outgoing():
+                sequence = queue.core.sequence
+                if sequence is not None and identifier in (sequence.identifier, sequence.alias):
+                    return {"queue": queue.name, "peer": ", ".join(queue.next_hops)}
+            return {}
+
+        detail = f"{{{ack.source}}}\\{ack.message_id}"
+        self._refused.refuse("sent message", reason, detail, about=about)
 
     # -------------------------------------------------------------------------------- outgoing queues
 

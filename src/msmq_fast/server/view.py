@@ -146,6 +146,10 @@ class ServerView:
             "final_acks_out": ("FinalAcks to other queue managers", final_out),
             "resends": ("Times that transactional messages were sent again for lack of an OrderAck", resends),
             "stray_acks": ("OrderAcks and FinalAcks for nothing that was sent", strays),
+            "repeated_messages": (
+                "Messages that came again over MS-MQQB although they had been taken",
+                self._refused.repeated,
+            ),
             "messages_in": ("Messages taken in over MS-MQQB", self._figures.messages_in()),
             "messages_out": ("Messages that left outgoing queues", self._figures.messages_out()),
             "set_aside": (
