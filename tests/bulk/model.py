@@ -7,9 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.fields import Hosts, field_name
-from msmq_fast.packet.multi import MQFAddressHeader
+from msmq_fast.packet.fields import DIRECT, SAME_AS_ADMIN, Hosts, QueueField, field_name
+from msmq_fast.packet.multi import Element, MQFAddressHeader
+from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.soapparts import soap_part
+from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user_message import UserMessagePacket
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,7 +37,20 @@ def _signed(value: int, bits: int = 32) -> int:
 
 
 def _list(header: MQFAddressHeader) -> str | None:
-    return ",".join(text(str(element.name())) for element in header.elements) or None
+    return ",".join(_element(element) for element in header.elements) or None
+
+
+def _element(element: Element) -> str:
+    return _direct(element.content) if element.kind == 3 else str(element.name())
+
+
+def _direct(wire: bytes) -> str:
+    """Columns carry direct names as content, whether they keep to the rules for names or not."""
+    return text("DIRECT=" + decode_text(wire))
+
+
+def _field(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> str | None:
+    return _direct(field.wire[2:]) if field.kind == DIRECT else _name(field_name(field, hosts, admin))
 
 
 def _name(value: Any) -> str | None:
@@ -82,9 +97,11 @@ def row(
         "delivery": user.delivery,
         "acknowledge": properties.acknowledge,
         "journal": user.journal_negative + 2 * user.journal_positive,
-        "dest_format_name": _name(field_name(user.destination, hosts)),
-        "resp_format_name": _name(field_name(user.response, hosts, admin)),
-        "admin_format_name": _name(admin),
+        "dest_format_name": _field(user.destination, hosts),
+        "resp_format_name": _field(
+            user.admin if user.response.kind == SAME_AS_ADMIN else user.response, hosts, admin
+        ),
+        "admin_format_name": _field(user.admin, hosts),
         "source_machine_guid": str(user.source),
         "abort_count": abort_count,
         "move_count": move_count,

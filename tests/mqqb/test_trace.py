@@ -60,6 +60,13 @@ def test_a_report_on_arrival() -> None:
     )
 
 
+def test_a_report_escapes_a_name_that_is_no_text() -> None:
+    """A message is traced after it was stored: an exception here would end the session that brought it."""
+    collected = Collected()
+    collected.reports.arrived(parse(traced(wire.message(1, queue="OS:h\ud800\n\\private$\\q"))))
+    assert "<TARGET QUEUE>DIRECT=OS:h\\xd800\\x0a\\private$\\q</TARGET QUEUE>" in collected.text
+
+
 @pytest.mark.rule("QB-290")
 @pytest.mark.parametrize(
     ("at", "text"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmq_fast.bulk.fields import Fields
+from msmq_fast.packet.text import utf16_units
 from msmq_fast.qm.stages import Part
 
 __all__ = ["StageRequest"]
@@ -57,7 +58,7 @@ class StageRequest:
             name: fields.number(name, high=high) for name, high in _NUMBERS.items() if name in fields
         }
         defaults |= {name: fields.text(name) for name in _TEXTS if name in fields}
-        if len(defaults.get("label", "").encode("utf-16-le")) > 2 * _MOST_LABEL:
+        if utf16_units(defaults.get("label", "")) > _MOST_LABEL:
             raise ValueError(f"the label has more than {_MOST_LABEL} characters")
         request = cls(
             part,

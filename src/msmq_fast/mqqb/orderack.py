@@ -13,7 +13,7 @@ from msmq_fast._native.queue import Ledger
 from msmq_fast.mqqb.timers import Timers, earliest
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.fields import Hosts, QueueField, field_name
+from msmq_fast.packet.fields import Hosts, QueueField, direct_text, field_name
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
@@ -192,8 +192,7 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
         return name[16:] == _NUMBER
     if dest_type != DIRECT:
         return False
-    text = name[2:].decode("utf-16-le", "ignore").partition("\0")[0]
-    return text.casefold().endswith(_PART)
+    return direct_text(name).casefold().endswith(_PART)
 
 
 def load_streams(

@@ -12,6 +12,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Delivery, Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.properties import DebugHeader
+from msmq_fast.packet.text import encode_text
 
 _HOPS = 0x1F
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -53,7 +54,7 @@ class Reports:
         if queue is None:
             return
         report = Message(
-            body=body.encode("utf-16-le"),
+            body=encode_text(body),
             label=self._label(message),
             delivery=Delivery.EXPRESS,
             message_class=MessageClass.REPORT,

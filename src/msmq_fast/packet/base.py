@@ -8,6 +8,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+from msmq_fast.packet.text import encode_text
 
 MAX_PACKET = 0x00400000
 INFINITE = 0xFFFFFFFF
@@ -33,12 +34,7 @@ def need(data: bytes, offset: int, size: int, fault: PacketFaultCode) -> None:
 
 def utf16z(text: str) -> bytes:
     """UTF-16LE with a NUL."""
-    return (text + "\0").encode("utf-16-le", "surrogatepass")
-
-
-def text_of(data: bytes) -> str:
-    """UTF-16LE up to the first NUL; lone surrogates are kept."""
-    return data.decode("utf-16-le", "surrogatepass").partition("\0")[0]
+    return encode_text(text + "\0")
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from uuid import UUID
 
-from msmq_fast.packet.base import need, padded, text_of, utf16z
+from msmq_fast.packet.base import need, padded, utf16z
 from msmq_fast.packet.errors import (
     IllegalFormatName,
     PacketFault,
@@ -14,6 +14,7 @@ from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
+from msmq_fast.packet.text import MAX_NAME, decode_name
 
 NONE = 0
 SAME_AS_ADMIN = 1  # response queue only
@@ -23,6 +24,9 @@ PRIVATE_ON_ADMIN_HOST = 4  # response queue only
 PUBLIC = 5
 PRIVATE_ON_OTHER = 6
 DIRECT = 7
+
+LONGEST = 2 * MAX_NAME + 8
+"""Bytes of a field whose name is not too long: its count, its NUL and its padding included."""
 
 _SIZES = {
     NONE: 0,
@@ -48,7 +52,7 @@ def direct_wire(text: str) -> bytes:
 def direct_text(wire: bytes | memoryview) -> str:
     """The name, without `DIRECT=`, in a DirectQueueFormatName that was found sound."""
     count = int.from_bytes(wire[:2], "little")
-    return text_of(bytes(wire[2 : 2 + count]))
+    return decode_name(wire[2 : 2 + count])
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from msmq_fast.packet.multi import (
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.properties import MAX_LABEL, DebugHeader
 from msmq_fast.packet.soap import SoapHeader
+from msmq_fast.packet.text import utf16_units
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 
 DEFAULT_TIME_TO_REACH_QUEUE = 345_600  # seconds: LongLiveTime, 4 days
@@ -121,10 +122,7 @@ class Message:
             raise IllegalPropertyValue(f"priority {self.priority} is not in 0..7")
         if len(self.correlation_id) != 20:
             raise IllegalPropertyValue("a correlation identifier has 20 bytes")
-        if (
-            len(self.label) > MAX_LABEL
-            or len(self.label.encode("utf-16-le", "surrogatepass")) > 2 * MAX_LABEL
-        ):
+        if len(self.label) > MAX_LABEL or utf16_units(self.label) > MAX_LABEL:
             raise LabelTooLong(f"a label may have {MAX_LABEL} characters")
         destination = fields.destination_field(self.destination) if self.destination else QueueField(0)
         manager = self.destination_manager

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from msmq_fast.packet.base import align4, need, padded, text_of, utf16z
+from msmq_fast.packet.base import align4, need, padded, utf16z
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
+from msmq_fast.packet.text import decode_name
 
 DESTINATION = 0x0064
 ADMINISTRATION = 0x00C8
@@ -42,7 +43,7 @@ class Element:
     def name(self) -> FormatName:
         """The format name that the element stands for."""
         if self.kind == 3:
-            return direct_from_wire(text_of(self.content))
+            return direct_from_wire(decode_name(self.content))
         guid = UUID(bytes_le=self.content[:16])
         if self.kind == 2:
             return FormatName(NameKind.PRIVATE, guid, int.from_bytes(self.content[16:20], "little"))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from uuid import UUID
 
 from msmq_fast.packet.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
-from msmq_fast.packet.text import quoted
+from msmq_fast.packet.text import MAX_NAME, is_address, is_name, quoted, shown_name
 
 MAX_COMPUTER = 256
 MAX_QUEUE = 124
@@ -23,7 +23,8 @@ MAX_SUBQUEUE = 32
 _NAME_CHAR = r"[\x21\x23-\x2A\x2D-\x3A\x3C-\x5B\x5D-\x7E]"
 _QUEUE_NAME = re.compile(rf"{_NAME_CHAR}{{1,{MAX_QUEUE}}}")
 _SUBQUEUE = re.compile(rf"{_NAME_CHAR}{{1,{MAX_SUBQUEUE}}}")
-_COMPUTER = re.compile(rf"[\x21-\x5B\x5D-\x7E]{{1,{MAX_COMPUTER}}}")
+# Without the comma, which no host name has and which separates the elements of a list (2.1.7).
+_COMPUTER = re.compile(rf"[\x21-\x2B\x2D-\x5B\x5D-\x7E]{{1,{MAX_COMPUTER}}}")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _PRIVATE_ID = re.compile(r"[0-9A-Fa-f]{1,8}")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -141,6 +142,11 @@ class FormatName:
         return str(self).casefold()
 
     @property
+    def is_illegal(self) -> bool:
+        """A direct name of a packet that breaks the rules of 2.1.2: nothing is sent to it."""
+        return self.direct is None and self.kind in (NameKind.DIRECT, NameKind.SUBQUEUE)
+
+    @property
     def read_only(self) -> bool:
         """A journal or dead-letter queue: nothing can be sent to it."""
         return self.suffix in (Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT)
@@ -153,6 +159,8 @@ def is_format_name(text: str) -> bool:
 
 def parse_queue_part(text: str) -> QueuePart | None:
     """The part of a name behind the computer, None if it breaks the rules of 2.1.1 or 2.1.2."""
+    if not text.isascii():  # some other letters become ASCII when their case is folded: U+017F is an s then
+        return None
     folded = text.casefold()
     if folded.startswith("system$;"):
         name = folded[8:]
@@ -203,7 +211,7 @@ def _direct(body: str) -> DirectName | None:
     match protocol:
         case "TCP":
             bare = address[1:-1] if address.startswith("[") and address.endswith("]") else address
-            return DirectName(protocol, bare, part) if _is_address(bare) else None
+            return DirectName(protocol, bare, part) if is_address(bare) else None
         case "OS":
             return DirectName(protocol, address, part) if _COMPUTER.fullmatch(address) else None
         case "IPX":
@@ -222,24 +230,16 @@ def _http(protocol: str, rest: str) -> DirectName | None:
         return None
     host, port, tail = found.groups()
     part = parse_queue_part(tail.replace("/", "\\"))
+    if host.startswith("[") and not is_address(host[1:-1]):
+        return None
     if part is None or not _COMPUTER.fullmatch(host) or (port is not None and int(port) > 0xFFFF):
         return None
     default = 443 if protocol == "HTTPS" else 80
     return DirectName(protocol, host.strip("[]"), part, default if port is None else int(port))
 
 
-def _is_address(text: str) -> bool:
-    for kind in (IPv4Address, IPv6Address):
-        try:
-            kind(text)
-        except ValueError:
-            continue
-        return True
-    return False
-
-
 def _direct_name(body: str) -> FormatName | None:
-    direct = _direct(body)
+    direct = _direct(body) if body.isascii() and is_name(body) else None
     if direct is None:
         return None
     part = direct.part
@@ -306,7 +306,7 @@ def _distribution_list(body: str) -> FormatName | None:
 def parse_format_name(text: str) -> FormatName:
     """One format name; IllegalFormatName says which text is none."""
     prefix, _, body = text.partition("=")
-    match prefix.upper():
+    match prefix.upper() if text.isascii() else "":
         case "DIRECT":
             name = _direct_name(body)
         case "PUBLIC":
@@ -326,7 +326,7 @@ def parse_format_name(text: str) -> FormatName:
             name = None
     if name is None:
         raise IllegalFormatName(
-            f"{quoted(text)} is not a format name, such as DIRECT=OS:host\\private$\\queue or "
+            f"{quoted(text[:MAX_NAME])} is not a format name, such as DIRECT=OS:host\\private$\\queue or "
             "DIRECT=TCP:10.0.0.7\\private$\\queue"
         )
     return name
@@ -356,16 +356,20 @@ def direct_format_name(path: PathName, protocol: str = "OS") -> FormatName:
 def direct_from_wire(text: str) -> FormatName:
     """The direct format name with this text, as a packet carries it (without `DIRECT=`).
 
-    A name that breaks the rules of 2.1.2 is kept as it is, with `direct` None: it can be shown and sent on.
+    A name that breaks the rules of 2.1.2 has `direct` None. It can be shown, with what is not printable
+    escaped; nothing is sent to it.
     """
-    return _direct_name(text) or FormatName(NameKind.DIRECT, text=text)
+    return _direct_name(text) or FormatName(NameKind.DIRECT, text=shown_name(text))
 
 
 def direct_queue_key(text: str) -> str:
     """The key (QueuePart.key) of the queue in a direct name of a packet, whatever host it names.
 
-    Text without a queue name gives the key "", which no queue has.
+    Text without a queue name, or that can be no name, gives the key "", which no queue has. The host may
+    break the rules of 2.1.2: the packet is here, so that its sender and not this computer has resolved it.
     """
+    if not is_name(text):
+        return ""
     protocol, _, rest = text.partition(":")
     if protocol.upper() in ("HTTP", "HTTPS"):
         direct = _direct(text)

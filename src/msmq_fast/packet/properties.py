@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from msmq_fast.packet.base import align4, need, padded, text_of, utf16z
+from msmq_fast.packet.base import align4, need, padded, utf16z
 from msmq_fast.packet.errors import LabelTooLong, PacketFault, PacketFaultCode
+from msmq_fast.packet.text import decode_text
 
 MAX_LABEL = 249  # characters without the NUL
 
@@ -83,7 +84,7 @@ class MessagePropertiesHeader:
         if label > MAX_LABEL + 1:
             raise PacketFault(PacketFaultCode.LABEL_LENGTH)
         need(data, at, 2 * label, PacketFaultCode.LABEL_LENGTH)
-        text, at = text_of(bytes(data[at : at + 2 * label])), at + 2 * label
+        text, at = decode_text(bytes(data[at : at + 2 * label])), at + 2 * label
         need(data, at, extension, PacketFaultCode.EXTENSION_SIZE)
         extra, at = bytes(data[at : at + extension]), at + extension
         length = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from uuid import UUID
 
 from msmq_fast.packet.errors import UnsupportedFormatNameOperation
@@ -16,6 +15,7 @@ from msmq_fast.packet.names import (
     parse_format_name,
     parse_path,
 )
+from msmq_fast.packet.text import is_address
 
 _CACHED = 256  # distinct response and admin queues that one handle remembers
 
@@ -28,15 +28,7 @@ def format_name(text: str, computer: str) -> FormatName:
     if is_format_name(text):
         return parse_format_name(text)
     path = parse_path(text, computer)
-    return direct_format_name(path, "TCP" if _is_address(path.computer) else "OS")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return direct_format_name(path, "TCP" if is_address(path.computer) else "OS")
 
 
 class ReplyNames:

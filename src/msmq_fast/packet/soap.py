@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from msmq_fast.packet.base import align4, need, padded, text_of, utf16z
+from msmq_fast.packet.base import align4, need, padded, utf16z
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+from msmq_fast.packet.text import decode_text
 
 _HEADER_SECTION = 0x0320
 _BODY_SECTION = 0x0384
@@ -52,7 +53,7 @@ def _section(number: int, data: bytes, offset: int) -> tuple[str, int]:
         raise PacketFault(PacketFaultCode.SOAP_SECTION)
     at = offset + 8
     need(data, at, 2 * chars, PacketFaultCode.SOAP_SIZE)
-    return text_of(bytes(data[at : at + 2 * chars])), at + 2 * chars
+    return decode_text(bytes(data[at : at + 2 * chars])), at + 2 * chars
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class SRMPEnvelopeHeader:
         need(data, offset, 8, PacketFaultCode.ENVELOPE_SIZE)
         number, _, chars = struct.unpack_from("<HHI", data, offset)
         need(data, offset, align4(8 + 2 * chars), PacketFaultCode.ENVELOPE_SIZE)
-        text = text_of(bytes(data[offset + 8 : offset + 8 + 2 * chars]))
+        text = decode_text(bytes(data[offset + 8 : offset + 8 + 2 * chars]))
         return cls(text, number), offset + align4(8 + 2 * chars)
 
 

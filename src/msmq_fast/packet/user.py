@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from msmq_fast.packet.base import INFINITE, NULL_GUID, need, padded, text_of, utf16z
+from msmq_fast.packet.base import INFINITE, NULL_GUID, need, padded, utf16z
 from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.fields import QueueField
+from msmq_fast.packet.text import decode_text
 
 
 @dataclass(slots=True)
@@ -269,7 +270,7 @@ def parse_provider_info(data: bytes) -> tuple[int, str]:
     """Type and name of a cryptographic provider; PacketFault if there is no room for both."""
     need(data, 0, 6, PacketFaultCode.PROVIDER_SIZE)
     name = data[4 : 4 + (len(data) - 4) // 2 * 2]
-    return int(struct.unpack_from("<I", data)[0]), text_of(name)
+    return int(struct.unpack_from("<I", data)[0]), decode_text(name)
 
 
 def sid_text(sid: bytes) -> str:

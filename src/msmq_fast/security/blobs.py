@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from msmq_fast.packet.text import decode_text, encode_text
 from msmq_fast.security.errors import SecurityDataError
 
 __all__ = [
@@ -114,7 +115,7 @@ def write_key_list(entries: Iterable[PublicKeyEntry], *, signing: bool = False) 
     """MQDSPUBLICKEYS."""
     parts = []
     for entry in entries:
-        name = (entry.provider + "\0").encode("utf-16-le")
+        name = encode_text(entry.provider + "\0")
         blob = entry.key.blob(signing=signing)
         parts.append(_ENTRY.pack(len(blob), len(name), entry.provider_type) + name + blob)
     content = b"".join(parts)
@@ -138,7 +139,7 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
         at += _ENTRY.size
         if name % 2 or name + blob > len(data) - at:
             raise SecurityDataError("an entry of a list of public keys is cut off")
-        text = data[at : at + name].decode("utf-16-le", "replace").partition("\0")[0]
+        text = decode_text(data[at : at + name])
         key = RsaPublicKey.from_blob(data[at + name : at + name + blob])
         entries.append(PublicKeyEntry(text, kind, key))
         at += name + blob

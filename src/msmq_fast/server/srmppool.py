@@ -253,6 +253,8 @@ class Pool:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             raise _Unresolved(error.errno, error.strerror or str(error)) from None
+        except UnicodeError as error:  # a label of the name is empty or longer than 63 characters
+            raise _Unresolved(errno.EINVAL, str(error)) from None
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     async def _attached(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msmq_fast.packet.text import utf16_units
 from msmq_fast.srmp.model import (
     LABEL_PREFIX,
     MULTICAST_PREFIX,
@@ -172,7 +173,7 @@ def _read_path(path: Any) -> tuple[str, str, str, str | None]:
         raw: str = path.find(_ACTION).text
         if raw.startswith(LABEL_PREFIX):  # white space at the end belongs to the label
             action = raw
-    if action.startswith(LABEL_PREFIX) and _utf16_units(action) > MAX_LABEL + len(LABEL_PREFIX):
+    if action.startswith(LABEL_PREFIX) and utf16_units(action) > MAX_LABEL + len(LABEL_PREFIX):
         raise Nonconforming(f"a label has at most {MAX_LABEL} characters")
     if not (_is_url(to) or to[: len(MULTICAST_PREFIX)].upper() == MULTICAST_PREFIX):
         raise Nonconforming("to holds neither a URL of http or https nor MSMQ:MULTICAST=")
@@ -182,10 +183,6 @@ def _read_path(path: Any) -> tuple[str, str, str, str | None]:
         if via is not None and not _is_url(via) and via[: len(LABEL_PREFIX)].upper() != LABEL_PREFIX:
             raise Nonconforming("via holds neither a URL of http or https nor MSMQ: and a format name")
     return action, to, identifier, via
-
-
-def _utf16_units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _is_url(text: str) -> bool:

@@ -72,6 +72,8 @@ def parse_url(text: str) -> Url:
         raise ValueError("expected a URL such as http://host/msmq/private$/queue")
     scheme, host, digits, path = found.groups()
     scheme, host = scheme.lower(), host.lower()
+    if scheme not in DEFAULT_PORTS:  # U+017F matches the s of https where case is ignored
+        raise ValueError("expected a URL of http or https")
     port = int(digits) if digits else DEFAULT_PORTS[scheme]
     if not 0 < port <= 0xFFFF:
         raise ValueError("expected a port from 1 to 65535")

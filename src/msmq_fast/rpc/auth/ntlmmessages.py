@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from msmq_fast.packet.text import decode_name, is_name
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 
 __all__ = [
@@ -104,10 +105,11 @@ def _payload(token: bytes, at: int, start: int) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-16-le")
-    except UnicodeDecodeError:
-        raise _malformed("a name is not Unicode") from None
+    """The name of a user, domain or computer, which may be empty."""
+    text = decode_name(data)
+    if len(data) % 2 or (text and not is_name(text)):
+        raise _malformed("a name is longer than a name may be, or has characters that cannot be shown")
+    return text
 
 
 def _layout(start: int, payload: Iterable[bytes]) -> tuple[list[bytes], bytes]:

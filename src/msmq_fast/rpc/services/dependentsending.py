@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast._native.framing import parse
-from msmq_fast.packet.base import INFINITE, text_of
+from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
 from msmq_fast.packet.errors import (
     IllegalPropertyValue,
@@ -17,6 +17,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
+from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
 from msmq_fast.qm.handle import STORED, refusal
 from msmq_fast.qm.multiple import MultipleQueue
@@ -110,7 +111,7 @@ def _label(buffer: Any) -> str:
     if buffer.ppTitle is None:
         return ""
     count = min(buffer.ulTitleBufferSizeInWCHARs, MOST_TITLE)
-    return text_of(bytes(buffer.ppTitle[: 2 * count]))[: MOST_TITLE - 1]
+    return decode_text(bytes(buffer.ppTitle[: 2 * count]))[: MOST_TITLE - 1]
 
 
 def _name(given: Any) -> FormatName | None:
@@ -152,7 +153,7 @@ def _security(buffer: Any) -> SecurityHeader | None:
         elif buffer.ppwcsProvName is None:
             raise InvalidParameter("ppwcsProvName is missing")
         else:
-            name = text_of(bytes(buffer.ppwcsProvName))
+            name = decode_text(bytes(buffer.ppwcsProvName))
             header.provider_info = provider_info(_or(buffer.pulProvType, 0), name)
     used = header.sender_id_type or header.encryption_key or header.signature or header.certificate
     return header if used or header.encrypted else None

@@ -21,6 +21,7 @@ from msmq_fast.packet.errors import (
     error,
 )
 from msmq_fast.packet.names import NameKind
+from msmq_fast.packet.text import encode_text
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.mqmq import PROPVARIANT
@@ -290,7 +291,7 @@ class QmCommService:
         needed = len(name) + 1
         written = None
         if args.lpwcsFormatName is not None:
-            text = name[: max(room - 1, 0)].encode("utf-16-le", "surrogatepass")
+            text = encode_text(name[: max(room - 1, 0)])
             written = text.ljust(_WIDE * room, b"\0")
         short = code_of("MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL") if needed > room else 0
         return self._results(call, args, lpwcsFormatName=written, pdwLength=needed, result=short)
