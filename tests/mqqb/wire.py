@@ -48,7 +48,7 @@ def read_header(data: bytes) -> tuple[int, int, int, int, int, int]:
 
 def direct(name: str) -> bytes:
     """A direct queue name: Count, UTF-16 with NUL, padded to 4 together."""
-    text = (name + "\0").encode("utf-16-le")
+    text = (name + "\0").encode("utf-16-le", "surrogatepass")
     field = struct.pack("<H", len(text)) + text
     return field + bytes(-len(field) % 4)
 
@@ -70,6 +70,7 @@ def message(
     security: bytes = b"",
     ack_flags: int = 0,
     admin: str | None = None,
+    response: str | None = None,
     session: bytes = b"",
     header_inside: bool = False,
     message_class: int = 0,
@@ -80,8 +81,10 @@ def message(
     flags |= (
         (1 << 20 if transaction else 0) | (1 << 19 if security else 0) | (7 << 13 if admin is not None else 0)
     )
+    flags |= 7 << 16 if response is not None else 0
     user = source.bytes_le + address.bytes_le + struct.pack("<IIII", received, sent_time, number, flags)
     user += direct(queue) + (direct(admin) if admin is not None else b"")
+    user += direct(response) if response is not None else b""
     text = (label + "\0").encode("utf-16-le") if label else b""
     properties = struct.pack(
         "<BBH20sIIIIIIII",

@@ -11,7 +11,7 @@ from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import DUPLICATE, EXPIRED, QUEUE_GONE, STORED, Receiver
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.transfer import Target
-from msmq_fast.packet.errors import InsufficientResources, MSMQError
+from msmq_fast.packet.errors import IllegalFormatName, InsufficientResources, MSMQError
 from msmq_fast.packet.fields import NONE, Hosts, QueueField, field_name
 from msmq_fast.packet.names import FormatName
 
@@ -38,7 +38,7 @@ class WayOut(Protocol):
 
 OpenWay = Callable[[FormatName, UUID], WayOut]
 """The way out for a destination and the queue manager that has it. Raises MSMQError: there can be none;
-INSUFFICIENT_RESOURCES: none more."""
+INSUFFICIENT_RESOURCES: none more; ILLEGAL_FORMATNAME: the name breaks the rules of MS-MQMQ 2.1."""
 
 
 class Forwarder:
@@ -78,6 +78,8 @@ class Forwarder:
             way = self._open_way(name, manager)
         except InsufficientResources:
             return CloseReason.UNROUTED
+        except IllegalFormatName:
+            return self._refuse(receiver, Refusal.BAD_NAME)
         except MSMQError:
             return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
         ended = self._store(receiver, name, way)

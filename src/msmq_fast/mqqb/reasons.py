@@ -44,6 +44,7 @@ class Refusal(StrEnum):
     DUPLICATE = "duplicate"
     EXPIRED = "time to reach queue passed"
     UNKNOWN_QUEUE = "unknown queue"
+    BAD_NAME = "the name of the destination queue breaks the rules for names"
     OUT_OF_ORDER = "out of order"
     NOT_TRANSACTIONAL = "not transactional"
     TRANSACTIONAL = "transactional"

@@ -31,7 +31,9 @@ from msmq_fast.mqqb.orderack import ordering_ack
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
 from msmq_fast.packet.protect import unclaimed
+from msmq_fast.packet.text import is_name
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.signature import multi_signature
 from msmq_fast.store.schema import EventKind
@@ -95,6 +97,7 @@ Whether it did anything."""
 _REASONS = {
     Refusal.EXPIRED: MessageClass.NACK_REACH_QUEUE_TIMEOUT,
     Refusal.UNKNOWN_QUEUE: MessageClass.NACK_BAD_DST_Q,
+    Refusal.BAD_NAME: MessageClass.NACK_BAD_DST_Q,
     Refusal.NOT_TRANSACTIONAL: MessageClass.NACK_NOT_TRANSACTIONAL_MSG,
     Refusal.TRANSACTIONAL: MessageClass.NACK_NOT_TRANSACTIONAL_Q,
     Refusal.ENCRYPTED: MessageClass.NACK_BAD_ENCRYPTION,
@@ -151,6 +154,8 @@ class Pipeline:
             return self._pass_on(receiver, message)
         if message.message_class and self._consume(receiver, message, now):
             return None
+        if message.dest_length > LONGEST:  # before a stream is looked for: none has such a name
+            return self.refuse(receiver, Refusal.BAD_NAME)
         if message.transaction_offset:
             order = receiver.order()
             if order != STORED:
@@ -162,7 +167,7 @@ class Pipeline:
         name = bytes(message.destination)
         target = self._resolve(message.dest_type, name)
         if target is None:
-            return self.refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return self.refuse(receiver, _unknown(message.dest_type, name))
         if target.transactional != bool(message.transaction_offset):
             demanded = Refusal.NOT_TRANSACTIONAL if target.transactional else Refusal.TRANSACTIONAL
             return self.refuse(receiver, demanded)
@@ -338,6 +343,13 @@ class Pipeline:
         self._counts.refused[refusal] += 1
         if self._on_refusal is not None:
             self._on_refusal(refusal, receiver)
+
+
+def _unknown(dest_type: int, name: bytes) -> Refusal:
+    """Why there is no queue of this name."""
+    if dest_type == DIRECT and not is_name(direct_text(name)):
+        return Refusal.BAD_NAME
+    return Refusal.UNKNOWN_QUEUE
 
 
 def _sender(message: ParsedMessage) -> tuple[int, bytes]:
