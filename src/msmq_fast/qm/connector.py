@@ -108,6 +108,7 @@ class Connectors:
     def queue(self, site: UUID, *, transactional: bool) -> ConnectorQueue:
         """One of the two queues of a site."""
         manager = self._manager
+        descriptor = self._descriptor(site)
         found = manager.directory.by_key(connector_key(connector_name(site, transactional=transactional)))
         if not isinstance(found, ConnectorQueue):
             guid = UUID(bytes=manager.random_bytes(16), version=4)
@@ -119,10 +120,9 @@ class Connectors:
                 transactional=transactional,
                 created=manager.ledger.now_s,
             )
+            manager.write_new(found)
             manager.add(found)
-            manager.write(found)
-            manager.events.created(found)
-        found.security = self._descriptor(site)
+        found.security = descriptor
         return found
 
     def _own_sites(self) -> set[UUID]:

@@ -90,12 +90,18 @@ class Housekeeping:
 
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue, now and, if the store does not keep it, again."""
-        records = self._manager.records
         try:
-            done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
+            return self.write_new(queue)
         except Exception:
             self._unwritten[queue.ordinal] = queue
             raise
+
+    def write_new(self, queue: Queue) -> Completion[None]:
+        """The same for a queue that is registered afterwards. If this raises, nothing is tried again: the
+        queue does not exist.
+        """
+        records = self._manager.records
+        done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
         self._unwritten.pop(queue.ordinal, None)
         self._writing[queue.ordinal] = queue
 

@@ -12,13 +12,14 @@ from uuid import UUID
 from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import (
+    IllegalFormatName,
     InsufficientResources,
     MSMQError,
     QueueNotFound,
     ServiceNotAvailable,
 )
 from msmq_fast.packet.names import FormatName
-from msmq_fast.packet.text import printable
+from msmq_fast.packet.text import printable, quoted
 from msmq_fast.qm.bounds import Bounds
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.connector import Connectors
@@ -355,14 +356,21 @@ class QueueManager:
         """Where messages that pass through wait for a queue of another queue manager.
 
         INSUFFICIENT_RESOURCES: there are `most_outgoing`, and names are what senders claim.
+        ILLEGAL_FORMATNAME: see `_check_legal`.
         """
+        _check_legal(name)
         found = self.outgoing_of(name)
         if found is None and len(self._outgoing) >= self.most_outgoing:
             raise InsufficientResources(f"{self.most_outgoing} outgoing queues")
         return found or self._create_outgoing(name, manager)
 
     def _create_outgoing(self, name: FormatName, manager: UUID | None = None) -> OutgoingQueue:
-        """DM-080; the record is in the batch of the first message or in an earlier one (DU-02)."""
+        """DM-080; the record is in the batch of the first message or in an earlier one (DU-02).
+
+        It is written before the queue can be found: what cannot be written does not exist.
+        ILLEGAL_FORMATNAME: see `_check_legal`.
+        """
+        _check_legal(name)
         queue = OutgoingQueue(
             self.ledger,
             self._ordinals.take(),
@@ -372,9 +380,8 @@ class QueueManager:
             created=self.ledger.now_s,
             manager=manager,
         )
+        self.write_new(queue)
         self.add_outgoing(queue)
-        self.write(queue)
-        self.events.created(queue)
         return queue
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
@@ -492,7 +499,20 @@ class QueueManager:
         """Write the record of a queue; resolved when durable, and tried again until it is."""
         return self._housekeeping.write(queue)
 
+    def write_new(self, queue: Queue) -> None:
+        """Write the record of a queue that nothing can find yet; the caller registers it after that."""
+        self._housekeeping.write_new(queue)
+        self.events.created(queue)
+
     def serving(self) -> None:
         """SERVICE_NOT_AVAILABLE: it is not ready, or not any more."""
         if self.state is not State.READY:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
+
+
+def _check_legal(name: FormatName) -> None:
+    """ILLEGAL_FORMATNAME: the name breaks the rules of MS-MQMQ 2.1.2. No queue has it, and its outgoing queue
+    could not be read back from the store by the rules for names.
+    """
+    if name.is_illegal:
+        raise IllegalFormatName(f"{quoted(str(name))} breaks the rules of direct format names")

@@ -10,7 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
-from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+from msmq_fast.packet.errors import IllegalFormatName
+from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire, parse_format_name
 from msmq_fast.qm.opening import by_srmp, is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.system import is_internal
@@ -63,9 +64,26 @@ class ConnectionEvent:
     detail: str = ""
 
 
+_DIRECT = "DIRECT="
+
+
 def unlocated(name: FormatName) -> tuple[str, UUID | None]:
     """(host, queue manager) of a destination that is not direct, as far as the name says it."""
     return "", name.guid if name.kind is NameKind.PRIVATE else None
+
+
+def _stored_name(text: str) -> FormatName:
+    """The destination of a record. Earlier versions kept names that break the rules of MS-MQMQ 2.1.2: such a
+    queue is there again with its messages, which expire or are purged, and takes no others.
+
+    ILLEGAL_FORMATNAME: it is no name.
+    """
+    try:
+        return parse_format_name(text)
+    except IllegalFormatName:
+        if not text.startswith(_DIRECT):
+            raise
+        return direct_from_wire(text[len(_DIRECT) :])
 
 
 class OutgoingQueue(Queue):
@@ -204,7 +222,7 @@ class OutgoingQueue(Queue):
             ledger,
             ordinal,
             UUID(bytes_le=record["guid"]),
-            parse_format_name(record["destination"]),
+            _stored_name(record["destination"]),
             history_length=history_length,
             created=record["created"],
             manager=UUID(bytes_le=record["manager"]) if record.get("manager") else None,

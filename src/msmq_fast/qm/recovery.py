@@ -127,9 +127,9 @@ def _system_queues(manager: QueueManager) -> None:
     for system in SYSTEM_QUEUES:
         if system.part.key not in manager.directory:
             queue = _create(manager, system)
-            manager.add(queue)
             manager.records.set_queue(queue.ordinal, queue.record())
             manager.events.created(queue)
+            manager.add(queue)
 
 
 def _create(manager: QueueManager, system: SystemQueue) -> Queue:

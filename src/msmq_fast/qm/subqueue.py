@@ -98,9 +98,8 @@ class Subqueues:
             part,
             manager.ledger.now_s,
         )
+        manager.write_new(queue)
         self.add(queue)
-        manager.write(queue)
-        manager.events.created(queue)
         return queue
 
     def add(self, queue: Subqueue) -> None:
