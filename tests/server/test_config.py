@@ -174,7 +174,8 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
         ('app_socket_mode = "rw"', "server.app_socket_mode: expected file permissions in octal"),
         ('drain_timeout = "1 year"', "server.drain_timeout: expected seconds from 0 to 3600"),
         ("host = [1]", "server.host: expected a text or a list of texts"),
-        ('name = "A B"', "server.name: expected text: a name without blanks"),
+        ('name = "A B"', "server.name: expected text: a name of at most 15 characters without blanks"),
+        ('name = "SIXTEEN-LETTERS1"', "server.name: expected text: a name of at most 15 characters"),
         ('aliases = ["a", "b\\\\c"]', "server.aliases: expected a text or a list of texts: names without"),
     ],
 )

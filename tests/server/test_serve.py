@@ -144,3 +144,21 @@ def test_low_disk_space_stops_the_intake_and_says_so(server: Server) -> None:
     server.start()
     until(lambda: http(server, "/readyz")[0] == 503, what="readyz with 503")
     assert "disk" in http(server, "/readyz")[1]
+
+
+def test_another_computer_name_for_the_same_store_is_reported_once(server: Server) -> None:
+    server.flags = ("--name", "FIRST")
+    server.start()
+    server.ok("queue", "create", "orders")
+    assert server.stop() == 0
+    assert "computer name" not in server.log.read_text()
+    server.flags = ("--name", "SECOND")
+    server.start()
+    assert server.stop() == 0
+    told = [line for line in server.log.read_text().splitlines() if "the computer name of this store" in line]
+    assert len(told) == 1
+    assert "was FIRST and is now SECOND" in told[0]
+    assert "server.aliases" in told[0]
+    server.start()
+    assert server.stop() == 0
+    assert server.log.read_text().count("the computer name of this store") == 1

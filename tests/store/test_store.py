@@ -217,6 +217,18 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
         StoreLock(Path("/proc"))
 
 
+def test_a_directory_of_another_user_names_the_user_that_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("msmq_fast.store.lock.os.open", refuse)
+    wanted = rf"Permission denied; this process is user {os.geteuid()}, .* chown {os.geteuid()}:.* fsGroup"
+    with pytest.raises(StorePlaceError, match=wanted):
+        StoreLock(tmp_path)
+
+
 MOUNTS = """\
 21 1 254:0 / / rw,relatime shared:1 - overlay overlay rw
 30 21 0:20 / /data rw shared:2 - ext4 /dev/sda rw

@@ -27,7 +27,7 @@ from msmq_fast.server.credentials import tls_context, token_table
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
-from msmq_fast.server.messagesecurity import MessageSecurity
+from msmq_fast.server.messagesecurity import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.pgmlistener import PgmListener
@@ -43,6 +43,7 @@ from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
+from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures, space_figures
@@ -101,6 +102,7 @@ class Assembly:
         store.writer.before_seal = manager.before_submit
         self._tick()
         manager.start()
+        self._note_name(store)
         declare(manager, config.queues)
         self._quarantine = access.quarantine(manager)
         self._security = MessageSecurity(config, manager, self._clock.monotonic)
@@ -169,6 +171,7 @@ class Assembly:
             map_size=config.store.map_size,
             force_place=config.store.allow_any_filesystem,
             guid=UUID(guid).bytes_le if guid else None,
+            examine=lambda tables: refuse_lost_key(config, tables),
         )
         store = Store.open(
             config.data,
@@ -184,6 +187,22 @@ class Assembly:
                 f"the store in {config.data} belongs to the queue manager {held}, not to {guid}"
             )
         return store
+
+    def _note_name(self, store: Store) -> None:
+        """Warn if the computer name has changed: full path names of programs and peers then lead nowhere."""
+        name, before = self._manager.name, store.meta(MetaName.COMPUTER_NAME)
+        if before == name:
+            return
+        if before is not None and before.casefold() != name.casefold():
+            _log.warning(
+                "the computer name of this store was %s and is now %s: names such as %s no longer "
+                "lead here; set server.name (a container: --hostname), or add the old name to server.aliases",
+                before,
+                name,
+                rf"{before}\private$\orders",
+            )
+        with store.unit():
+            store.put_meta(MetaName.COMPUTER_NAME, name)
 
     async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
         config, manager, pacemaker = self._config, self._manager, self._pacemaker

@@ -53,14 +53,14 @@ def default_data_directory() -> Path:
 
 def default_computer_name() -> str:
     """The first label of the host name, cut to 15 characters as Windows computer names are."""
-    return socket.gethostname().split(".", 1)[0][:15] or "localhost"
+    return socket.gethostname().split(".", 1)[0][: namekinds.LONGEST_COMPUTER_NAME] or "localhost"
 
 
 @dataclass(slots=True)
 class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
-    name: str = _key(namekinds.COMPUTER, "", "computer name; empty: the host name")
+    name: str = _key(namekinds.COMPUTER_NAME, "", "computer name; empty: the host name")
     domain: str = _key(namekinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")
     aliases: tuple[str, ...] = _key(namekinds.COMPUTERS, (), "more names that mean this computer")
     advertised_address: str = _key(
@@ -191,7 +191,7 @@ class SecurityConfig:
     everyone_creates_queues: bool = _key(kinds.FLAG, True, "not only administrators create queues")
     domains: tuple[str, ...] = _key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
     amb23_unsigned_sid: str = _key(
-        kinds.choice("use", "anonymous"), "anonymous", "what the sender id of an unsigned message counts for"
+        kinds.choice("use", "anonymous"), "use", "what the sender id of an unsigned message counts for"
     )
     quarantine: str = _key(
         namekinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"

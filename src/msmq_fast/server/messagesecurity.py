@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+from msmq_fast._native.batch import Tables
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.qm.certificates import Certificates
 from msmq_fast.qm.keyring import Keyring, Pairs
@@ -30,8 +31,9 @@ from msmq_fast.security.vault import Vault, key_of_file, key_of_text
 from msmq_fast.server.config import Config, ProtectionConfig
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.store.completion import Completion
+from msmq_fast.store.schema import MetaName, Table
 
-__all__ = ["MessageSecurity"]
+__all__ = ["MessageSecurity", "refuse_lost_key"]
 
 _log = logging.getLogger("msmq_fast.server")
 
@@ -161,6 +163,22 @@ def _complain(done: Completion[None]) -> None:
     problem = done.exception()
     if problem is not None:
         _log.error("the public keys of this queue manager are not published: %s", problem)
+
+
+def refuse_lost_key(config: Config, tables: Tables) -> None:
+    """Raise DeclarationError if the key file is missing while the store holds what was sealed with it.
+
+    Asked before anything is written: the usual cause is a restored backup, whose operator still has the file.
+    """
+    if config.protection.key or config.protection.discard_keys or config.key_file.exists():
+        return
+    prefix = MetaName.SECRET
+    if tables.scan(Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,)), 1):
+        raise DeclarationError(
+            f"{config.key_file.name} is missing: {config.key_file} does not exist, and the store in "
+            f"{config.data} holds private keys that were sealed with it. Put the file back (msmq-fast backup "
+            "does not copy it), or give the keys up with protection.discard_keys = true"
+        )
 
 
 def _vault(config: Config, manager: QueueManager) -> Vault:

@@ -10,7 +10,9 @@ from msmq_fast.packet.names import multicast_group, parse_path
 from msmq_fast.packet.text import quoted
 from msmq_fast.server.kinds import TEXT, TEXTS, Kind
 
-__all__ = ["COMPUTER", "COMPUTERS", "GROUP", "HOPS", "PROXY", "QUEUE"]
+__all__ = ["COMPUTER", "COMPUTERS", "COMPUTER_NAME", "GROUP", "HOPS", "PROXY", "QUEUE"]
+
+LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other hosts rely on it
 
 
 def _text(described: str, good: Callable[[str], bool]) -> Kind:
@@ -49,6 +51,10 @@ def _is_computer(text: str) -> bool:
     return "\\" not in text and _is_path(rf"{text}\q")
 
 
+def _is_computer_name(text: str) -> bool:
+    return len(text) <= LONGEST_COMPUTER_NAME and _is_computer(text)
+
+
 def _is_hop(text: str) -> bool:
     """A host name, an address or a GUID: of what has one colon, the rest would be a port."""
     return _is_computer(text) and text.count(":") != 1
@@ -59,6 +65,10 @@ def _is_proxy(text: str) -> bool:
     return bool(name) and port.isascii() and port.isdecimal() and 0 < int(port) <= 0xFFFF
 
 
+COMPUTER_NAME: Final = _text(
+    f"text: a name of at most {LONGEST_COMPUTER_NAME} characters without blanks and backslashes",
+    _is_computer_name,
+)
 COMPUTER: Final = _text("text: a name without blanks and backslashes", _is_computer)
 COMPUTERS: Final = _texts("a text or a list of texts: names without blanks and backslashes", _is_computer)
 HOPS: Final = _texts("a text or a list of texts: host names, addresses or GUIDs, without a port", _is_hop)

@@ -24,9 +24,13 @@ class StoreLock:
         try:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StorePlaceError(
-                f"cannot write in {directory}: {error.strerror}", error.errno or 0
-            ) from error
+            reason = f"cannot write in {directory}: {error.strerror}"
+            if isinstance(error, PermissionError):
+                reason += (
+                    f"; this process is user {os.geteuid()}, group {os.getegid()}: give it the directory by "
+                    f"chown {os.geteuid()}:{os.getegid()}, in Kubernetes with fsGroup: {os.getegid()}"
+                )
+            raise StorePlaceError(reason, error.errno or 0) from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -75,6 +75,7 @@ class MetaName:
         b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/leases.py
     )
     LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lessee may begin with
+    COMPUTER_NAME: Final = b"computer_name"  # under which the queue manager ran last
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
     SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
     PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand

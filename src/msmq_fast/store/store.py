@@ -58,6 +58,7 @@ class StoreOptions:
     read_ahead: bool = True
     holder: str = "msmq-fast"  # who to name to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
+    examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
 
 
 class Store:
@@ -100,7 +101,8 @@ class Store:
         """Opens or creates the store in `directory` (REC-01, REC-02).
 
         `now_s` is the wall clock; `warn` gets one line for each thing an operator should know. Raises
-        StoreLockedError, StorePlaceError, StoreVersionError or StoreError.
+        StoreLockedError, StorePlaceError, StoreVersionError or StoreError, and what `options.examine` raises:
+        the store is then as it was before.
         """
         options = options or StoreOptions()
         warn = warn or (lambda _line: None)
@@ -139,6 +141,8 @@ class Store:
     def _start(
         self, now_s: int, random: RandomBytes, options: StoreOptions, warn: Callable[[str], object]
     ) -> None:
+        if options.examine is not None:
+            options.examine(self.tables)
         if self.tables.get(Table.META, MetaName.GUID) is None:
             self._create(now_s, random, options.guid)
         upgrade(self.tables, self.writer, now_s, self.commit)
