@@ -1,7 +1,7 @@
 # The image of msmq-fast. Build:  docker build -t msmq-fast .
-#   docker run --read-only -v msmq-data:/var/lib/msmq-fast -p 1801:1801 -p 3527:3527/udp -p 80:80 -p 135:135 -p 2103:2103 -p 2105:2105 msmq-fast
-# Settings come from MSMQ_FAST_SECTION__KEY variables or a TOML file (MSMQ_FAST_CONFIG, or --config).
-# Both images must carry the same Python at the same path.
+#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges --hostname mq1 -v msmq-data:/var/lib/msmq-fast -p 1801:1801 msmq-fast
+# Settings come from MSMQ_FAST_SECTION__KEY variables or a TOML file that MSMQ_FAST_CONFIG names; the health check reads both, but no
+# flags of the command line. Both images must carry the same Python at the same path; for a build that can be repeated, name them by digest.
 ARG BUILD_IMAGE=docker.io/library/python:3.13-bookworm
 ARG RUNTIME_IMAGE=docker.io/library/python:3.13-slim-bookworm
 
@@ -19,17 +19,25 @@ RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --whe
  && /opt/msmq-fast/bin/pip uninstall --yes pip
 
 FROM ${RUNTIME_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="msmq-fast" \
+      org.opencontainers.image.description="An open-source queue manager that speaks Microsoft Message Queuing" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /opt/msmq-fast /opt/msmq-fast
 ENV PATH=/opt/msmq-fast/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
-    MSMQ_FAST_SERVER__DATA=/var/lib/msmq-fast
+    MSMQ_FAST_SERVER__DATA=/var/lib/msmq-fast \
+    MSMQ_FAST_BULK__ACCESS=token
 RUN groupadd --gid 18010 msmq \
  && useradd --uid 18010 --gid 18010 --home-dir /var/lib/msmq-fast --no-create-home --shell /usr/sbin/nologin msmq \
  && install -d -o 18010 -g 18010 -m 0750 /var/lib/msmq-fast
 USER 18010:18010
 WORKDIR /var/lib/msmq-fast
 VOLUME /var/lib/msmq-fast
-EXPOSE 80 135 443 1801 2103 2105 3527/udp
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["msmq-fast", "ping", "127.0.0.1"]
+EXPOSE 1801 2103 2105 3527/udp
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["msmq-fast", "health"]
 ENTRYPOINT ["msmq-fast"]
 CMD ["serve"]

@@ -12,7 +12,7 @@ import pytest
 
 from msmq_fast.spark.bulk import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
 from tests.bulk import api
-from tests.server.processes import Server, command
+from tests.server.processes import Server, command, data_directory
 from tests.server.test_programs_over_tcp import certify
 
 ROWS = [(b"a body", "a label")]
@@ -208,10 +208,19 @@ def test_the_bulk_api_can_be_switched_off() -> None:
         assert answer.content == {"error": "Not Found"}
 
 
+def test_without_users_nobody_has_a_token() -> None:
+    with data_directory() as data:
+        server = Server(data, environment={"MSMQ_FAST_BULK__ACCESS": "token"}).start()
+        try:
+            answer = api.ask(server, "GET", "/bounds", headers={"Authorization": "Bearer "})
+            assert (answer.status, api.ask(server, "GET", "/bounds").status) == (401, 401)
+        finally:
+            server.kill()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[bulk]\naccess = "token"\n', 'bulk.access = "token" needs at least one [[users]] entry'),
         ('[bulk]\naccess = "everybody"\n', 'expected one of "loopback", "token", "off"'),
         ("[bulk]\nshare = 1.5\n", "expected a number from 0 to 1"),
         (

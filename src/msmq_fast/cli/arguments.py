@@ -124,6 +124,12 @@ def build_parser() -> Parser:
     )
     ping.add_argument("target", metavar="HOST[:PORT]")
     ping.add_argument("--timeout", type=_seconds, default=2.0, metavar="S")
+    health = verbs.add_parser(
+        "health", parents=[output], help="ask the server of this machine whether it takes messages"
+    )
+    health.add_argument("--config", metavar="FILE", help="TOML file; default: MSMQ_FAST_CONFIG")
+    health.add_argument("--data", metavar="DIR", help="data directory")
+    health.add_argument("--timeout", type=_seconds, default=3.0, metavar="S")
     verbs.add_parser("stats", parents=[client], help="counts of the running server")
     check = verbs.add_parser(
         "check-config", parents=[output], help="read a configuration and explain its mistakes"

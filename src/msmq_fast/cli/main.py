@@ -24,6 +24,7 @@ _VERBS = {
     "send": "send",
     "receive": "receive",
     "ping": "ping",
+    "health": "health",
     "directory": "directory",
     "export": "export",
     "import": "import_",

@@ -196,12 +196,6 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
         mistakes.append(
             Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
         )
-    if config.bulk.access == "token" and not config.users:
-        mistakes.append(
-            Mistake(
-                config.source, None, 'bulk.access = "token" needs at least one [[users]] entry with a token'
-            )
-        )
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give either token or token_file')
         for user in config.users

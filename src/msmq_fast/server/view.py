@@ -211,6 +211,7 @@ class ServerView:
             "name": self._manager.name,
             "guid": str(self._manager.guid),
             "incarnation": self._store.incarnation,
+            "not_ready": self._figures.not_ready() or "",
             "srmp_http_support": self._manager.settings.http,
             "srmp_pgm_support": self._manager.settings.multicast,
         }

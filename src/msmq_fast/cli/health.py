@@ -1,0 +1,107 @@
+"""The verb `health`: asks the server of this machine whether it takes messages."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import ssl
+from ipaddress import ip_address
+
+from msmq_fast.cli.endpoint import configuration
+from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.session import show
+from msmq_fast.server.config import Config
+
+__all__ = ["run_health"]
+
+_LONGEST_REASON = 1000  # bytes of the answer that are read
+
+
+def run_health(arguments: argparse.Namespace) -> int:
+    """`msmq-fast health`: 0 if the server is ready, 6 with the reason if not, 5 if it does not answer."""
+    config = configuration(arguments.config, {"server.data": arguments.data} if arguments.data else {})
+    if config.server.admin_port is None:
+        where, reason = _ask_socket(config, arguments.timeout)
+    else:
+        where, reason = _ask_admin(config, config.server.admin_port, arguments.timeout)
+    if arguments.json:
+        show({"ready": not reason, "reason": reason, "asked": where}, as_json=True)
+    elif reason:
+        raise CommandError(Exit.REFUSED, f"{where}: {reason}")
+    else:
+        print(f"{where}: ready")
+    return Exit.REFUSED if reason else Exit.OK
+
+
+def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
+    """Where the server answered, and why it is not ready; the first address that answers decides."""
+    if port == 0:
+        raise CommandError(
+            Exit.USAGE, "server.admin_port is 0: the port that the system chose is not known here"
+        )
+    complaints = []
+    for host in config.server.admin_host:
+        reached = _reached(host)
+        where = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        try:
+            return where, _readyz(config, reached, port, timeout)
+        except (OSError, http.client.HTTPException) as error:
+            complaints.append(f"{where}: {getattr(error, 'strerror', None) or error}")
+    raise CommandError(Exit.UNREACHABLE, "; ".join(complaints) or "server.admin_host is empty")
+
+
+def _reached(host: str) -> str:
+    """The address at which this machine reaches a listener: a wildcard is no destination."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "::1"
+    return str(address)
+
+
+def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
+    connection: http.client.HTTPConnection
+    if config.server.admin_tls_certificate is not None:
+        # The certificate names the host that others use, not this address; no secret is sent.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        text = answer.read(_LONGEST_REASON).decode("utf-8", "replace").strip()
+    finally:
+        connection.close()
+    return "" if answer.status == 200 else text or f"HTTP {answer.status}"
+
+
+def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
+    """The same by the Unix socket for programs, where there is no admin port."""
+    from msmq_fast.client.connection import connect
+    from msmq_fast.packet.errors import MSMQError
+
+    path = config.app_socket
+    if path is None:
+        raise CommandError(
+            Exit.USAGE, "server.admin_port and server.app_socket are off: neither can be asked"
+        )
+
+    async def ask() -> str:
+        async with (
+            asyncio.timeout(timeout),
+            await connect(f"unix:{path}", client="msmq-fast health") as server,
+        ):
+            return str((await server.stats())["not_ready"])
+
+    try:
+        return str(path), asyncio.run(ask())
+    except TimeoutError:
+        raise CommandError(Exit.UNREACHABLE, f"{path}: no answer within {timeout:g} s") from None
+    except (MSMQError, OSError) as error:
+        raise CommandError(Exit.UNREACHABLE, f"{path}: {error}") from None
