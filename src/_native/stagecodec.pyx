@@ -1,13 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Arrow columns to UserMessage packets, for a worker thread: it holds the GIL for moments only.
 
-Every size and offset of a column is checked when it is made, and nothing is used of it that was not.
+Every size and offset of a column was checked when it was made (`arrowcolumn`).
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
+from msmq_fast._native.arrowcolumn cimport Column, View, bytes_at, has, number_at
 from msmq_fast._native.framing cimport (
     BAD_LABEL, LONG_LABEL, MAX_PACKET, MessageFields, clear_fields, packet_size, put_u16, write_packet,
 )
@@ -72,83 +73,6 @@ class RowError(Exception):
         self.row = row
         self.code = code
         self.problem = problem
-
-
-cdef struct View:
-    # A column without its Python objects; all zeros for one that is not there.
-    const uint8_t* validity     # NULL: no nulls
-    const uint8_t* values       # int64, or int32 offsets
-    const uint8_t* data
-    size_t offset
-    bint there, text
-
-
-cdef inline bint has(const View* view, size_t row) noexcept nogil:
-    row += view.offset
-    return view.there and (view.validity == NULL or view.validity[row >> 3] >> (row & 7) & 1)
-
-
-cdef inline int64_t number_at(const View* view, size_t row, int64_t default) noexcept nogil:
-    return (<const int64_t*>view.values)[view.offset + row] if has(view, row) else default
-
-
-cdef inline const uint8_t* bytes_at(const View* view, size_t row, uint32_t* size) noexcept nogil:
-    cdef const int32_t* offsets = <const int32_t*>view.values + view.offset + row
-    size[0] = <uint32_t>(offsets[1] - offsets[0])
-    return view.data + offsets[0] if size[0] else NULL
-
-
-cdef class Column:
-    """``Column(kind, length, offset, validity, values, data)``: one Arrow array. `kind` is "int" (64 bits), "text" or "binary" (32-bit offsets).
-
-    The buffers are those of the array, None where it has none. ValueError: they do not hold what they should.
-    """
-
-    cdef const uint8_t[::1] _validity, _values, _data
-    cdef readonly str kind
-    cdef readonly size_t length
-    cdef View view
-
-    def __init__(self, str kind not None, size_t length, size_t offset, validity, values, data):
-        cdef size_t end = offset + length, width, i
-        cdef const int32_t* offsets
-        cdef int64_t before = 0
-        if kind not in ("int", "text", "binary"):
-            raise ValueError(f"no kind of column: {kind}")
-        if end < length or end >> 32:
-            raise ValueError("an Arrow array is too long")
-        self.kind = kind
-        self.length = length
-        self.view.there = True
-        self.view.text = kind == "text"
-        self.view.offset = offset
-        if not length:
-            return
-        if validity is not None:
-            self._validity = memoryview(validity).cast("B")
-            if <size_t>self._validity.shape[0] * 8 < end:
-                raise ValueError("the validity bitmap of an Arrow array is too short")
-            self.view.validity = &self._validity[0]
-        if values is None:
-            raise ValueError("an Arrow array lacks a buffer")
-        self._values = memoryview(values).cast("B")
-        width = 8 * end if kind == "int" else 4 * (end + 1)
-        if <size_t>self._values.shape[0] < width or <size_t>&self._values[0] & (7 if kind == "int" else 3):
-            raise ValueError("the values of an Arrow array are too short, or not aligned")
-        self.view.values = &self._values[0]
-        if kind == "int":
-            return
-        if data is not None:
-            self._data = memoryview(data).cast("B")
-            if self._data.shape[0]:
-                self.view.data = &self._data[0]
-        offsets = <const int32_t*>self.view.values
-        for i in range(offset, end + 1):
-            if offsets[i] < before:
-                raise ValueError("the offsets of an Arrow array go backwards")
-            before = offsets[i]
-        if before > (0 if data is None else self._data.shape[0]):
-            raise ValueError("the offsets of an Arrow array lead behind its data")
 
 
 cdef class Destination:
@@ -453,6 +377,8 @@ cdef class RowBuilder:
                 if length < 0:
                     return BAD_TEXT
                 scratch.body_room = max(scratch.body_room, <size_t>length)
+            elif self._views[BODY].text and to_utf16(text, size, NULL) < 0:
+                return BAD_TEXT
             f.body_length = <uint32_t>length
         text = self._extension_of(row, &f.extension_length)
         if f.extension_length > MAX_PACKET:

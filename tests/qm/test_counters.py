@@ -42,6 +42,23 @@ def test_the_first_blocks_are_durable_when_the_start_returns(world: World) -> No
     assert seen == sorted(set(seen))
 
 
+def test_message_identifiers_of_a_new_store_begin_at_a_random_place() -> None:
+    worlds = [World(seed=seed) for seed in range(8)]
+    firsts = [world.manager.message_ordinals.take() for world in worlds]
+    assert len(set(firsts)) == len(firsts)
+    assert max(firsts) > 1 << 28  # of 31 bits; that all are small has a chance of 2 ** -24
+    for world, first in zip(worlds, firsts, strict=True):
+        world.crash()
+        assert first < world.manager.message_ordinals.take() <= first + 2 * MESSAGE_BLOCK
+
+
+def test_message_identifiers_of_an_older_store_go_on_from_where_they_are(world: World) -> None:
+    world.manager.records.set_meta(MetaName.MESSAGE_ID_HW, 5)
+    world.writer.complete_all()
+    world.crash()
+    assert world.manager.message_ordinals.take() == 6
+
+
 @pytest.mark.rule("DU-18")
 def test_an_express_message_and_one_after_a_crash_never_share_an_identifier(world: World) -> None:
     world.create()

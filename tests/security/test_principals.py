@@ -189,15 +189,16 @@ def test_senders(principals: Principals, users: Users) -> None:
     bob = sid("S-1-5-21-7-8-9-1234")
     assert principals.of_sender(0, b"", USE) is ANONYMOUS_TOKEN
     assert principals.of_sender(2, bytes(16), USE) is EVERYONE_TOKEN
-    assert principals.of_sender(2, bytes(16), IGNORE) is EVERYONE_TOKEN
-    sender = principals.of_sender(1, bob.data, USE)
+    assert principals.of_sender(2, bytes(16), IGNORE) is ANONYMOUS_TOKEN
+    assert principals.of_sender(2, bytes(16), IGNORE, verified=True) is EVERYONE_TOKEN
+    sender = principals.of_sender(1, bob.data, IGNORE, verified=True)
     assert sender is not None
     # The groups are those of the account, but nobody proved anything: there are no privileges.
     assert sender.sids == {bob, EVERYONE, ADMINISTRATORS, users.group_sid("operators")}
     assert sender.privileges is Privilege.NONE
-    stranger = principals.of_sender(1, sid("S-1-5-21-4-4-4-4").data, USE)
+    stranger = principals.of_sender(1, sid("S-1-5-21-4-4-4-4444").data, USE)
     assert stranger is not None
-    assert stranger.sids == {sid("S-1-5-21-4-4-4-4"), EVERYONE}
+    assert stranger.sids == {sid("S-1-5-21-4-4-4-4444"), EVERYONE}
     for malformed in (b"", bob.data[:-1], bob.data + b"\0", b"\2" + bob.data[1:]):
         assert principals.of_sender(1, malformed, USE) is None
 
@@ -207,11 +208,50 @@ def test_an_unsigned_sid_can_count_for_nothing(principals: Principals) -> None:
     assert principals.of_sender(1, bob.data, IGNORE) is ANONYMOUS_TOKEN
 
 
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        "S-1-1-0",
+        "S-1-5-11",
+        "S-1-5-18",
+        "S-1-5-19",
+        "S-1-5-20",
+        "S-1-5-32-544",
+        "S-1-5-32-545",
+        "S-1-22-1-0",
+        "S-1-22-2-0",
+        "S-1-22-3-1-2-3-4",
+        "S-1-22-4-1",
+        "S-1-5-21-7-8-9-500",
+        "S-1-5-21-7-8-9-512",
+        "S-1-5-21-7-8-9",
+        "S-1-5-21-7-8-9-1000-1000",
+        "S-1-5-21-7-8-9-1234",
+        "operators",
+    ],
+)
+def test_a_claim_names_no_group_no_well_known_account_and_no_administrator(
+    principals: Principals, users: Users, claimed: str
+) -> None:
+    account = users.sid_of(claimed)
+    assert principals.of_sender(1, account.data, USE) is ANONYMOUS_TOKEN
+    proven = principals.of_sender(1, account.data, USE, verified=True)
+    assert proven is not None
+    assert proven.user == account
+
+
+def test_a_claim_names_an_ordinary_account_and_its_groups(principals: Principals, users: Users) -> None:
+    alice = users.users["alice"].sid
+    token = principals.of_sender(1, alice.data, USE)
+    assert token is not None
+    assert token.sids == {alice, EVERYONE, users.group_sid("operators")}
+
+
 def test_accounts_by_name(principals: Principals, users: Users) -> None:
     assert principals.of_account("anonymous") is ANONYMOUS_TOKEN
     assert principals.of_account("Everyone") is EVERYONE_TOKEN
     assert principals.of_account("alice").user == users.users["alice"].sid
     assert principals.of_account("uid:77").user == sid("S-1-22-1-77")
-    assert principals.of_account("S-1-5-21-4-4-4-4").user == sid("S-1-5-21-4-4-4-4")
+    assert principals.of_account("S-1-5-21-4-4-4-4444").user == sid("S-1-5-21-4-4-4-4444")
     with pytest.raises(UsersFileError, match="mallory"):
         principals.of_account("mallory")

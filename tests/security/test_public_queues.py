@@ -9,14 +9,14 @@ from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.mqqb.queues import destinations
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.security.defaults import DefaultPolicy
-from msmq_fast.security.principals import Principals
+from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl, to_sddl
 from msmq_fast.security.sid import sid
 from msmq_fast.security.users import Users
 from tests.directory.support import everything
 from tests.qm.world import World
 
-SOMEBODY = sid("S-1-5-21-4-4-4-4")
+SOMEBODY = sid("S-1-5-21-4-4-4-4444")
 
 
 @pytest.fixture
@@ -56,7 +56,8 @@ def may_send(world: World, queue: Queue) -> bool:
     resolve = destinations(lambda _kind, _name: queue, manager.guard.open_to_everybody)
     target = resolve(1, queue.guid.bytes_le)
     assert target is not None
-    return SenderGate(principals, manager.guard.authorizer)(target, 1, SOMEBODY.data, "1")
+    gate = SenderGate(principals, manager.guard.authorizer, UnsignedSid.USE)
+    return gate(target, 1, SOMEBODY.data, "1")
 
 
 def test_the_object_shows_the_descriptor(world: World, queue: Queue) -> None:

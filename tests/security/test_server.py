@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from msmq_fast.security.sid import sid
 from tests.mqqb import wire
 from tests.server.processes import Server, command, data_directory, until
 
@@ -26,6 +27,7 @@ format = "json"
 [security]
 quarantine = "refused"
 everyone_creates_queues = false
+amb23_unsigned_sid = "use"
 default_queue_acl = "{default}"
 [[users]]
 name = "billing"
@@ -132,8 +134,8 @@ def test_an_anonymous_sender_is_refused_and_quarantined(server: Server) -> None:
     send_by_wire(server, 1)
     server.ok("acl", "revoke", "orders", "--user", "anonymous")
     send_by_wire(server, 2)
-    sid = bytes.fromhex("010500000000000515000000010000000200000003000000e8030000")
-    send_by_wire(server, 3, b"\x01\0" + len(sid).to_bytes(2, "little") + bytes(12) + sid)
+    eve = sid("S-1-5-21-1-2-3-1000").data
+    send_by_wire(server, 3, b"\x01\0" + len(eve).to_bytes(2, "little") + bytes(12) + eve)
     identifiers = [message["message_id"] for message in server.messages("orders")]
     assert identifiers == [f"{{{wire.PEER}}}\\1", f"{{{wire.PEER}}}\\3"]
     (kept,) = server.messages("refused")
@@ -148,10 +150,39 @@ def test_an_anonymous_sender_is_refused_and_quarantined(server: Server) -> None:
     assert over_tcp(server, "b-token", "receive", "refused").returncode == 6
 
 
+@pytest.mark.rule("QB-247")
+@pytest.mark.parametrize("unsigned", [None, "use"])
+def test_a_claimed_sid_opens_no_hardened_queue(unsigned: str | None) -> None:
+    environment = {
+        "MSMQ_FAST_SECURITY__ANONYMOUS_MAY_SEND": "false",
+        "MSMQ_FAST_SECURITY__DEFAULT_QUEUE_ACL": "restrictive",
+    }
+    if unsigned is not None:
+        environment["MSMQ_FAST_SECURITY__AMB23_UNSIGNED_SID"] = unsigned
+    with data_directory() as data:
+        server = Server(data, environment=environment).start()
+        try:
+            server.ok("queue", "create", "orders")
+            send_by_wire(server, 1)
+            # Administrators, root who owns the queue, the computer itself, everybody; a queue manager.
+            claims = ["S-1-5-32-544", "S-1-22-1-0", f"S-1-22-1-{os.geteuid()}", "S-1-5-18", "S-1-1-0"]
+            for number, claimed in enumerate(claims, 2):
+                account = sid(claimed).data
+                header = b"\x01\0" + len(account).to_bytes(2, "little") + bytes(12) + account
+                send_by_wire(server, number, header)
+            send_by_wire(server, 20, b"\x02\0" + (16).to_bytes(2, "little") + bytes(12) + wire.PEER.bytes_le)
+            assert server.messages("orders") == []
+            (stats,) = server.ok("stats")
+            assert stats["refusals"] == {"message: access denied": len(claims) + 2}
+            assert server.stop() == 0
+        finally:
+            server.kill()
+
+
 def test_a_change_of_the_users_file_is_noticed(server: Server) -> None:
     eve = "S-1-5-21-1-2-3-1000"
-    sid = bytes.fromhex("010500000000000515000000010000000200000003000000e8030000")
-    header = b"\x01\0" + len(sid).to_bytes(2, "little") + bytes(12) + sid
+    account = sid(eve).data
+    header = b"\x01\0" + len(account).to_bytes(2, "little") + bytes(12) + account
     add_user(server.data, "eve", "--sid", eve, "--group", "staff", "--no-password")
     server.ok("queue", "create", "orders")
     server.ok("acl", "set", "orders", "--sddl", "D:")

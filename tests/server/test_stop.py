@@ -41,7 +41,7 @@ def test_a_clean_stop_skips_no_numbers_and_a_kill_gives_none_out_again(server: S
     server.start()
     first_queue = private_number(server, "orders")
     first = send(server)
-    assert first[1] == 1  # 0 stands for none
+    assert first[1] > 0  # 0 stands for none
     assert server.stop() == 0
     server.start()
     second = send(server)

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from typing_extensions import Buffer
+from msmq_fast._native.arrowcolumn import Column
 
 REPLAY_TAG: bytes
 
@@ -9,19 +9,6 @@ class RowError(Exception):
     code: int | str
     problem: str
     def __init__(self, row: int, code: int | str, problem: str) -> None: ...
-
-class Column:
-    kind: str
-    length: int
-    def __init__(
-        self,
-        kind: str,
-        length: int,
-        offset: int,
-        validity: Buffer | None,
-        values: Buffer | None,
-        data: Buffer | None,
-    ) -> None: ...
 
 class Destination:
     transactional: bool
@@ -52,7 +39,7 @@ class RowBuilder:
         destinations: list[Destination],
         targets: Column | None,
         responses: Column | None = None,
-        response_names: list[str] | None = None,
+        response_names: list[str | None] | None = None,
         admins: Column | None = None,
-        admin_names: list[str] | None = None,
+        admin_names: list[str | None] | None = None,
     ) -> list[bytes]: ...

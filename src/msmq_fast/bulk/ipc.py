@@ -6,11 +6,12 @@ the metadata tell. Everything is from the network: each offset is checked before
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["MOST_MESSAGE_BYTES", "MOST_ROWS", "BatchMessage", "MessageCutter"]
+from msmq_fast.bulk.flatbuffer import Table
+
+__all__ = ["HEAD", "MOST_MESSAGE_BYTES", "MOST_ROWS", "MessageCutter", "StreamMessage"]
 
 MOST_MESSAGE_BYTES: Final = 64 << 20
 """Bytes of one message."""
@@ -18,51 +19,54 @@ MOST_MESSAGE_BYTES: Final = 64 << 20
 MOST_ROWS: Final = 1 << 20
 """Rows of one record batch."""
 
-_MOST_PREFIX: Final = 16 << 20  # bytes of the schema and all dictionaries
-_HEAD: Final = 8
+HEAD: Final = 8
+"""Bytes of a message before its metadata."""
+
+_MOST_PREFIX: Final = 16 << 20  # bytes of the schema and all dictionaries that are in use
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # MessageHeader
 
 # Places of fields in their tables.
-_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # Message
+_VERSION, _HEADER_TYPE, _HEADER, _BODY_LENGTH = 0, 1, 2, 3  # Message
 _LENGTH, _COMPRESSION = 0, 3  # RecordBatch
-_DATA = 1  # DictionaryBatch
+_ID, _DATA, _DELTA = 0, 1, 2  # DictionaryBatch
+
+_V5: Final = 4  # MetadataVersion; before it, unions had another layout
 
 
-class BatchMessage(NamedTuple):
-    """A record batch as a stream of its own, but for the mark at the end: what it needs comes first.
-
-    `rows` is what it says of itself.
+class StreamMessage(NamedTuple):
+    """A dictionary or a record batch: `data` is the whole message, `batch` the RecordBatch table of its
+    metadata, `rows` what it says of itself, `dictionary` the id of a dictionary, None for a record batch.
     """
 
-    stream: bytearray
+    data: bytearray
+    batch: Table
+    body: int
+    """Where in `data` the body begins."""
     rows: int
+    dictionary: int | None
 
 
 class MessageCutter:
-    """Takes the bytes of a stream, gives its record batches. ValueError: it is no such stream."""
+    """Takes the bytes of a stream, gives its dictionaries and record batches. ValueError: it is not a stream
+    of schema, dictionaries and record batches, or a part is larger than allowed.
+    """
 
     def __init__(self) -> None:
-        self._prefix = bytearray()  # the schema, and dictionaries
-        self._buffer = bytearray()  # the prefix, and what has come of a message
-        self._wanted = _HEAD  # how long it gets, as far as is known
+        self._buffer = bytearray()  # what has come of a message
+        self._wanted = HEAD  # how long it gets, as far as is known
         self._whole = False  # that is all of the message
+        self._schema: Table | None = None
+        self._sizes: dict[int, int] = {}  # bytes of the schema (-1) and of each dictionary
         self.ended = False  # the mark at the end has come
 
     @property
-    def schema_known(self) -> bool:
-        """Whether the schema has come."""
-        return bool(self._prefix)
+    def schema(self) -> Table | None:
+        """The Schema table, None until it has come."""
+        return self._schema
 
-    @property
-    def prefix(self) -> bytes:
-        """The schema and the dictionaries, as a stream."""
-        return bytes(self._prefix)
-
-    def feed(self, data: bytes) -> Iterator[BatchMessage]:
-        """The record batches that are complete now, one after the other: each has a copy of what it needs, so
-        that a list of them would be much greater than what came. To be taken to its end.
-        """
+    def feed(self, data: bytes) -> Iterator[StreamMessage]:
+        """The messages that are complete now. Take all of them before the next call."""
         view = memoryview(data)
         while view:
             if self.ended:
@@ -71,23 +75,22 @@ class MessageCutter:
             self._buffer += view[:missing]
             view = view[missing:]
             while len(self._buffer) == self._wanted and not self.ended:
-                batch = self._advance()
-                if batch is not None:
-                    yield batch
+                message = self._advance()
+                if message is not None:
+                    yield message
 
-    def _advance(self) -> BatchMessage | None:
+    def _advance(self) -> StreamMessage | None:
         """As much has come as was known of: more is known now, or the message is whole."""
-        start = len(self._prefix)
         if self._whole:
-            return self._end(start)
-        if self._wanted > start + _HEAD:
+            return self._end()
+        if self._wanted > HEAD:
             self._whole = True
-            self._wanted += self._body_length(start)
+            self._wanted += self._body_length()
             return None
-        mark, size = self._buffer[start : start + 4], _i32(self._buffer, start + 4)
+        mark, size = self._buffer[:4], int.from_bytes(self._buffer[4:HEAD], "little", signed=True)
         if mark != _CONTINUATION:
             raise ValueError(
-                "the body is no Arrow IPC stream: a message does not begin with a continuation mark"
+                "the body is not an Arrow IPC stream: a message does not begin with a continuation mark"
             )
         if size == 0:
             self.ended = True
@@ -97,89 +100,52 @@ class MessageCutter:
             self._wanted += size
         return None
 
-    def _body_length(self, start: int) -> int:
-        message = _Table.root(self._buffer, start + _HEAD)
-        length = message.number("<q", _BODY_LENGTH)
-        if length < 0 or self._wanted - start + length > MOST_MESSAGE_BYTES:
+    def _body_length(self) -> int:
+        length = Table.root(self._buffer, HEAD).number("<q", _BODY_LENGTH)
+        if length < 0 or self._wanted + length > MOST_MESSAGE_BYTES:
             raise ValueError(
                 f"an Arrow message has {length} bytes: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
             )
         return length
 
-    def _end(self, start: int) -> BatchMessage | None:
+    def _end(self) -> StreamMessage | None:
         """A message is whole."""
-        message = _Table.root(self._buffer, start + _HEAD)
+        whole, self._buffer, self._whole, self._wanted = self._buffer, bytearray(), False, HEAD
+        message = Table.root(whole, HEAD)
+        body = HEAD + int.from_bytes(whole[4:HEAD], "little")
+        if message.number("<h", _VERSION) < _V5:
+            raise ValueError(
+                "the Arrow stream has a metadata version before V5: write it with Arrow 1.0 or newer"
+            )
         kind = message.number("<B", _HEADER_TYPE)
         header = message.table(_HEADER)
-        whole, self._whole = self._buffer, False
-        if kind == _SCHEMA and not start:
-            self._prefix = bytearray(whole)
-        elif kind == _DICTIONARY and start:
-            _check_plain(header.table(_DATA))
-            self._prefix = bytearray(whole)
-        elif kind != _BATCH or not start:
+        if kind == _SCHEMA and self._schema is None:
+            self._count(-1, len(whole))
+            self._schema = header
+            return None
+        if kind not in (_DICTIONARY, _BATCH) or self._schema is None:
             raise ValueError("an Arrow stream is one schema, dictionaries and record batches, in this order")
-        if len(self._prefix) > _MOST_PREFIX:
+        if kind == _BATCH:
+            return StreamMessage(whole, header, body, _rows(header), None)
+        if header.number("<B", _DELTA):
+            raise ValueError("the Arrow stream adds to a dictionary: write each dictionary as a whole")
+        number = header.number("<q", _ID)
+        self._count(number, len(whole))
+        batch = header.table(_DATA)
+        return StreamMessage(whole, batch, body, _rows(batch), number)
+
+    def _count(self, part: int, size: int) -> None:
+        self._sizes[part] = size
+        if sum(self._sizes.values()) > _MOST_PREFIX:
             raise ValueError(
                 f"the schema and the dictionaries of the Arrow stream have more than {_MOST_PREFIX} bytes"
             )
-        self._buffer = bytearray(self._prefix)
-        self._wanted = len(self._prefix) + _HEAD
-        if kind != _BATCH:
-            return None
-        _check_plain(header)
-        rows = header.number("<q", _LENGTH)
-        if not 0 <= rows <= MOST_ROWS:
-            raise ValueError(f"a record batch has {rows} rows: {MOST_ROWS} is the limit, use smaller batches")
-        return BatchMessage(whole, rows)
 
 
-def _check_plain(batch: _Table) -> None:
+def _rows(batch: Table) -> int:
     if batch.has(_COMPRESSION):
         raise ValueError("the Arrow stream is compressed: write it without compression")
-
-
-def _i32(data: bytearray, at: int) -> int:
-    value: int = struct.unpack_from("<i", data, at)[0]
-    return value
-
-
-class _Table:
-    """A table of a flatbuffer. ValueError: an offset leads out of it."""
-
-    def __init__(self, data: bytearray, base: int, at: int) -> None:
-        self._data, self._base, self._at = data, base, at
-        self._fields = at - self._unpack("<i", at)
-        self._size = self._unpack("<H", self._fields)
-
-    @classmethod
-    def root(cls, data: bytearray, base: int) -> _Table:
-        """The root of the flatbuffer that begins at `base`."""
-        return cls(data, base, base + _i32(data, base))
-
-    def _unpack(self, layout: str, at: int) -> int:
-        if not self._base <= at <= len(self._data) - struct.calcsize(layout):
-            raise ValueError("the metadata of an Arrow message are damaged")
-        value: int = struct.unpack_from(layout, self._data, at)[0]
-        return value
-
-    def _place(self, field: int) -> int:
-        slot = 4 + 2 * field
-        offset = self._unpack("<H", self._fields + slot) if slot + 2 <= self._size else 0
-        return self._at + offset if offset else 0
-
-    def has(self, field: int) -> bool:
-        """Whether it has a field that is not the default."""
-        return self._place(field) != 0
-
-    def number(self, layout: str, field: int) -> int:
-        """A number, 0 by default."""
-        place = self._place(field)
-        return self._unpack(layout, place) if place else 0
-
-    def table(self, field: int) -> _Table:
-        """A table inside."""
-        place = self._place(field)
-        if not place:
-            raise ValueError("the metadata of an Arrow message lack a part")
-        return _Table(self._data, self._base, place + self._unpack("<I", place))
+    rows = batch.number("<q", _LENGTH)
+    if not 0 <= rows <= MOST_ROWS:
+        raise ValueError(f"a record batch has {rows} rows: {MOST_ROWS} is the limit, use smaller batches")
+    return rows

@@ -1,18 +1,23 @@
 """Record batches to the columns that native code makes packets of. Runs on a worker thread, knows no queues.
 
-pyarrow checks what came before anything else looks at it; types that say the same are made one.
+The bytes are those of any caller that may send. They never reach pyarrow, whose checks do not cover all that
+its kernels rely on (a null row with a view of negative length overflowed a buffer in its cast): `ipc` bounds
+the messages, `ipcschema` finds the buffers of a column inside its message, and `_native.arrowcolumn` checks
+every length and offset in them. Types that say the same are made one.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from msmq_fast._native.stagecodec import Column
-from msmq_fast.bulk.arrow import arrow
-from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, BatchMessage
+from msmq_fast._native.arrowcolumn import Column, fixed, gather, integers, places, strings, views
+from msmq_fast.bulk.flatbuffer import Table
+from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, StreamMessage
+from msmq_fast.bulk.ipcschema import BatchBuffers, read_schema
+from msmq_fast.bulk.ipcschema import Field as ArrowField
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 
 __all__ = ["Rows", "StageDecoder"]
@@ -50,9 +55,9 @@ class Rows:
     places: array[int] | memoryview = field(default_factory=lambda: array("I"))  # the same, for each row
     queues: list[str | None] = field(default_factory=lambda: [None])
     responses: Column | None = None
-    response_names: list[str] = field(default_factory=list)
+    response_names: list[str | None] = field(default_factory=list)
     admins: Column | None = None
-    admin_names: list[str] = field(default_factory=list)
+    admin_names: list[str | None] = field(default_factory=list)
 
     def row_of(self, place: int) -> int:
         """The number in its stream of the first row for a queue."""
@@ -60,193 +65,143 @@ class Rows:
 
 
 class StageDecoder:
-    """Decodes the record batches of one stream. Every call raises ValueError, one line that says what is
-    wrong.
-    """
+    """Decodes the messages of one stream. Every call raises ValueError, one line that says what is wrong."""
 
     def __init__(self, *, strict: bool) -> None:
-        """`strict`: a column that is of no message is a mistake. ArrowMissing."""
-        self._arrow = arrow()
+        """`strict`: a column that is of no message is a mistake."""
         self._strict = strict
-        self._columns: list[int] | None = None
+        self._fields: list[ArrowField] = []  # those that a message takes
+        self._dictionaries: dict[int, ArrowField] = {}  # the values of each
+        self._values: dict[int, Column] = {}
         self._rows = 0
 
-    def check_schema(self, prefix: bytes) -> None:
-        """Look at the names of the columns; to be called when the schema has come."""
-        with self._faults(), self._arrow.ipc.open_stream(self._arrow.py_buffer(prefix)) as stream:
-            names: list[str] = list(stream.schema.names)
+    def check_schema(self, schema: Table) -> None:
+        """Look at names and types of the columns. Call this once, before `decode`."""
         seen: set[str] = set()  # a stream may have a hundred thousand columns
-        for name in names:
+        for arrow in read_schema(schema):
+            name = arrow.name
             if name in seen:
                 raise ValueError(f"the column {name[:100]!r} comes twice")
             seen.add(name)
-            if self._strict and name not in _TAKEN and name not in _PASSED_OVER:
+            if name in _TAKEN:
+                if arrow.kind != "null":
+                    self._fields.append(_typed(arrow))
+            elif self._strict and name not in _PASSED_OVER:
                 known = ", ".join(sorted(_TAKEN))
                 raise ValueError(f"unknown column {name[:100]!r}; a message takes {known}")
-        if "body" not in names:
+        if "body" not in seen:
             raise ValueError("there is no column body: rows without one are no messages")
-        self._columns = [index for index, name in enumerate(names) if name in _TAKEN]
+        for arrow in self._fields:
+            if arrow.dictionary is not None and arrow.values is not None:
+                known_as = self._dictionaries.setdefault(arrow.dictionary, arrow.values)
+                if known_as.type != arrow.values.type or known_as.kind != arrow.values.kind:
+                    raise ValueError(f"the dictionary of column {arrow.name} has two types")
 
-    def decode(self, message: BatchMessage) -> Iterator[Rows]:
-        """A record batch, in pieces."""
-        pa = self._arrow
-        options = pa.ipc.IpcReadOptions(included_fields=self._columns)
-        with self._faults():
-            with pa.ipc.open_stream(pa.py_buffer(message.stream), options=options) as stream:
-                batch = stream.read_next_batch()
-            batch.validate(full=True)
-        batch, size = self._bounded(batch)
-        step = min(_SLICE_ROWS, max(1, batch.num_rows * _SLICE_BYTES // max(batch.nbytes, size, 1)))
-        for start in range(0, batch.num_rows, step):
-            yield self._piece(batch.slice(start, step))
+    def decode(self, message: StreamMessage) -> Iterator[Rows]:
+        """The rows of a record batch, in pieces; none for a dictionary, which is remembered."""
+        buffers = BatchBuffers(message)
+        if message.dictionary is not None:
+            values = self._dictionaries.get(message.dictionary)
+            if values is not None:  # the others are of columns that no message takes
+                self._values[message.dictionary] = _array(values, buffers, message.rows, MOST_MESSAGE_BYTES)
+            return
+        columns, size = self._columns(buffers, message.rows)
+        step = min(_SLICE_ROWS, max(1, message.rows * _SLICE_BYTES // max(size, 1)))
+        for start in range(0, message.rows, step):
+            yield self._piece(columns, start, min(step, message.rows - start))
 
-    def _bounded(self, batch: Any) -> tuple[Any, int]:
-        """The batch without types that only lend a name to others, and how many bytes its columns have when
-        each row has its own.
+    def _columns(self, buffers: BatchBuffers, rows: int) -> tuple[dict[str, Column], int]:
+        """The columns of a batch, and how many bytes their rows have.
 
         A dictionary or a view may show the same bytes in every row: a small message would fill the memory.
         """
-        pa = self._arrow
-        columns = [_unnamed(pa, values) for values in batch.columns]
-        size = 0
-        for name, values in zip(batch.schema.names, columns, strict=True):
+        columns: dict[str, Column] = {}
+        size = 8 * rows
+        for arrow in self._fields:
             try:
-                size += _spread(pa, values)
-            except (pa.ArrowException, TypeError) as problem:
+                column = self._column(arrow, buffers, rows, MOST_MESSAGE_BYTES - size)
+            except OverflowError as problem:
                 raise ValueError(
-                    f"rows from {self._rows}: column {name} of type {values.type}: {_line(problem)}"
+                    f"rows from {self._rows}: the texts that rows of column {arrow.name} share have "
+                    f"{problem} bytes, each as often as it is used: {MOST_MESSAGE_BYTES} is the limit, "
+                    "use smaller batches"
                 ) from None
-        if size > MOST_MESSAGE_BYTES:
-            raise ValueError(
-                f"rows from {self._rows}: the texts of their dictionaries have {size} bytes, each as often "
-                f"as it is used: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
-            )
-        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names), size
+            except ValueError as problem:
+                raise ValueError(f"rows from {self._rows}: column {arrow.name}: {problem}") from None
+            columns[arrow.name] = column
+            size += column.nbytes
+        return columns, size
 
-    def _piece(self, batch: Any) -> Rows:
-        rows = Rows(self._rows, batch.num_rows)
-        self._rows += rows.count
-        pa = self._arrow
-        for name, values in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_null(values.type):
+    def _column(self, arrow: ArrowField, buffers: BatchBuffers, rows: int, most: int) -> Column:
+        if arrow.dictionary is None:
+            return _array(arrow, buffers, rows, most)
+        values = self._values.get(arrow.dictionary)
+        if values is None:
+            raise ValueError("its dictionary is missing")
+        bits, numbers = buffers.take(arrow, 2)
+        return gather(
+            integers(rows, _validity(buffers, arrow, bits), numbers, arrow.width, arrow.signed), values, most
+        )
+
+    def _piece(self, columns: dict[str, Column], start: int, count: int) -> Rows:
+        rows = Rows(self._rows, count)
+        self._rows += count
+        for name, whole in columns.items():
+            column = whole.slice(start, count)
+            if name not in _NAMES:
+                rows.columns[name] = column
                 continue
             try:
-                self._take(rows, name, values)
-            except (pa.ArrowException, TypeError) as problem:
-                raise ValueError(
-                    f"rows from {rows.first}: column {name} of type {values.type}: {_line(problem)}"
-                ) from None
+                numbers, names, each = places(column, name == "queue")
+            except ValueError as problem:
+                raise ValueError(f"rows from {rows.first}: column {name}: {problem}") from None
+            if name == "queue":
+                rows.targets, rows.queues, rows.places = numbers, names, each
+            elif name == "resp_format_name":
+                rows.responses, rows.response_names = numbers, names
+            else:
+                rows.admins, rows.admin_names = numbers, names
         if not rows.places:
-            rows.places = array("I", bytes(4 * rows.count))
+            rows.places = array("I", bytes(4 * count))
         return rows
 
-    def _take(self, rows: Rows, name: str, values: Any) -> None:
-        pa = self._arrow
-        if pa.types.is_dictionary(values.type) and name not in _NAMES:
-            values = values.dictionary_decode()
-        if name == "body":
-            text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-            kind, wanted = ("text", pa.string()) if text else ("binary", pa.binary())
-            rows.columns[name] = _column(values.cast(wanted), kind)
-        elif name in _NUMBERS:
-            if not pa.types.is_integer(values.type):
-                raise TypeError("whole numbers are needed")
-            rows.columns[name] = _column(values.cast(pa.int64()), "int")
-        elif name in _BINARIES:
-            if pa.types.is_string(values.type):
-                raise TypeError("bytes are needed")
-            rows.columns[name] = _column(values.cast(pa.binary()), "binary")
-        elif name in _TEXTS:
-            rows.columns[name] = _column(values.cast(pa.string()), "text")
-        elif name == "queue":
-            rows.targets, rows.queues, rows.places = self._named(values, missing=True)
-        elif name == "resp_format_name":
-            rows.responses, rows.response_names, _ = self._named(values)
-        else:
-            rows.admins, rows.admin_names, _ = self._named(values)
 
-    def _named(self, values: Any, *, missing: bool = False) -> tuple[Column, list[Any], memoryview]:
-        """Places, and the names that they stand for; `missing`: no name has a place too."""
-        pa = self._arrow
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        encoded = values.cast(pa.string()).dictionary_encode("encode" if missing else "mask")
-        numbers = encoded.indices.cast(pa.uint32()) if missing else None
-        places = memoryview(b"")
-        if numbers is not None:
-            places = memoryview(numbers.buffers()[1]).cast("I")
-            places = places[numbers.offset : numbers.offset + len(numbers)]
-        return _column(encoded.indices.cast(pa.int64()), "int"), encoded.dictionary.to_pylist(), places
-
-    def _faults(self) -> _Faults:
-        return _Faults(self._arrow.ArrowException)
-
-
-class _Faults:
-    """What pyarrow finds wrong with a stream becomes a ValueError."""
-
-    def __init__(self, kind: type[Exception]) -> None:
-        self._kinds = (kind, OSError, StopIteration, MemoryError, UnicodeDecodeError)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, problem: BaseException | None, __: object) -> None:
-        if isinstance(problem, self._kinds):
-            raise ValueError(f"the Arrow stream is damaged: {_line(problem)}") from None
-
-
-def _unnamed(pa: Any, values: Any) -> Any:
-    """The values of an extension type as what they are stored as."""
-    while isinstance(values, pa.ExtensionArray):
-        values = values.storage
-    return values
-
-
-def _spread(pa: Any, values: Any) -> int:
-    """Bytes of the texts of a column whose rows may share them, counted for each row; 0 where none can.
-
-    TypeError: a dictionary of something else than texts, bytes or numbers.
-    """
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-        if not (_is_text(pa, kind) or pa.types.is_primitive(kind) or pa.types.is_null(kind)):
-            raise TypeError("a dictionary holds texts, bytes or numbers")
-        if not _is_text(pa, kind):
-            return 0
-        from pyarrow import compute
-
-        lengths = compute.binary_length(values.dictionary).cast(pa.int64())
-        return compute.sum(lengths.take(values.indices)).as_py() or 0
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        views = memoryview(values.buffers()[1]).cast("B").cast("i")  # four numbers each: the length first
-        lengths = views[4 * values.offset : 4 * (values.offset + len(values)) : 4]
-        return sum(
-            length for length, there in zip(lengths, values.is_valid().to_pylist(), strict=True) if there
+def _typed(arrow: ArrowField) -> ArrowField:
+    """The column, if it has a type of those that its values can have; bytes may stand for a text."""
+    if arrow.dictionary is not None and not arrow.kind:
+        raise ValueError(
+            f"column {arrow.name} of type {arrow.type}: a dictionary holds texts, bytes or whole numbers"
         )
-    return 0
+    wanted: tuple[str, ...] = ("binary", "text")
+    words = "texts are needed"
+    if arrow.name in _NUMBERS:
+        wanted, words = ("int",), "whole numbers are needed"
+    elif arrow.name in _BINARIES:
+        wanted, words = ("binary",), "bytes are needed"
+    if arrow.kind not in wanted:
+        words = "texts or bytes are needed" if arrow.name == "body" else words
+        raise ValueError(f"column {arrow.name} of type {arrow.type}: {words}")
+    if arrow.name not in (*_TEXTS, *_NAMES):
+        return arrow
+    values = None if arrow.values is None else replace(arrow.values, kind="text")
+    return replace(arrow, kind="text", values=values)
 
 
-def _is_text(pa: Any, kind: Any) -> bool:
-    types = pa.types
-    return any(
-        check(kind)
-        for check in (
-            types.is_string,
-            types.is_binary,
-            types.is_large_string,
-            types.is_large_binary,
-            types.is_fixed_size_binary,
-        )
-    )
+def _validity(buffers: BatchBuffers, arrow: ArrowField, bits: memoryview) -> memoryview | None:
+    """The validity bitmap, None where the column has no nulls."""
+    return bits if buffers.has_nulls(arrow) else None
 
 
-def _line(problem: BaseException) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0][:300]
-
-
-def _column(values: Any, kind: str) -> Column:
-    buffers = values.buffers()
-    data = None if kind == "int" else buffers[2]
-    return Column(kind, len(values), values.offset, buffers[0], buffers[1], data)
+def _array(arrow: ArrowField, buffers: BatchBuffers, rows: int, most: int) -> Column:
+    """The array of a column without dictionary."""
+    if arrow.kind == "int" or arrow.fixed:
+        bits, values = buffers.take(arrow, 2)
+        validity = _validity(buffers, arrow, bits)
+        if arrow.fixed:
+            return fixed(arrow.kind, rows, validity, values, arrow.width)
+        return integers(rows, validity, values, arrow.width, arrow.signed)
+    if arrow.view:
+        bits, values, *shared = buffers.take(arrow, 2)
+        return views(arrow.kind, rows, _validity(buffers, arrow, bits), values, [*shared], most)
+    bits, offsets, data = buffers.take(arrow, 3)
+    return strings(arrow.kind, rows, _validity(buffers, arrow, bits), offsets, data, arrow.large)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from msmq_fast._native.stagecodec import Destination, RowBuilder, RowError
-from msmq_fast.bulk.ipc import BatchMessage, MessageCutter
+from msmq_fast.bulk.ipc import MessageCutter, StreamMessage
 from msmq_fast.bulk.stagedecode import Rows, StageDecoder
 from msmq_fast.bulk.stagerequest import StageRequest
 from msmq_fast.packet.errors import (
@@ -56,7 +56,7 @@ class StageUpload:
     """One stage on its way in. `workers` runs what takes long: one executor with one thread for a server.
 
     Every call raises, with one line for the client: ValueError (the stream, a column or a value is wrong),
-    ArrowMissing, and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too
+    and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too
     large, a quota is used up), SERVICE_NOT_AVAILABLE, and others. After an error nothing is staged.
     """
 
@@ -144,12 +144,13 @@ class StageUpload:
 
     async def _check_schema(self) -> None:
         if not self._checked:
-            if not self._cutter.schema_known:
+            schema = self._cutter.schema
+            if schema is None:
                 raise ValueError("the Arrow stream has no schema")
-            await self._run(partial(self._decoder.check_schema, self._cutter.prefix))
+            await self._run(partial(self._decoder.check_schema, schema))
             self._checked = True
 
-    async def _take(self, message: BatchMessage) -> None:
+    async def _take(self, message: StreamMessage) -> None:
         await self._check_schema()
         pieces = await self._run(lambda: list(self._decoder.decode(message)))
         for rows in pieces:

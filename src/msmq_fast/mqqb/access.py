@@ -22,7 +22,7 @@ class SenderGate:
     """Decides whether the sender of a message may put it into its queue. Refusals are recorded."""
 
     def __init__(
-        self, principals: Principals, authorizer: Authorizer, unsigned: UnsignedSid = UnsignedSid.USE
+        self, principals: Principals, authorizer: Authorizer, unsigned: UnsignedSid = UnsignedSid.ANONYMOUS
     ) -> None:
         self._principals = principals
         self._authorizer = authorizer
@@ -37,8 +37,7 @@ class SenderGate:
         A sender whose identifier cannot be read is refused, even where anonymous ones may send: it claims to
         be somebody (QB-259).
         """
-        trust = UnsignedSid.USE if verified else self._unsigned
-        token = self._principals.of_sender(sender_type, sender_id, trust)
+        token = self._principals.of_sender(sender_type, sender_id, self._unsigned, verified=verified)
         detail = f"message {message}"
         if token is None:
             self._authorizer.refuse(

@@ -15,8 +15,9 @@ class Ordinals:
     """A counter whose blocks are reserved in the store ahead of their use.
 
     A number is given out only when the reservation of its block is durable; the rest of a block is lost at a
-    restart. The counter is incremented before it is used (AMB-43), so that 0 is never given out. `wraps` is
-    for the 32-bit ordinals of message identifiers, which start over at 1.
+    restart. The counter is incremented before it is used (AMB-43), so that 0 is never given out. A counter
+    that the store does not know yet begins behind `first`. `wraps` is for the 32-bit ordinals of message
+    identifiers, which start over at 1.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Ordinals:
         self._block = block
         self._wraps = wraps
         stored = records.meta(name)
-        self.last = first if stored is None else max(first, int(stored))
+        self.last = first if stored is None else int(stored)
         self.limit = self.last  # reserved durably up to here
         self._under_way = False
 

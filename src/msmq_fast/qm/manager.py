@@ -67,6 +67,9 @@ MOST_OUTGOING = 65_536
 """Outgoing queues beyond which messages from elsewhere open no more."""
 MOST_ANSWERED = 10_000
 """The same for acknowledgments and reports: where they go is what senders claim."""
+FIRST_MESSAGE_BITS = 31
+"""Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
+its age."""
 
 
 class State(IntEnum):
@@ -184,7 +187,11 @@ class QueueManager:
         self.state = State.INITIALIZING
         self.tick()
         self.message_ordinals = Ordinals(
-            self.records, MetaName.MESSAGE_ID_HW, block=MESSAGE_BLOCK, wraps=True
+            self.records,
+            MetaName.MESSAGE_ID_HW,
+            first=self._random.getrandbits(FIRST_MESSAGE_BITS),
+            block=MESSAGE_BLOCK,
+            wraps=True,
         )
         self._ordinals = Ordinals(
             self.records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=QUEUE_BLOCK

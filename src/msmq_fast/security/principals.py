@@ -134,18 +134,32 @@ class Principals:
         groups = users.group_sids(user) if user is not None else frozenset()
         return Token(account, frozenset((account, EVERYONE)) | groups, user.name if user is not None else "")
 
-    def of_sender(self, kind: int, identifier: bytes, unsigned: UnsignedSid) -> Token | None:
-        """The sender of a message (AMB-22); None if its SID is malformed. `unsigned` says what it counts for
-        (AMB-23).
+    def of_sender(
+        self, kind: int, identifier: bytes, unsigned: UnsignedSid, *, verified: bool = False
+    ) -> Token | None:
+        """The sender of a message (AMB-22); None if its SID is malformed. `verified`: a signature proves the
+        sender; `unsigned` says what a sender counts for that nothing proves (AMB-23).
         """
+        if not verified and unsigned is UnsignedSid.ANONYMOUS:
+            return ANONYMOUS_TOKEN
         if kind == SenderType.QUEUE_MANAGER:
             return EVERYONE_TOKEN
-        if kind != SenderType.SID or unsigned is UnsignedSid.ANONYMOUS:
+        if kind != SenderType.SID:
             return ANONYMOUS_TOKEN
         try:
-            return self.of_sid(Sid.from_bytes(identifier))
+            account = Sid.from_bytes(identifier)
         except SecurityDataError:
             return None
+        return self.of_sid(account) if verified else self._of_claim(account)
+
+    def _of_claim(self, account: Sid) -> Token:
+        """A SID that its sender proves by nothing. Groups, well-known accounts and administrators cannot be
+        claimed: every list names some of them, so that a claim would open every queue.
+        """
+        if not account.is_account or self.users.is_group(account):
+            return ANONYMOUS_TOKEN
+        token = self.of_sid(account)
+        return ANONYMOUS_TOKEN if token.administrator or token.reader else token
 
     def _known(self, user: User, extra: list[Sid]) -> Token:
         return _token(user.sid, user.name, [*self.users.group_sids(user), *extra])

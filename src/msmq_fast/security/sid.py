@@ -17,6 +17,7 @@ __all__ = [
     "AUTHENTICATED_USERS",
     "DOMAIN_ALIASES",
     "EVERYONE",
+    "FIRST_ACCOUNT_RID",
     "GUEST_RID",
     "LOCAL_SYSTEM",
     "OWNER_RIGHTS",
@@ -102,6 +103,14 @@ class Sid:
         own = self.sub_authorities
         return bool(own) and (self.authority, own[:-1]) == (domain.authority, domain.sub_authorities)
 
+    @property
+    def is_account(self) -> bool:
+        """Whether this can be an ordinary account of a Windows domain or computer: `S-1-5-21-a-b-c-RID` with
+        a relative identifier above those that every domain has (Administrator, Domain Admins, ...).
+        """
+        own = self.sub_authorities
+        return self.authority == 5 and len(own) == 5 and own[0] == 21 and own[4] >= FIRST_ACCOUNT_RID
+
     def __str__(self) -> str:
         authority = self.authority
         head = f"0x{authority:012X}" if authority >= 1 << 32 else str(authority)
@@ -131,6 +140,8 @@ READERS: Final = sid("S-1-22-4-1")
 """Ours, beside the SIDs of Unix users and programs: who reads everything in bulk."""
 GUEST_RID: Final = 501
 """DOMAIN_USER_RID_GUEST (MS-SAMR 2.2.1.14)."""
+FIRST_ACCOUNT_RID: Final = 1000
+"""Relative identifiers below this one are well-known users and groups of a domain (MS-SAMR 2.2.1.14)."""
 
 # sid-token of MS-DTYP 2.5.1.1 whose SIDs are the same everywhere.
 ALIASES: Final[dict[str, Sid]] = {

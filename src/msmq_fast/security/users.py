@@ -14,6 +14,7 @@ from msmq_fast.security.sid import (
     ANONYMOUS,
     AUTHENTICATED_USERS,
     EVERYONE,
+    FIRST_ACCOUNT_RID,
     READERS,
     USERS,
     Sid,
@@ -22,7 +23,6 @@ from msmq_fast.security.sid import (
 
 __all__ = ["WELL_KNOWN", "User", "Users", "UsersFileError"]
 
-FIRST_RID: Final = 1000
 WELL_KNOWN: Final = {
     "administrators": ADMINISTRATORS,
     "users": USERS,
@@ -55,7 +55,7 @@ class Users:
     """All accounts and groups; names are compared without case."""
 
     domain: Sid
-    next_rid: int = FIRST_RID
+    next_rid: int = FIRST_ACCOUNT_RID
     users: dict[str, User] = field(default_factory=dict)  # by casefolded name
     groups: dict[str, tuple[str, Sid]] = field(default_factory=dict)  # casefolded name -> name, SID
 
@@ -77,6 +77,10 @@ class Users:
     def by_sid(self, wanted: Sid) -> User | None:
         """The account with a SID."""
         return next((user for user in self.users.values() if user.sid == wanted), None)
+
+    def is_group(self, wanted: Sid) -> bool:
+        """Whether a SID is that of a group of this file."""
+        return any(group == wanted for _, group in self.groups.values())
 
     def group_sid(self, name: str) -> Sid:
         """The SID of a group: its name here, a well-known name, or `S-1-…`. Raises UsersFileError."""

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from msmq_fast.security.errors import SecurityDataError
-from msmq_fast.security.sid import sid
-from msmq_fast.security.users import FIRST_RID, User, Users, UsersFileError
+from msmq_fast.security.sid import FIRST_ACCOUNT_RID, sid
+from msmq_fast.security.users import User, Users, UsersFileError
 
 __all__ = ["UsersSource", "load_users", "save_users"]
 
@@ -43,7 +43,7 @@ def load_users(path: Path) -> Users:
 
 def _from_toml(content: dict[str, Any]) -> Users:
     _only(content, {"domain", "next_rid", "groups", "users"}, "the file")
-    users = Users(sid(_text(content, "domain")), _number(content, "next_rid", FIRST_RID))
+    users = Users(sid(_text(content, "domain")), _number(content, "next_rid", FIRST_ACCOUNT_RID))
     for entry in _tables(content, "groups"):
         _only(entry, {"name", "sid"}, "a group")
         name = _text(entry, "name")

@@ -191,7 +191,7 @@ class SecurityConfig:
     everyone_creates_queues: bool = _key(kinds.FLAG, True, "not only administrators create queues")
     domains: tuple[str, ...] = _key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
     amb23_unsigned_sid: str = _key(
-        kinds.choice("use", "anonymous"), "use", "what the sender id of an unsigned message counts for"
+        kinds.choice("use", "anonymous"), "anonymous", "what the sender id of an unsigned message counts for"
     )
     quarantine: str = _key(
         namekinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"

@@ -1,0 +1,95 @@
+"""Reads tables of a flatbuffer that comes from the network: every offset is checked before it is used."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["Table"]
+
+_MOST_NAME: Final = 4096  # bytes of a text
+
+
+class Table:
+    """A table of the flatbuffer that begins at `base` in `data`. Every call raises ValueError for an offset
+    that leads out of it.
+    """
+
+    def __init__(self, data: bytes | bytearray, base: int, at: int) -> None:
+        self._data, self._base, self._at = data, base, at
+        self._fields = at - self._unpack("<i", at)
+        self._size = self._unpack("<H", self._fields)
+
+    @classmethod
+    def root(cls, data: bytes | bytearray, base: int) -> Table:
+        """The root of the flatbuffer that begins at `base`."""
+        if not 0 <= base <= len(data) - 4:
+            raise ValueError("the metadata of an Arrow message are damaged")
+        offset: int = struct.unpack_from("<i", data, base)[0]
+        return cls(data, base, base + offset)
+
+    def _unpack(self, layout: str, at: int) -> int:
+        if not self._base <= at <= len(self._data) - struct.calcsize(layout):
+            raise ValueError("the metadata of an Arrow message are damaged")
+        value: int = struct.unpack_from(layout, self._data, at)[0]
+        return value
+
+    def _place(self, field: int) -> int:
+        slot = 4 + 2 * field
+        offset = self._unpack("<H", self._fields + slot) if slot + 2 <= self._size else 0
+        return self._at + offset if offset else 0
+
+    def has(self, field: int) -> bool:
+        """Whether a field is present."""
+        return self._place(field) != 0
+
+    def number(self, layout: str, field: int, default: int = 0) -> int:
+        """A number in the `struct` layout."""
+        place = self._place(field)
+        return self._unpack(layout, place) if place else default
+
+    def table(self, field: int) -> Table:
+        """The table in a field that must be present."""
+        place = self._place(field)
+        if not place:
+            raise ValueError("the metadata of an Arrow message lack a part")
+        return Table(self._data, self._base, place + self._unpack("<I", place))
+
+    def _vector(self, field: int, width: int) -> tuple[int, int]:
+        """Place and number of the elements of `width` bytes; none where the field is absent."""
+        place = self._place(field)
+        if not place:
+            return 0, 0
+        start = place + self._unpack("<I", place)
+        count = self._unpack("<I", start)
+        if start + 4 + count * width > len(self._data):
+            raise ValueError("the metadata of an Arrow message are damaged")
+        return start + 4, count
+
+    def text(self, field: int) -> str:
+        """A text, "" by default. Bytes that are not UTF-8 are escaped."""
+        start, count = self._vector(field, 1)
+        if count > _MOST_NAME:
+            raise ValueError(f"a name in the Arrow schema has more than {_MOST_NAME} bytes")
+        return bytes(self._data[start : start + count]).decode(errors="backslashreplace")
+
+    def tables(self, field: int) -> Iterator[Table]:
+        """The tables of a vector."""
+        start, count = self._vector(field, 4)
+        for at in range(start, start + 4 * count, 4):
+            yield Table(self._data, self._base, at + self._unpack("<I", at))
+
+    def row(self, field: int, layout: str, index: int) -> tuple[int, ...]:
+        """One structure of a vector, in the `struct` layout."""
+        start, count = self._vector(field, struct.calcsize(layout))
+        if not 0 <= index < count:
+            raise ValueError("the metadata of an Arrow message lack a part")
+        return struct.unpack_from(layout, self._data, start + index * struct.calcsize(layout))
+
+    def numbers(self, field: int, count: int) -> tuple[int, ...]:
+        """The first `count` signed 64-bit numbers of a vector."""
+        start, there = self._vector(field, 8)
+        if count > there:
+            raise ValueError("the metadata of an Arrow message lack a part")
+        return struct.unpack_from(f"<{count}q", self._data, start)
