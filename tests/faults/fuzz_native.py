@@ -101,12 +101,16 @@ def instrumented(name: str, directory: Path) -> Path | None:
 
 
 def run(fuzzer: Path, duration: int, work: Path, native: Path | None) -> subprocess.CompletedProcess[str]:
-    """A fuzzer as a process of its own; a finding is exit code 77, a touched byte outside 1."""
+    """A fuzzer as a process of its own; a finding is exit code 77, a touched byte outside 1.
+
+    `native`: a module to fuzz instead of the installed one, or a directory of several.
+    """
     environment = dict(os.environ)
     command = [sys.executable, str(fuzzer), "--seconds", str(duration), "--work", str(work)]
     if native is not None:
         command += ["--native", str(native)]
-        if b"__asan_init" in native.read_bytes():
+        modules = native.glob("*.so") if native.is_dir() else [native]
+        if any(b"__asan_init" in module.read_bytes() for module in modules):
             environment = sanitized()
     return subprocess.run(
         command,
