@@ -112,7 +112,7 @@ def test_a_session_is_not_idle_before_its_handshake_is_over() -> None:
 @pytest.mark.rule("QB-305", "QB-301", "QB-138")
 @pytest.mark.parametrize("delay", [0.0, 0.75])
 def test_retry_waits_five_seconds_and_a_round_trip_after_each_kind_of_failure(delay: float) -> None:
-    bench = Bench(timers=Timers(round_trip_delay=delay))
+    bench = Bench(timers=Timers(round_trip_delay=delay, retry_max=5.0))
     queue = bench.queue("server")
     bench.transfer.submit(queue, 10.0)
     assert bench.take() == [Resolve(1, "server")]

@@ -30,6 +30,8 @@ class Outgoing(Source):
         self.hops: tuple[Target, ...] = (target,)
         self.told: list[tuple[Progress, str]] = []
         self.at_home = True
+        self.for_answers = False
+        self.waits: list[float] = []
         self.homecomings = 0
         self.later: Target | None = None  # where it leads when it is asked anew
         host.put(self, packets)
@@ -37,6 +39,13 @@ class Outgoing(Source):
     def relocate(self) -> bool:
         before, self.hops = self.hops, (self.later,) if self.later is not None else self.hops
         return self.hops != before
+
+    @property
+    def answers_only(self) -> bool:
+        return self.for_answers
+
+    def scheduled(self, wait: float) -> None:
+        self.waits.append(wait)
 
     def come_home(self) -> bool:
         self.homecomings += 1
@@ -293,7 +302,7 @@ def test_a_queue_manager_whose_address_becomes_known_is_dialled_at_the_next_atte
     assert due is not None
     bench.transfer.handle_deadline(due)
     assert [type(effect) for effect in bench.take()] == [Connect]
-    links = {link.target.host: link.queues for link in bench.transfer.links}
+    links = {link.target.host: list(link.queues) for link in bench.transfer.links}
     assert links == {"": [second], "10.0.0.7": [first]}
 
 
@@ -627,7 +636,7 @@ def test_behind_the_last_hop_the_way_is_looked_up_anew() -> None:
     queue.later = Target("10.0.0.9")
     bench.endpoint.handle_deadline(15.0)
     assert bench.take() == [Connect(2, "10.0.0.9")]
-    assert [link.queues for link in bench.transfer.links] == [[queue]]
+    assert [list(link.queues) for link in bench.transfer.links] == [[queue]]
 
 
 def test_a_session_to_any_of_the_hops_serves() -> None:

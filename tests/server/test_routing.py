@@ -33,7 +33,9 @@ class Server:
         manager = world.manager
         resolve = destinations(manager.find_field, manager.guard.open_to_everybody)
         self.node = Node(manager.guid, manager.ledger, resolve)
-        self.routing = Routing(config, manager, world.clock.monotonic, lambda: WALL, self.source)
+        self.routing = Routing(
+            config, manager, world.clock.monotonic, lambda: WALL, self.source, lambda: None
+        )
         self.routing.serve(self.node)
 
     def source(self, queue: OutgoingQueue) -> OutgoingSource:

@@ -244,6 +244,9 @@ class Datagrams(asyncio.DatagramTransport):
         self.protocol = protocol
         self.port = port
 
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self.loop.address, self.port) if name == "sockname" else default
+
     def sendto(self, data: Any, addr: Any = None) -> None:
         self._network.datagram(self, bytes(data), addr)
 

@@ -66,6 +66,7 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
             "manager": "" if queue.manager is None else str(queue.manager),
             "history": [_connection_event(event) for event in queue.history],
             "stalled": queue.stalled,
+            "next_attempt": queue.next_attempt,
             **transfer_info(queue).shown(),
         }
     properties = queue.properties

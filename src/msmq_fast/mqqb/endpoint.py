@@ -102,7 +102,10 @@ class Endpoint:
     ) -> bytes | None:
         """The response to a datagram from `address` and `port` at our ping port, None for silence."""
         refused = self._admission.would_refuse(address) is not None
-        return self._responder.answer(datagram, address, port, own_port, now, would_refuse=refused)
+        answer = self._responder.answer(datagram, address, port, own_port, now, would_refuse=refused)
+        if answer is not None:
+            self.transfer.heard_from(address, now)
+        return answer
 
     def ping_answered(self, datagram: bytes, now: float) -> None:
         """A datagram arrived at the socket that sends our pings."""

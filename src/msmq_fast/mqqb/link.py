@@ -59,8 +59,15 @@ class Outgoing(Source, Protocol):
     def relocate(self) -> bool:
         """Look anew where its messages go (3.1.7.4, 3.1.7.5); whether `hops` changed."""
 
+    @property
+    def answers_only(self) -> bool:
+        """Whether nothing but answers to messages of other queue managers ever went to its destination."""
+
     def come_home(self) -> bool:
         """Its host is this computer: whether its messages go to a local queue from now on."""
+
+    def scheduled(self, wait: float) -> None:
+        """The next attempt to connect is in `wait` seconds."""
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         """Something happened to its connection."""
@@ -102,6 +109,7 @@ class LinkState(Enum):
     CONNECTING = "connecting"
     HANDSHAKE = "handshake"
     OPEN = "open"
+    QUEUED = "waiting for its turn to connect"
     WAITING = "waiting to reconnect"
 
 
@@ -113,13 +121,15 @@ class Link:
     number: int
     hops: tuple[Target, ...]
     state: LinkState = LinkState.IDLE
-    queues: list[Outgoing] = field(default_factory=list)
+    queues: dict[Outgoing, None] = field(default_factory=dict)
     hop: int = 0
     addresses: list[str] = field(default_factory=list)
     attempt: int = 0
     pinged: bool = False
     retry: bool = False
     session: Session | None = None
+    due: float | None = None
+    """When the next attempt is, while it waits to reconnect."""
 
     @property
     def target(self) -> Target:
@@ -130,6 +140,11 @@ class Link:
     def address(self) -> str:
         """The address that is tried now."""
         return self.addresses[self.attempt] if self.attempt < len(self.addresses) else ""
+
+    @property
+    def answers_only(self) -> bool:
+        """Whether it serves nothing but answers to messages of other queue managers."""
+        return all(queue.answers_only for queue in self.queues)
 
     @property
     def backlog(self) -> bool:

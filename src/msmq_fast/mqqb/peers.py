@@ -46,6 +46,11 @@ class Peers:
         """Sessions with this peer, oldest first."""
         return list(self._sessions.get(guid, ()))
 
+    def at(self, address: str) -> list[Session]:
+        """Sessions with peers at this address."""
+        found = (session for guid in self._addresses.get(address, ()) for session in self._sessions[guid])
+        return [session for session in found if session.peer_address == address]
+
     def others_at(self, address: str, guid: UUID) -> bool:
         """Whether a queue manager with another GUID has a session from an address."""
         return any(other != guid for other in self._addresses.get(address, ()))

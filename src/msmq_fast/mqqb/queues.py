@@ -3,6 +3,7 @@ for what leaves."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable
 from uuid import UUID
@@ -185,11 +186,21 @@ class OutgoingSource:
             queue.set_state(OutgoingState.DISCONNECTED)
         if progress not in _STATUS:
             return
+        queue.next_attempt = 0
         status, state, error = _STATUS[progress]
         queue.set_state(state)
         if address:
             queue.next_hops = (address,)
         queue.note(status, self._unix_time(), error, (address,) if address else (), detail)
+
+    @property
+    def answers_only(self) -> bool:
+        """Whether nothing but answers to messages of other queue managers ever went there."""
+        return self.queue.answers_only
+
+    def scheduled(self, wait: float) -> None:
+        """For operators: when the next attempt to connect is."""
+        self.queue.next_attempt = self._unix_time() + math.ceil(wait)
 
     def come_home(self) -> bool:
         """Its host is this computer: whether its messages go to a local queue from now on."""

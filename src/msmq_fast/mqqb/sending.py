@@ -59,8 +59,8 @@ class Outbox:
         self._owner = owner
         self._window = window
         self._ledger = ledger
-        self._sources: list[Source] = []
-        self._served: list[Source] = []  # those that were taken away too
+        self._sources: dict[Source, None] = {}  # in the order of their turns
+        self._served: dict[Source, None] = {}  # those that were taken away too
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -74,15 +74,12 @@ class Outbox:
 
     def attach(self, source: Source) -> None:
         """Add a queue; adding it twice changes nothing."""
-        if source not in self._sources:
-            self._sources.append(source)
-        if source not in self._served:
-            self._served.append(source)
+        self._sources.setdefault(source)
+        self._served.setdefault(source)
 
     def detach(self, source: Source) -> None:
         """Take nothing more from a queue."""
-        if source in self._sources:
-            self._sources.remove(source)
+        self._sources.pop(source, None)
 
     def fill(self, now: float) -> list[bytes]:
         """The packets that the window and the queues allow now, in the order of sending."""
@@ -109,7 +106,7 @@ class Outbox:
         """The source with the highest priority, which then moves behind its equals, and how much
         it may send."""
         if len(self._sources) == 1:
-            source = self._sources[0]
+            source = next(iter(self._sources))
             return (source, room) if source.head()[1] else None
         best: Source | None = None
         best_priority, available, rivals = -1, 0, 0
@@ -124,8 +121,8 @@ class Outbox:
             return None
         if rivals == 1:
             return best, room
-        self._sources.remove(best)
-        self._sources.append(best)
+        del self._sources[best]
+        self._sources[best] = None
         return best, min(room, available, SHARE)
 
     def settle_removed(self) -> None:

@@ -15,6 +15,8 @@ class Timers:
     """Session Cleanup Timer (3.1.2.2): a session without a UserMessage for one to two periods is closed."""
     retry_connect: float = 5.0
     """Session Retry Connect Timer (3.1.2.3)."""
+    retry_max: float = 600.0
+    """The longest wait between two attempts to connect to a host that does not answer."""
     ack_wait: float = 20.0
     """AckWaitTimeout proposed to the acceptor, 20 to 120 s on the wire (2.2.2.1)."""
     direct_ack_multiplier: float = 2.0

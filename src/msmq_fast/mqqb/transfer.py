@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ipaddress import ip_address
-from itertools import count
+from random import Random
 
+from msmq_fast.mqqb.dialing import Backoff, Dials, Purpose
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.link import (
     Connect,
@@ -19,6 +20,7 @@ from msmq_fast.mqqb.link import (
     Resolve,
     Target,
 )
+from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
@@ -44,6 +46,8 @@ _ENDINGS = {
     CloseReason.SLOW_READER: Progress.SEND_FAILURE,
 }
 """What the end of a session says, whether it was open or not."""
+_TURN = 100
+"""Links that are looked at in one turn of the loop: the others have the next turn."""
 _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 
 
@@ -53,6 +57,9 @@ class Transfer:
     `on_effect` is told what has to be done by somebody with sockets. A session is shared by all
     queues that lead to its peer, also one that the peer opened. `is_own` tells the addresses of this
     computer, which never dials itself. Times are monotonic seconds.
+
+    A way out that fails waits longer each time (see `Backoff`), until a session with its peer opens or the
+    peer pings. One whose hops have no address is looked up anew when routes change, and as seldom as that.
     """
 
     def __init__(
@@ -68,27 +75,27 @@ class Transfer:
         self._closing: dict[Session, list[Outgoing]] = {}
         self._on_effect = on_effect
         self._ping = ping
-        self._numbers = count(1)
-        self._links: dict[tuple[Target, ...], Link] = {}
-        self._by_number: dict[int, Link] = {}
+        self._table = LinkTable()
         self._retries: Agenda[Link] = Agenda()
+        self._unlocated: dict[Link, None] = {}  # their hops have no address
+        self._dials = Dials(node.limits.dials)
+        chance = Random(node.guid.int).random  # noqa: S311 - jitter only has to differ between computers
+        self._backoff = Backoff(node.timers.retry, node.timers.retry_max, chance)
 
     @property
     def links(self) -> tuple[Link, ...]:
         """All links, for management: of destinations for which there is something to do, or a session."""
-        return tuple(self._links.values())
+        return self._table.all()
 
     # -------------------------------------------------------------------------------------------- queues
 
     def submit(self, queue: Outgoing, now: float) -> None:
         """A queue has something to send; may be said any number of times."""
-        link = self._links.get(queue.hops)
-        if link is None:
-            link = Link(next(self._numbers), queue.hops)
-            self._links[queue.hops] = link
-            self._by_number[link.number] = link
+        link = self._table.find(queue.hops) or self._table.add(queue.hops)
         if queue not in link.queues:
-            link.queues.append(queue)
+            if link.state is LinkState.QUEUED and link.answers_only and not queue.answers_only:
+                self._retries.set(link, now)  # it need not wait for its turn among answers
+            link.queues[queue] = None
             if link.session is not None and link.state is LinkState.OPEN:
                 link.session.attach(queue)
                 queue.progress(Progress.ESTABLISHED, link.session.peer_address, "")
@@ -97,20 +104,25 @@ class Transfer:
             session.pump(now)  # may end it, when the store failed
             session.wake()
         elif link.state is LinkState.IDLE:
-            self._begin(link, now)
+            due = self._backoff.until(link.hops, now)
+            if due is None or self._join(link, now):
+                self._begin(link, now)
+            else:
+                link.state = LinkState.WAITING
+                self._schedule(link, due, now)
 
     def withdraw(self, queue: Outgoing) -> None:
         """A queue is paused or gone: nothing more of it is sent."""
-        link = self._links.get(queue.hops)
+        link = self._table.find(queue.hops)
         if link is None or queue not in link.queues:
             return
-        link.queues.remove(queue)
+        del link.queues[queue]
         if link.session is not None:
             link.session.detach(queue)
 
     def hold(self, queue: Outgoing) -> None:
         """Pause Queue (3.1.7.13): the peer is told if its session served no other queue (AMB-68)."""
-        link = self._links.get(queue.hops)
+        link = self._table.find(queue.hops)
         served = link is not None and queue in link.queues
         self.withdraw(queue)
         if link is not None and served and link.session is not None and not link.session.outbox.sources:
@@ -118,10 +130,13 @@ class Transfer:
             link.session.wake()
 
     def release(self, queue: Outgoing, now: float) -> None:
-        """Resume Queue (3.1.7.14): what waits is sent, on a new session if need be (AMB-69)."""
-        link = self._links.get(queue.hops)
+        """Resume Queue (3.1.7.14): what waits is sent, on a new session if need be (AMB-69), and at once."""
+        link = self._table.find(queue.hops)
         if link is not None and link.session is not None:
             link.session.resume()
+        self._backoff.reset(queue.hops)
+        if link is not None and link.state is LinkState.WAITING:
+            self._retries.set(link, now)
         if queue.head()[1]:
             self.submit(queue, now)
 
@@ -135,20 +150,27 @@ class Transfer:
         session.on_gone = self._gone
 
     def _answered(self, session: Session) -> None:
-        for link in self.links:
-            if link.session is session:
-                self._tell(link, Progress.ANSWERED, session.peer_address, "")
+        for link in self._table.of_session(session):
+            self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
     def _opened(self, session: Session, now: float) -> None:
-        for link in self.links:
-            if link.session is session or (link.session is None and self._serves(session, link)):
-                self._attach(link, session)
+        for link in self._table.of_session(session):
+            self._attach(link, session)
+        for link in self._table.leading_to(session.peer_guid, session.peer_address):
+            if link.session is None:
+                self._backoff.reset(link.hops)
+                if self._serves(session, link):
+                    self._attach(link, session)
+                elif link.state is LinkState.WAITING:
+                    self._retries.set(link, now)
         session.pump(now)  # with all of them: what goes first may be in the last one
         session.wake()
 
     def _attach(self, link: Link, session: Session) -> None:
-        link.session, link.state = session, LinkState.OPEN
-        self._retries.set(link, None)
+        self._table.bind(link, session)
+        link.state = LinkState.OPEN
+        self._backoff.reset(link.hops)
+        self._settle(link)
         for queue in link.queues:
             session.attach(queue)
             queue.progress(Progress.ESTABLISHED, session.peer_address, "")
@@ -168,18 +190,19 @@ class Transfer:
         return link.target.guid == NULL_GUID and session.peer_address in link.addresses
 
     def _closed(self, session: Session, now: float) -> None:
-        for link in self.links:
-            if link.session is not session:
-                continue
+        for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
-            link.session = None
+            self._table.bind(link, None)
             self._told_end(link, session, was_open)
             if not link.backlog:
                 self._rest(link)
+            elif not was_open:
+                self._fail(link, now)
             elif session.initiator or not self._lasted(session, now):
                 self._wait(link, now)
             else:
                 self._begin(link, now)
+        self._grant(now)
 
     def _lasted(self, session: Session, now: float) -> bool:
         """Whether a session that the peer opened was a good one. After a refusal, or where it ended as soon
@@ -215,13 +238,14 @@ class Transfer:
 
     def _begin(self, link: Link, now: float, *, retry: bool = False) -> None:
         """From the start: where does it go, does a session serve already, else the first hop."""
-        link.hop, link.attempt, link.addresses, link.retry = 0, 0, [], retry
+        link.hop, link.attempt, link.retry = 0, 0, retry
+        self._table.locate(link, ())
         self._retries.set(link, None)
-        if self._join(link, now):
+        if link.session is not None or self._join(link, now):
             return
         link.state = LinkState.WAITING
         for queue in [queue for queue in link.queues if queue.relocate()]:
-            link.queues.remove(queue)
+            del link.queues[queue]
             self.submit(queue, now)
         if not link.queues:
             self._rest(link)
@@ -229,7 +253,15 @@ class Transfer:
         self._try_hop(link, now)
 
     def _join(self, link: Link, now: float) -> bool:
-        for session in self._node.peers:
+        peers = self._node.peers
+        for hop in link.hops:
+            found = peers.at(hop.host) if hop.guid == NULL_GUID else peers.of_guid(hop.guid)
+            if self._join_one(found, link, now):
+                return True
+        return any(self._join_one(peers.at(address), link, now) for address in link.addresses)
+
+    def _join_one(self, sessions: list[Session], link: Link, now: float) -> bool:
+        for session in sessions:
             if self._serves(session, link):
                 self._attach(link, session)
                 session.pump(now)
@@ -239,7 +271,8 @@ class Transfer:
 
     def _try_hop(self, link: Link, now: float) -> None:
         """The addresses of the hop whose turn it is, or of the next one whose host is known."""
-        link.addresses, link.attempt = [], 0
+        self._table.locate(link, ())
+        link.attempt = 0
         while not link.target.host and link.hop + 1 < len(link.hops):
             link.hop += 1
         host = link.target.host
@@ -247,13 +280,45 @@ class Transfer:
             self._come_home(link, now)
         elif not host:
             self._tell(link, Progress.ROUTE_FAILURE, "", "the address of this queue manager is not known")
-            self._wait(link, now)
+            self._fail(link, now)
+            if link.state is LinkState.WAITING:
+                self._unlocated[link] = None
         elif _is_literal(host):
             self._go_on(link, [host], now)
-        else:
+        elif self._may_connect(link, Purpose.ANSWERS_BY_NAME):
             link.state = LinkState.RESOLVING
             self._tell(link, Progress.RESOLVING, "", "")
             self._on_effect(Resolve(link.number, host), now)
+
+    def _may_connect(self, link: Link, purpose: Purpose) -> bool:
+        """Whether a link has a slot for its next step; `purpose` if it is for answers alone."""
+        if self._dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
+            return True
+        link.state = LinkState.QUEUED
+        return False
+
+    def _grant(self, now: float) -> None:
+        """Links whose turn has come go on in the next turn of the loop."""
+        for link in self._dials.granted():
+            self._retries.set(link, now)
+
+    def routes_changed(self, now: float) -> None:
+        """The directory or the routes have changed: what had no address may have one now."""
+        for link in self._unlocated:
+            self._backoff.reset(link.hops)
+            self._retries.set(link, now)
+        self._unlocated.clear()
+
+    def heard_from(self, address: str, now: float) -> None:
+        """A queue manager at this address asked by ping whether we are there, so it is: what waits for it is
+        tried after no more than the first wait.
+        """
+        for link in self._table.leading_to(address):
+            if link.state is LinkState.WAITING:
+                self._backoff.reset(link.hops)
+                due = self._backoff.failed(link.hops, now)
+                if link.due is not None and due < link.due:
+                    self._schedule(link, due, now)
 
     def _unresolved(self, link: Link, detail: str, now: float) -> None:
         """Without an address there is nothing to wait for: the next hop has its turn."""
@@ -262,17 +327,19 @@ class Transfer:
             link.hop += 1
             self._try_hop(link, now)
         else:
-            self._wait(link, now)
+            self._fail(link, now)
+            self._grant(now)
 
     def resolved(self, number: int, addresses: list[str], now: float) -> None:
         """The addresses of a host, in the order in which they are to be tried."""
-        link = self._by_number.get(number)
+        link = self._table.numbered(number)
         if link is not None and link.state is LinkState.RESOLVING:
             self._go_on(link, addresses, now)
 
     def _go_on(self, link: Link, addresses: list[str], now: float) -> None:
         """Go on with the first address, unless a session to one of them exists."""
-        link.addresses, link.attempt = list(dict.fromkeys(addresses)), 0
+        self._table.locate(link, addresses)
+        link.attempt = 0
         if not link.addresses:
             self._unresolved(link, "no address", now)
         elif any(self._is_own(address) for address in link.addresses):
@@ -289,10 +356,13 @@ class Transfer:
         if all(taken):
             self._rest(link)
         else:
-            self._wait(link, now)
+            self._fail(link, now)
+        self._grant(now)
 
     def _dial(self, link: Link, now: float) -> None:
         self._retries.set(link, None)
+        if not self._may_connect(link, Purpose.ANSWERS):
+            return
         self._tell(link, Progress.IN_PROCESS, link.address, "")
         link.pinged = self._ping and not link.retry  # an attempt of the retry timer does not ping (AMB-71)
         if link.pinged:
@@ -304,7 +374,7 @@ class Transfer:
 
     def pinged(self, number: int, good: bool, now: float) -> None:
         """A ping was answered, or not."""
-        link = self._by_number.get(number)
+        link = self._table.numbered(number)
         if link is None or link.state is not LinkState.PINGING:
             return
         if good:
@@ -312,17 +382,18 @@ class Transfer:
             self._on_effect(Connect(link.number, link.address), now)
         else:
             self._tell(link, Progress.PING_FAILURE, link.address, "")
-            self._wait(link, now)
+            self._attempt_failed(link, now)
 
     def connected(self, number: int, now: float) -> Session | None:
         """The session for a connection that was opened; None if it is not wanted any more."""
-        link = self._by_number.get(number)
+        link = self._table.numbered(number)
         if link is None or link.state is not LinkState.CONNECTING:
             return None
         session = Session(
             self._node, link.address, now, initiator=True, server_guid=link.target.guid, pinged=link.pinged
         )
-        link.session, link.state = session, LinkState.HANDSHAKE
+        self._table.bind(link, session)
+        link.state = LinkState.HANDSHAKE
         self.adopt(session)
         return session
 
@@ -330,33 +401,58 @@ class Transfer:
         self, number: int, detail: str, now: float, cause: Progress = Progress.CONNECT_FAILURE
     ) -> None:
         """A name was not resolved, or a connection not opened; `cause` says why not."""
-        link = self._by_number.get(number)
+        link = self._table.numbered(number)
         if link is None:
             return
         if link.state is LinkState.RESOLVING:
             self._unresolved(link, detail, now)
         elif link.state is LinkState.CONNECTING:
             self._tell(link, cause, link.address, detail)
-            self._wait(link, now)
+            self._attempt_failed(link, now)
 
     # -------------------------------------------------------------------------------------------- retrying
 
-    def _wait(self, link: Link, now: float) -> None:
+    def _attempt_failed(self, link: Link, now: float) -> None:
+        """The next address or hop has its turn; behind the last one the way as a whole has failed."""
+        if link.attempt + 1 < len(link.addresses) or link.hop + 1 < len(link.hops):
+            self._wait(link, now)
+        else:
+            self._fail(link, now)
+        self._grant(now)
+
+    def _fail(self, link: Link, now: float) -> None:
+        """Nothing could be reached: the whole way is tried again, later each time."""
+        self._wait(link, now, self._backoff.failed(link.hops, now))
+
+    def _wait(self, link: Link, now: float, due: float | None = None) -> None:
         if not link.backlog:
             self._rest(link)
             return
+        self._settle(link)
         link.state = LinkState.WAITING
-        self._retries.set(link, now + self._node.timers.retry)
+        self._schedule(link, now + self._node.timers.retry if due is None else due, now)
+
+    def _schedule(self, link: Link, due: float, now: float) -> None:
+        link.due = due
+        self._retries.set(link, due)
+        for queue in link.queues:
+            queue.scheduled(due - now)
+
+    def _settle(self, link: Link) -> None:
+        """Nothing is under way for a link."""
+        link.due = None
+        self._retries.set(link, None)
+        self._dials.release(link)
+        self._unlocated.pop(link, None)
 
     def _rest(self, link: Link) -> None:
-        """Nothing to send: the link is forgotten. The queues come back by `submit`, which dials at once; what
-        sockets still tell of this link is not wanted any more.
+        """Nothing to send: the link is forgotten. The queues come back by `submit`, which dials at once
+        unless the last attempts failed; what sockets still tell of this link is not wanted any more.
         """
         link.state = LinkState.IDLE
-        self._retries.set(link, None)
+        self._settle(link)
         link.queues.clear()
-        self._links.pop(link.hops, None)
-        self._by_number.pop(link.number, None)
+        self._table.remove(link)
 
     def _tell(self, link: Link, progress: Progress, address: str, detail: str) -> None:
         for queue in link.queues:
@@ -370,9 +466,17 @@ class Transfer:
     def handle_deadline(self, now: float) -> None:
         """Session Retry Connect Timer: the next address, the next hop, and behind the last one all anew
         (3.1.6.1)."""
-        for link in self._retries.take(now):
+        for link in self._retries.take(now, _TURN):
+            self._unlocated.pop(link, None)
+            if link.session is not None:
+                continue
             if not link.backlog:
                 self._rest(link)
+            elif link.state is LinkState.QUEUED:
+                if link.addresses:
+                    self._dial(link, now)
+                else:
+                    self._try_hop(link, now)
             elif link.attempt + 1 < len(link.addresses):
                 link.attempt, link.retry = link.attempt + 1, True
                 self._dial(link, now)
@@ -381,6 +485,7 @@ class Transfer:
                 self._try_hop(link, now)
             else:
                 self._begin(link, now, retry=True)
+        self._grant(now)
 
 
 def _is_literal(host: str) -> bool:

@@ -46,10 +46,11 @@ class Agenda(Generic[K]):
         """The nearest one."""
         return self._heap[0][0] if self._heap else None
 
-    def take(self, now: float) -> list[K]:
-        """The keys whose deadlines have come, in their order; they have none any more."""
+    def take(self, now: float, limit: int | None = None) -> list[K]:
+        """The keys whose deadlines have come, in their order, `limit` of them at most; they have none any
+        more."""
         taken: list[K] = []
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now and (limit is None or len(taken) < limit):
             key = heappop(self._heap)[2]
             del self._due[key]
             taken.append(key)

@@ -112,6 +112,7 @@ class OutgoingQueue(Queue):
             self.core.role = Role.NONE
         self.core.srmp = by_srmp(destination)
         self.next_hops: tuple[str, ...] = ()
+        self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
         self._transfer: Callable[[OutgoingQueue], None] | None = None
@@ -174,6 +175,11 @@ class OutgoingQueue(Queue):
             self.outgoing_state = OutgoingState.LOCKED
         elif self.outgoing_state is OutgoingState.LOCKED:
             self.outgoing_state = OutgoingState.WAITING
+
+    @property
+    def answers_only(self) -> bool:
+        """Whether nothing but answers to messages of other queue managers ever went there."""
+        return False
 
     @property
     def may_send(self) -> bool:

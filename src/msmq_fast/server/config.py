@@ -272,6 +272,11 @@ class MqqbConfig:
     ping: bool = _key(kinds.FLAG, False, "ask by UDP before each connect")
     connect_timeout: float = _key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")
     retry_interval: float = _key(kinds.duration(0.1, 3600), 5.0, "between two attempts to connect")
+    retry_max: float = _key(
+        kinds.duration(0.1, 86_400),
+        600.0,
+        "the wait doubles up to this while a host does not answer; what the host sends resets it",
+    )
     idle_timeout: float = _key(
         kinds.duration(0, 86_400),
         0.0,
@@ -369,6 +374,11 @@ class LimitsConfig:
     )
     pings_per_address: int = _key(
         kinds.integer(1, 1_000_000), 50, "pings from one address that are answered in a second"
+    )
+    dials: int = _key(
+        kinds.integer(1, 10_000),
+        64,
+        "connections to other queue managers tried at a time for messages; half as many more for answers",
     )
     app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
     slow_reader_timeout: float = _key(

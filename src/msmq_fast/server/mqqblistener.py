@@ -100,8 +100,9 @@ class MqqbListener:
         self.node.hooks.sequences = self.sequences
         self.node.hooks.must_wait = manager.disposition.must_wait
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
-        self._routing = Routing(config, manager, clock.monotonic, clock.wall_s, self._source_of)
-        self._routing.serve(self.node)
+        self._routing = Routing(
+            config, manager, clock.monotonic, clock.wall_s, self._source_of, self._rerouted
+        )
         self.reports = self._routing.reports
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
@@ -118,6 +119,7 @@ class MqqbListener:
             on_close=self._session_closed,
             trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
         )
+        self._routing.serve(self.node)
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         pacemaker.add(self._routing)
@@ -271,6 +273,10 @@ class MqqbListener:
         self.sequences.stop(queue.core)
         self.node.forget_routes()
 
+    def _rerouted(self) -> None:
+        self.endpoint.transfer.routes_changed(self._clock.monotonic())
+        self._touch()
+
     def _short(self, short: bool) -> None:
         self.endpoint.shortage(short, self._clock.monotonic())
         self._touch()
@@ -336,6 +342,7 @@ def _timers(config: Config) -> Timers:
         session_init=config.limits.handshake_timeout,
         session_cleanup=config.mqqb.idle_timeout or (_ROUTER_IDLE if config.mqqb.router else _IDLE),
         retry_connect=config.mqqb.retry_interval,
+        retry_max=config.mqqb.retry_max,
         ack_wait=config.mqqb.ack_timeout,
         connect=config.mqqb.connect_timeout,
         resend=_ladder(config),
@@ -361,6 +368,7 @@ def _limits(config: Config) -> Limits:
         session_keys=config.limits.session_keys,
         pings_per_address=config.limits.pings_per_address,
         ping_ports=frozenset((config.mqqb.peer_ping_port or _PING_PORT,)),
+        dials=config.limits.dials,
     )
 
 

@@ -30,7 +30,8 @@ class Routing:
     """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the pacemaker. `wall_s` gives Unix
     seconds, for reports on traced messages.
 
-    `source_of` gives the sessions' view of an outgoing queue.
+    `source_of` gives the sessions' view of an outgoing queue; `on_changed` hears when the next hops of any
+    may be others.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Routing:
         monotonic: Callable[[], float],
         wall_s: Callable[[], int],
         source_of: Callable[[OutgoingQueue], OutgoingSource],
+        on_changed: Callable[[], None],
     ) -> None:
         self._hop_limit = config.mqqb.hop_limit
         self.reports: Reports | None = None
@@ -48,6 +50,7 @@ class Routing:
         self._manager = manager
         self._monotonic = monotonic
         self._source_of = source_of
+        self._on_changed = on_changed
         self._node: Node | None = None
         publication = manager.publication
         self.router = Router(
@@ -84,6 +87,7 @@ class Routing:
                 None if self.reports is None else self.reports.arrived,
             )
         node.forget_routes()
+        self._on_changed()
 
     def _way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
         return self._source_of(self._manager.outgoing_for(name, manager))
@@ -104,6 +108,7 @@ class Routing:
         """Read them again if it is time."""
         if self.router.expire(self._monotonic()) and self._node is not None:
             self._node.forget_routes()
+            self._on_changed()
 
 
 def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Target, ...]]:

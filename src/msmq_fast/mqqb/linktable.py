@@ -1,0 +1,111 @@
+"""Links by everything that an event names: hops, number, session, and the peers they lead to.
+
+Events of one session or one address touch the links of that peer only, however many others there are: what
+answers to invented places opened must not cost anything when honest sessions come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from uuid import UUID
+
+from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.link import Link, Target
+from msmq_fast.mqqb.session import Session
+
+__all__ = ["LinkTable"]
+
+
+class LinkTable:
+    """`leading_to` finds links by the GUID of a hop, by the host of a hop without one, and by resolved
+    addresses. Sessions and addresses of links change through `bind` and `locate` only.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._by_hops: dict[tuple[Target, ...], Link] = {}
+        self._by_number: dict[int, Link] = {}
+        self._by_session: dict[Session, dict[Link, None]] = {}
+        self._by_peer: dict[UUID | str, dict[Link, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_hops)
+
+    def all(self) -> tuple[Link, ...]:
+        """All links, oldest first."""
+        return tuple(self._by_hops.values())
+
+    def find(self, hops: tuple[Target, ...]) -> Link | None:
+        """The link with these hops."""
+        return self._by_hops.get(hops)
+
+    def numbered(self, number: int) -> Link | None:
+        """The link with this number; None: it was forgotten."""
+        return self._by_number.get(number)
+
+    def of_session(self, session: Session) -> list[Link]:
+        """The links that a session serves, or is to serve when it is open."""
+        return list(self._by_session.get(session, ()))
+
+    def leading_to(self, *peers: UUID | str) -> list[Link]:
+        """The links with a hop that has one of these GUIDs or addresses."""
+        found: dict[Link, None] = {}
+        for peer in peers:
+            found |= self._by_peer.get(peer, {})
+        return list(found)
+
+    def add(self, hops: tuple[Target, ...]) -> Link:
+        """A new link."""
+        link = Link(next(self._numbers), hops)
+        self._by_hops[hops] = link
+        self._by_number[link.number] = link
+        for hop in hops:
+            self._index(_peer_of(hop), link)
+        return link
+
+    def remove(self, link: Link) -> None:
+        """Forget a link; its number is never given to another."""
+        if self._by_hops.get(link.hops) is not link:
+            return
+        self.bind(link, None)
+        self.locate(link, ())
+        for hop in link.hops:
+            self._drop(_peer_of(hop), link)
+        del self._by_hops[link.hops]
+        del self._by_number[link.number]
+
+    def bind(self, link: Link, session: Session | None) -> None:
+        """Another session serves a link, or none does."""
+        if link.session is not None:
+            served = self._by_session.get(link.session, {})
+            served.pop(link, None)
+            if not served:
+                self._by_session.pop(link.session, None)
+        link.session = session
+        if session is not None:
+            self._by_session.setdefault(session, {})[link] = None
+
+    def locate(self, link: Link, addresses: Iterable[str]) -> None:
+        """The hop that is tried now has these addresses."""
+        kept = {_peer_of(hop) for hop in link.hops}
+        for address in link.addresses:
+            if address not in kept:
+                self._drop(address, link)
+        link.addresses = list(dict.fromkeys(addresses))
+        for address in link.addresses:
+            self._index(address, link)
+
+    def _index(self, peer: UUID | str, link: Link) -> None:
+        if peer:
+            self._by_peer.setdefault(peer, {})[link] = None
+
+    def _drop(self, peer: UUID | str, link: Link) -> None:
+        links = self._by_peer.get(peer, {})
+        links.pop(link, None)
+        if not links:
+            self._by_peer.pop(peer, None)
+
+
+def _peer_of(hop: Target) -> UUID | str:
+    return hop.host if hop.guid == NULL_GUID else hop.guid
