@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.routing import Router
@@ -23,7 +25,8 @@ from tests.qm.world import WALL, StillClock, World
 
 
 class Station(World):
-    """One queue manager with its sessions; `static` are its routes, `routes`: whether it forwards."""
+    """One queue manager with its sessions; `static` are its routes, `routes`: whether it forwards,
+    `acknowledges`: whether it sends OrderAcks."""
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Station(World):
         *,
         static: dict[UUID | str, tuple[Target, ...]] | None = None,
         routes: bool = False,
+        acknowledges: bool = False,
         **settings: object,
     ) -> None:
         seed = int(address.rpartition(".")[2])
@@ -42,6 +46,7 @@ class Station(World):
         self.address = address
         self.static = static or {}
         self.routes = routes
+        self.acknowledges = acknowledges
         self.refusals: list[tuple[str, str]] = []
         self.effects: list[Resolve | Connect | SendPing] = []
         self.connect()
@@ -49,12 +54,20 @@ class Station(World):
     def connect(self) -> None:
         """Sessions, as the server composes them."""
         manager = self.manager
+        order_acks = None
+        if self.acknowledges:
+            streams = InStreams(manager.ledger)
+            load_streams(streams, manager.store.tables.scan, manager.set_aside)
+            order_acks = OrderAcks(
+                manager.guid, manager.ledger, streams, manager.disposition.send_away, self.clock.monotonic
+            )
         self.node = Node(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
             on_refusal=lambda reason, about: self.refusals.append((reason.value, about.describe())),
             nack=manager.disposition.reject,
+            order_acks=order_acks,
         )
         self.node.hooks.must_wait = manager.disposition.must_wait
         enterprise = DirectoryEnterprise(
