@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from msmq_fast.app.service import Service
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.accepting import Acceptors, Factory
 from msmq_fast.server.applistener import AppListener
+from msmq_fast.server.connections import ConnectionTable, Share
+from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale
 
 
 class Gone(asyncio.Transport):
@@ -30,25 +30,33 @@ class Gone(asyncio.Transport):
 
 
 def test_a_program_that_hung_up_before_it_was_announced_ends_quietly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """No exception reaches the loop, which would write a traceback; nothing is counted as a connection."""
     refused: list[tuple[str, str, str]] = []
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        factories: list[Callable[[], asyncio.BaseProtocol]] = []
+        factories: list[Factory] = []
 
-        async def create_unix_server(factory: Callable[[], asyncio.BaseProtocol], **_: Any) -> asyncio.Server:
-            factories.append(factory)
-            return cast(asyncio.Server, None)
+        class Ports(Acceptors):
+            """Accepts nothing."""
 
-        monkeypatch.setattr(loop, "create_unix_server", create_unix_server)
-        listener = AppListener(5, 1.0, lambda: None, lambda *refusal: refused.append(refusal))
+            def accept(self, listener: socket.socket, share: Share, factory: Factory, **_: Any) -> Any:
+                factories.append(factory)
+                return lambda: None
+
+        limits = ConnectionLimits(5, 5, 5, 5, 5)
+        table = ConnectionTable(limits, ConnectionScale(), 10.0, lambda *_: None, loop.time)
+        listener = AppListener(
+            Ports(loop, loop.time, table), 1.0, lambda: None, lambda *refusal: refused.append(refusal)
+        )
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(tmp_path / "app.sock"))
-            await listener.listen(listening, Service(cast(QueueManager, None), "test"))
-        transport, protocol = Gone(), factories[0]()
+            listener.listen(listening, Service(cast(QueueManager, None), "test"))
+        slot = table.programs.share("app connection", 5).enter("")
+        assert slot is not None
+        transport, protocol = Gone(), factories[0](slot)
         protocol.connection_made(transport)
         assert transport.aborted == 1
         assert listener.connections == 0

@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from tests.mqqb import wire
 from tests.server.processes import Server, until
 
 
@@ -32,15 +33,18 @@ def test_sessions_beyond_the_limit_of_an_address_are_refused_and_counted(server:
 
 
 def establish(server: Server) -> tuple[socket.socket, bytes]:
-    """Connect and ask for a session; the connection and the 572 bytes of the answer."""
+    """Connect and open a session; the connection and the answers: 572 bytes if it was refused, else 604."""
     connection = socket.create_connection(("127.0.0.1", server.port("mqqb")), timeout=5)
     base = struct.pack("<BBH4sII", 0x10, 0, 0x0B, b"LIOR", 572, 0xFFFFFFFF)
     connection.sendall(
-        base + struct.pack("<HH16s16sIHH", 0, 2, os.urandom(16), bytes(16), 0, 0x0310, 0) + bytes(512)
+        base
+        + struct.pack("<HH16s16sIHH", 0, 2, os.urandom(16), bytes(16), 0, 0x0310, 0)
+        + bytes(512)
+        + wire.parameters(500, 20_000)
     )
     answer = b""
-    while len(answer) < 572:
-        chunk = connection.recv(572 - len(answer))
+    while len(answer) < 572 or (len(answer) < 604 and not answer[18] & 0x10):
+        chunk = connection.recv(604 - len(answer))
         assert chunk
         answer += chunk
     return connection, answer

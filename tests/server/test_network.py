@@ -12,6 +12,7 @@ import pytest
 
 from msmq_fast.mqqb.transfer import Connect, Progress, Resolve
 from msmq_fast.server import network
+from msmq_fast.server.connections import Pool, Share, Slot
 from msmq_fast.server.network import Network, PeerPorts
 
 
@@ -32,15 +33,20 @@ class Engine:
         self.done.set()
 
 
+def a_share(limit: int = 10) -> Share:
+    """Of connections that are opened."""
+    return Pool(limit, limit, lambda *_: None, lambda: 0.0).share("outgoing", limit)
+
+
 def outcome(effect: Resolve | Connect, port: int = 1, source: str | None = None) -> tuple[object, ...]:
     """What becomes of one effect."""
 
     async def run() -> tuple[object, ...]:
         loop = asyncio.get_running_loop()
         engine = Engine()
-        made = Network(loop, loop.time, lambda: None, PeerPorts(port, 1, 5.0), source)
+        made = Network(loop, loop.time, lambda: None, PeerPorts(port, 1, 5.0), source, a_share())
 
-        def dialled(link: int) -> asyncio.BaseProtocol:
+        def dialled(link: int, slot: Slot) -> asyncio.BaseProtocol:
             engine.told.append((link, "connected"))
             engine.done.set()
             return asyncio.Protocol()
@@ -132,3 +138,26 @@ def test_a_link_local_address_keeps_its_interface() -> None:
     assert network._address(("fe80::1%eth0", 1801, 0, 3)) == "fe80::1%eth0"
     assert network._address(("fd00::1", 1801, 0, 0)) == "fd00::1"
     assert network._address(("10.0.0.1", 1801)) == "10.0.0.1"
+
+
+def test_connections_that_are_opened_are_counted() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        share = a_share(1)
+        held = share.enter("127.0.0.1")
+        assert held is not None
+        engine = Engine()
+        made = Network(loop, loop.time, lambda: None, PeerPorts(1, 1, 5.0), None, share)
+        made.serve(engine, lambda link, slot: asyncio.Protocol())  # type: ignore[arg-type]
+        made.effect(Connect(1, "127.0.0.1"))
+        await asyncio.wait_for(engine.done.wait(), 10)
+        assert engine.told == [(1, Progress.CREATE_FAILURE)]
+        held.leave()
+        engine.done.clear()
+        made.effect(Connect(2, "127.0.0.1"))
+        await asyncio.wait_for(engine.done.wait(), 10)
+        assert engine.told[1:] == [(2, Progress.CONNECT_FAILURE)]  # nothing listens at port 1
+        assert len(share) == 0
+        made.close()
+
+    asyncio.run(run())

@@ -244,7 +244,7 @@ def test_connections_beyond_the_limits_are_refused_and_counted(server: Server) -
     elsewhere = Caller(server.host, server.port("qm2qm"), MGMT)  # each port for itself
     with pytest.raises(ConnectionError):
         Caller(server.host, server.port("rpc"), MGMT)
-    assert refusals(server) == {"rpc connection: too many connections of one address": 1}
+    assert refusals(server) == {"rpc connection: too many connections from one address": 1}
     kept.close()
     until(lambda: server.ok("stats")[0]["rpc_connections"] == 1, what="a free place")
     Caller(server.host, server.port("rpc"), MGMT).close()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast.server.connections import Pool as Connections
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy
 from msmq_fast.srmp.transfer import Endpoint, Progress, Timers, Transfer
 from tests.srmp.certificates import issue
@@ -91,7 +92,8 @@ class World:
     def __init__(self, tls: ssl.SSLContext | None = None, **settings: object) -> None:
         loop = asyncio.get_running_loop()
         made = PoolSettings(tls or ssl.create_default_context(), **settings)  # type: ignore[arg-type]
-        self.pool = Pool(loop, made, loop.time, lambda: None)
+        share = Connections(100, 100, lambda *_: None, lambda: 0.0).share("outgoing", 100)
+        self.pool = Pool(loop, made, loop.time, lambda: None, share)
         self.transfer: Transfer[Posted] = Transfer(self.pool.effect, Timers(0.2, 1000.0, 1.0))  # type: ignore[type-arg]
         self.pool.transfer = self.transfer  # type: ignore[assignment]
         self._loop = loop

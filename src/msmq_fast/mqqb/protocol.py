@@ -114,6 +114,13 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._session.resume_sending(self._monotonic())
             self._flush()
 
+    def evict(self) -> None:
+        """End the session at once: another connection needs its place."""
+        if self._session is not None:
+            self._session.close(CloseReason.EVICTED, self._monotonic())
+        if self._transport is not None:
+            self._transport.abort()
+
     # ------------------------------------------------------------------------------------------ the session
 
     def _wake(self, _: Session) -> None:

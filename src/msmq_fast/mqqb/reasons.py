@@ -31,11 +31,17 @@ class CloseReason(StrEnum):
     SLOW_READER = "peer reads too slowly"
     SLOW_WRITER = "peer writes too slowly"
     UNFINISHED = "too much of unfinished packets"
+    EVICTED = "made room for another session"
 
     @property
     def is_refusal(self) -> bool:
         """Whether the end says that something is wrong with the peer or with a limit."""
-        return self not in (CloseReason.STOPPED, CloseReason.DISCONNECTED, CloseReason.IDLE)
+        return self not in (
+            CloseReason.STOPPED,
+            CloseReason.DISCONNECTED,
+            CloseReason.IDLE,
+            CloseReason.EVICTED,  # which the table of connections has counted
+        )
 
 
 class Refusal(StrEnum):

@@ -129,6 +129,14 @@ class Session:
         """Whether the session has not been closed."""
         return self.state is not State.CLOSED
 
+    def idle(self, now: float, seconds: float) -> bool:
+        """Whether the session is open, its peer was silent for that time, and nothing is under way."""
+        return (
+            self.state is State.OPEN
+            and now - self.heard_at >= seconds
+            and not (self.sent.unacknowledged or self.window.unacknowledged or self.window.acknowledgeable)
+        )
+
     # ------------------------------------------------------------------------------------------------ input
 
     def buffer(self, hint: int) -> memoryview:

@@ -145,16 +145,30 @@ class ServerConnection:
         return bool(self._scanner.held) and self._advance()
 
     @property
+    def silent(self) -> bool:
+        """Whether nothing has arrived yet."""
+        return self._deadlines.silent
+
+    def spare(self, now: float, seconds: float) -> bool:
+        """Whether it can be closed to make room: without a bind, or with nothing under way and nothing heard
+        for that time."""
+        return not self._bound or (self._idle and self._deadlines.silence(now) >= seconds)
+
+    @property
+    def _bound(self) -> bool:
+        return self.association is not None and self._security.unfinished is None
+
+    @property
+    def _idle(self) -> bool:
+        open_handles = self.association is not None and len(self.association.handles)
+        return not (self._calls or self._outbox or open_handles)
+
+    @property
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
         if self.closing:
             return None if self._lost else self._deadlines.leave()
-        return self._deadlines.next(
-            bound=self.association is not None and self._security.unfinished is None,
-            idle=not self._calls
-            and not self._outbox
-            and not (self.association is not None and len(self.association.handles)),
-        )
+        return self._deadlines.next(bound=self._bound, idle=self._idle)
 
     def expire(self, now: float) -> None:
         """If a deadline has passed, the connection is `finished`: the transport is to be aborted."""

@@ -10,10 +10,19 @@ __all__ = ["Deadlines"]
 class Deadlines:
     """The times of one connection; monotonic seconds."""
 
-    __slots__ = ("_blocked_at", "_handshake_at", "_heard_at", "_limits", "_partial_at", "due")
+    __slots__ = (
+        "_accepted_at",
+        "_blocked_at",
+        "_handshake_at",
+        "_heard_at",
+        "_limits",
+        "_partial_at",
+        "due",
+    )
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
+        self._accepted_at = now
         self._heard_at = now
         self._handshake_at = now
         self._partial_at: float | None = None
@@ -24,6 +33,15 @@ class Deadlines:
     def heard(self, now: float) -> None:
         """Bytes arrived."""
         self._heard_at = now
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has arrived yet."""
+        return self._heard_at == self._accepted_at
+
+    def silence(self, now: float) -> float:
+        """Seconds since bytes arrived."""
+        return now - self._heard_at
 
     def handshake(self) -> None:
         """A leg of a security context arrived."""

@@ -119,6 +119,23 @@ class RpcProtocol(asyncio.BufferedProtocol):
             self._connection.close()
             self._flush()
 
+    def evict(self) -> None:
+        """Close at once: another connection needs the place."""
+        if self._connection is not None:
+            self._connection.connection_lost()
+            self._touch()
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has arrived yet."""
+        return self._connection is None or self._connection.silent
+
+    def spare(self, seconds: float) -> bool:
+        """See ServerConnection."""
+        return self._connection is None or self._connection.spare(self._monotonic(), seconds)
+
     # ------------------------------------------------------------------------------------------------- inside
 
     def _wake(self) -> None:

@@ -13,6 +13,7 @@ from msmq_fast.rpc.interface import Interface, Service
 from msmq_fast.rpc.limits import Limits, RpcCounters
 from msmq_fast.rpc.requests import IncompleteBytes
 from msmq_fast.rpc.syntaxes import SyntaxId
+from msmq_fast.security.addresses import address_group
 
 __all__ = ["Offload", "RpcServer"]
 
@@ -88,12 +89,13 @@ class RpcServer:
         if len(self._connections) >= self.limits.connections:
             self.refuse("rpc connection", "too many connections", address)
             return None
-        if self._per_address[address] >= self.limits.connections_per_address:
-            self.refuse("rpc connection", "too many connections of one address", address)
+        group = address_group(address)
+        if self._per_address[group] >= self.limits.connections_per_address:
+            self.refuse("rpc connection", "too many connections from one address", address)
             return None
         connection = ServerConnection(self, address, now)
         self._connections.add(connection)
-        self._per_address[address] += 1
+        self._per_address[group] += 1
         self.counters.connections += 1
         return connection
 
@@ -101,9 +103,10 @@ class RpcServer:
         """A connection has ended."""
         if connection in self._connections:
             self._connections.discard(connection)
-            self._per_address[connection.address] -= 1
-            if not self._per_address[connection.address]:
-                del self._per_address[connection.address]
+            group = address_group(connection.address)
+            self._per_address[group] -= 1
+            if not self._per_address[group]:
+                del self._per_address[group]
 
     @property
     def connections(self) -> Iterator[ServerConnection]:

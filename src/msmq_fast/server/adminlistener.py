@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import View
+from msmq_fast.server.accepting import Acceptors
+from msmq_fast.server.connections import Slot, Standing
 
 __all__ = ["AdminListener"]
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_KEEP_ALIVE = 75.0  # seconds that a connection may be idle between two requests
+_HEAD = 10.0  # seconds from the first byte of a connection to its first whole head
 
 
 class _Refused(logging.Filter):
@@ -46,12 +55,18 @@ class AdminListener:
         view: View,
         queue_limit: int,
         refuse: Callable[[str, str], None],
+        acceptors: Acceptors,
         *,
         tls: ssl.SSLContext | None = None,
         parts: Mapping[str, web.Application] | None = None,
     ) -> None:
         self._tls = tls
+        self._acceptors = acceptors
+        self._share = acceptors.table.admin.share("admin connection", acceptors.table.limits.admin)
+        self._stop_accepting: list[Callable[[], None]] = []
+        self._connections: dict[asyncio.BaseProtocol, _Connection] = {}
         application = build(view, queue_limit)
+        application.middlewares.insert(0, self._count)
         for path, part in (parts or {}).items():
             application.add_subapp(path, part)
         logger = logging.Logger("msmq_fast.admin")
@@ -62,15 +77,113 @@ class AdminListener:
             access_log=None,
             handle_signals=False,
             shutdown_timeout=1.0,
+            keepalive_timeout=_KEEP_ALIVE,
             logger=logger,
         )
 
     async def listen(self, listeners: list[socket.socket]) -> None:
         """Accept on bound sockets."""
         await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - setup() has made it
+
+        def factory(slot: Slot) -> _Connection:
+            handler = server()
+
+            def lost() -> None:
+                del self._connections[handler]
+
+            connection = self._connections[handler] = _Connection(handler, slot, loop, lost)
+            return connection
+
         for listener in listeners:
-            await web.SockSite(self._runner, listener, ssl_context=self._tls).start()
+            self._stop_accepting.append(
+                self._acceptors.accept(listener, self._share, factory, tls=self._tls, reserved=True)
+            )
 
     async def close(self) -> None:
         """Close the sockets and all connections."""
+        for stop in self._stop_accepting:
+            stop()
+        self._stop_accepting.clear()
         await self._runner.cleanup()
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """A connection whose request is being handled is not closed for another one."""
+        connection = self._connections.get(request.protocol)
+        if connection is None:
+            return await handler(request)
+        connection.began()
+        try:
+            return await handler(request)
+        finally:
+            connection.ended()
+
+
+class _Connection(asyncio.Protocol):
+    """Stands in front of the protocol of aiohttp, which knows no limits of connections and of silence."""
+
+    def __init__(
+        self,
+        handler: asyncio.Protocol,
+        slot: Slot,
+        loop: asyncio.AbstractEventLoop,
+        lost: Callable[[], None],
+    ) -> None:
+        self._handler = handler
+        self._slot = slot
+        self._lost = lost
+        self._loop = loop
+        self._silent = True
+        self._handled = 0  # requests that are being handled
+        self._head: asyncio.TimerHandle | None = None
+
+    def began(self) -> None:
+        """A request is being handled."""
+        self._handled += 1
+        if self._head is not None:
+            self._head.cancel()
+
+    def ended(self) -> None:
+        """It has been answered."""
+        self._handled -= 1
+        self._slot.used()
+
+    def _standing(self) -> Standing:
+        if self._silent:
+            return Standing.SILENT
+        return Standing.BUSY if self._handled else Standing.IDLE
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection stands."""
+        self._slot.follow(self._standing, cast(asyncio.Transport, transport).abort)
+        self._handler.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client."""
+        if self._silent:
+            self._silent = False
+            self._head = self._loop.call_later(_HEAD, self._slot.end)
+        self._handler.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """The client says no more."""
+        return self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        """The client does not take its answer."""
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has taken it."""
+        self._handler.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._head is not None:
+            self._head.cancel()
+        self._handler.connection_lost(exc)
+        self._slot.leave()
+        self._lost()

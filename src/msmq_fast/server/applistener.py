@@ -13,10 +13,12 @@ from typing import cast
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
 from msmq_fast.app.service import Service
-from msmq_fast.server.sockets import BACKLOG
+from msmq_fast.server.accepting import Acceptors
+from msmq_fast.server.connections import Slot, Standing
 
 __all__ = ["AppListener"]
 
+_WHAT = "app connection"
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
 
@@ -35,9 +37,12 @@ def _peer(connection: socket.socket) -> Identity:
 class _Connection(AppProtocol):
     """An AppProtocol that counts itself, and tells the pacemaker before it feeds something in."""
 
-    def __init__(self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop, slot: Slot
+    ) -> None:
         super().__init__(service, None, loop)
         self._owner = owner
+        self._slot = slot
         self.engine.on_broken = lambda detail: owner.refuse("app connection", "broken off", detail)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -52,10 +57,13 @@ class _Connection(AppProtocol):
                 stream.abort()
                 return
         super().connection_made(transport)
-        if not self._owner.admit(self):
-            stream.abort()
-        elif self.engine.identity is None:
+        self._slot.follow(self._standing, stream.abort)
+        self._owner.opened(self)
+        if self.engine.identity is None:
             self._loop.call_later(self._owner.handshake_timeout, self._check_identity, stream)
+
+    def _standing(self) -> Standing:
+        return Standing.IDLE if self.engine.identity is None else Standing.SETTLED
 
     def _check_identity(self, transport: asyncio.Transport) -> None:
         """Without a valid token by now, a stranger only uses up a connection."""
@@ -74,15 +82,16 @@ class _Connection(AppProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.touch()
         super().connection_lost(exc)
-        self._owner.release(self)
+        self._slot.leave()
+        self._owner.closed(self)
 
 
 class AppListener:
-    """Accepts programs on any number of sockets; at most `limit` at a time."""
+    """Accepts programs on any number of sockets."""
 
     def __init__(
         self,
-        limit: int,
+        acceptors: Acceptors,
         handshake_timeout: float,
         touch: Callable[[], None],
         refuse: Callable[[str, str, str], None],
@@ -90,46 +99,45 @@ class AppListener:
         self.handshake_timeout = handshake_timeout
         self.touch = touch
         self.refuse = refuse
-        self._limit = limit
+        self._acceptors = acceptors
+        table = acceptors.table
+        self._local = table.programs.share(_WHAT, table.limits.programs)
+        self._remote = table.network.share(_WHAT, table.limits.programs)
         self._open: set[_Connection] = set()
-        self._servers: list[asyncio.Server] = []
+        self._stop_accepting: list[Callable[[], None]] = []
 
     @property
     def connections(self) -> int:
         """Open connections."""
         return len(self._open)
 
-    async def listen(
-        self, listener: socket.socket, service: Service, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def listen(self, listener: socket.socket, service: Service, tls: ssl.SSLContext | None = None) -> None:
         """Accept on a bound socket."""
         loop = asyncio.get_running_loop()
+        local = listener.family == socket.AF_UNIX
+        self._stop_accepting.append(
+            self._acceptors.accept(
+                listener,
+                self._local if local else self._remote,
+                lambda slot: _Connection(self, service, loop, slot),
+                tls=tls,
+                reserved=local,
+            )
+        )
 
-        def factory() -> _Connection:
-            return _Connection(self, service, loop)
-
-        if listener.family == socket.AF_UNIX:
-            self._servers.append(await loop.create_unix_server(factory, sock=listener, backlog=BACKLOG))
-        else:
-            self._servers.append(await loop.create_server(factory, sock=listener, ssl=tls, backlog=BACKLOG))
-
-    def admit(self, connection: _Connection) -> bool:
-        """Count a connection in, if there is room."""
-        if len(self._open) >= self._limit:
-            self.refuse("app connection", "too many connections", "")
-            return False
+    def opened(self, connection: _Connection) -> None:
+        """A connection stands."""
         self._open.add(connection)
-        return True
 
-    def release(self, connection: _Connection) -> None:
+    def closed(self, connection: _Connection) -> None:
         """A connection has ended."""
         self._open.discard(connection)
 
     def stop_accepting(self) -> None:
         """Close the listening sockets."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        for stop in self._stop_accepting:
+            stop()
+        self._stop_accepting.clear()
 
     def close(self) -> None:
         """Close every connection behind what is already to be written."""

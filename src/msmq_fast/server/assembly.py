@@ -16,15 +16,18 @@ from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server import sockets
+from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.access import AccessControl
 from msmq_fast.server.adminlistener import AdminListener
 from msmq_fast.server.applistener import AppListener
 from msmq_fast.server.bulk import BULK_PATH, BulkService
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import ConnectionTable
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.credentials import tls_context, token_table
 from msmq_fast.server.declarations import DeclarationError, declare
+from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.messagesecurity import MessageSecurity, refuse_lost_key
@@ -38,6 +41,7 @@ from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
 from msmq_fast.server.settings import queue_manager_settings
+from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmp import Srmp
 from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.upkeep import FeedUpkeep
@@ -81,6 +85,29 @@ class Assembly:
         self._pgm: PgmListener | None = None
         self._pgm_sockets: PgmSockets | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
+        self._acceptors = Acceptors(loop, self._clock.monotonic, self._connections())
+
+    def _connections(self) -> ConnectionTable:
+        """The table of connections, whose limits fit into the descriptors of this process."""
+        limits = ConnectionLimits.configured(self._config.limits)
+        descriptors = raise_limit()
+        try:
+            scale = divide(limits, descriptors)
+        except ValueError as error:
+            raise ListenError(str(error)) from None
+        if scale != ConnectionScale():
+            _log.warning(
+                "%d open files (RLIMIT_NOFILE) do not suffice for %d connections: the limits are lowered to "
+                "%.0f %% (for the command line %.0f %%, for the admin port %.0f %%); raise the hard limit, "
+                "or lower limits.network_connections and limits.outgoing_connections",
+                descriptors,
+                limits.total,
+                scale.network * 100,
+                scale.programs * 100,
+                scale.admin * 100,
+            )
+        first_byte = self._config.limits.first_byte_timeout
+        return ConnectionTable(limits, scale, first_byte, self._refused.refuse, self._clock.monotonic)
 
     # ------------------------------------------------------------------------------------------------- start
 
@@ -207,6 +234,7 @@ class Assembly:
     async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
         config, manager, pacemaker = self._config, self._manager, self._pacemaker
         assert pacemaker is not None  # noqa: S101 - set by start() before
+        ports = self._acceptors
         counters = Counters()
         self._mqqb = MqqbListener(
             config,
@@ -218,6 +246,7 @@ class Assembly:
             self._refused,
             self._access.gate(),
             self._quarantine,
+            ports,
         )
         self._outgoing = Dispatcher(manager, self._mqqb)
         self._srmp = Srmp(
@@ -230,6 +259,7 @@ class Assembly:
             self._loop,
             pacemaker,
             self._refused,
+            ports,
         )
         if self._pgm_sockets is not None:
             self._pgm = PgmListener(
@@ -250,10 +280,7 @@ class Assembly:
         self._access.watch(self._mqqb.node.forget_routes)
         self._mqqb.node.hooks.protection = self._security.received
         self._mqqb.sent_protection = self._security.sent
-        limits = config.limits
-        self._app = AppListener(
-            limits.app_connections, limits.handshake_timeout, pacemaker.touch, self._refused.refuse
-        )
+        self._app = AppListener(ports, config.limits.handshake_timeout, pacemaker.touch, self._refused.refuse)
         self._rpc = RpcListener(
             config,
             manager,
@@ -263,10 +290,17 @@ class Assembly:
             self._refused,
             acceptors(config, manager, self._access.principals, self._clock.wall_s),
             bound,
+            ports,
         )
         if config.remote.enabled:
             self._remote = RemoteReading(
-                config, manager, self._access.principals, self._clock, self._loop, pacemaker.touch
+                config,
+                manager,
+                self._access.principals,
+                self._clock,
+                self._loop,
+                pacemaker.touch,
+                ports.table.outgoing.share("outgoing rpc connection", config.limits.outgoing_connections),
             )
             pacemaker.add(self._remote)
         view = ServerView(
@@ -309,7 +343,7 @@ class Assembly:
             listener = sockets.unix_socket(path, config.server.app_socket_mode)
             self._bound.append(listener)
             self._addresses["app"] = [str(path)]
-            await self._app.listen(listener, local)
+            self._app.listen(listener, local)
         if "app-tcp" in bound:
             remote = Service(
                 manager,
@@ -323,7 +357,7 @@ class Assembly:
                 snapshots=self._snapshots,
             )
             for listener in bound["app-tcp"]:
-                await self._app.listen(
+                self._app.listen(
                     listener,
                     remote,
                     tls_context(
@@ -333,8 +367,8 @@ class Assembly:
                     ),
                 )
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
-        await self._rpc.listen()
-        await self._srmp.listen(bound)
+        self._rpc.listen()
+        self._srmp.listen(bound)
         if "admin" in bound:
             await self._listen_admin(bound["admin"], view)
 
@@ -359,7 +393,7 @@ class Assembly:
         server = config.server
         tls = tls_context(server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate")
         self._admin = AdminListener(
-            view, config.limits.metric_queues, self._refused.refuse, tls=tls, parts=parts
+            view, config.limits.metric_queues, self._refused.refuse, self._acceptors, tls=tls, parts=parts
         )
         await self._admin.listen(listeners)
 
@@ -393,6 +427,7 @@ class Assembly:
         return self._manager.events.trim(age, store.feed_max_size, limit)
 
     def _labelled(self) -> Iterator[Labelled]:
+        yield from self._acceptors.labelled()
         yield from self._rpc.labelled()
         yield from self._srmp.listener.labelled()
         if self._pgm is not None:
@@ -401,7 +436,7 @@ class Assembly:
             yield from self._bulk.labelled()
 
     def _why_not_ready(self) -> str | None:
-        return self._not_ready or self._manager.flow.why
+        return self._not_ready or self._manager.flow.why or self._acceptors.why_failing
 
     def _store_failed(self, status: int) -> None:
         _log.critical("the disk failed: %s; nothing more is acknowledged", status_text(status))
@@ -432,6 +467,7 @@ class Assembly:
         await self._settle()
         if self._admin is not None:
             await self._admin.close()
+        self._acceptors.close()
         await asyncio.to_thread(self._snapshots.close)  # a disk that hangs must not hang the loop
         if self._bulk is not None:
             await asyncio.to_thread(self._bulk.close)
@@ -459,5 +495,6 @@ class Assembly:
         """Let go of everything without writing, as a crash would."""
         if self._pacemaker is not None:
             self._pacemaker.stop()
+        self._acceptors.close()
         for listener in getattr(self, "_bound", []):
             listener.close()

@@ -359,8 +359,20 @@ class BulkConfig:
 class LimitsConfig:
     """Section [limits]: what strangers may use up."""
 
+    network_connections: int = _key(
+        kinds.integer(1, 1_000_000), 8192, "open connections of other computers, over all TCP ports"
+    )
+    network_per_address: int = _key(
+        kinds.integer(1, 1_000_000), 2048, "of these, from one address; an IPv6 address counts by its /64"
+    )
+    outgoing_connections: int = _key(
+        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened to others"
+    )
     connections: int = _key(kinds.integer(1, 1_000_000), 4096, "open MS-MQQB connections")
-    sessions_per_address: int = _key(kinds.integer(1, 1_000_000), 256, "open connections from one address")
+    sessions_per_address: int = _key(kinds.integer(1, 1_000_000), 1024, "of these, from one address")
+    first_byte_timeout: float = _key(
+        kinds.duration(0.1, 600), 10.0, "a connection of another computer on which nothing comes is closed"
+    )
     handshake_timeout: float = _key(kinds.duration(0.1, 600), 60.0, "from accept to an open session")
     streams: int = _key(
         kinds.integer(1, 10_000_000),
@@ -380,7 +392,12 @@ class LimitsConfig:
         64,
         "connections to other queue managers tried at a time for messages; half as many more for answers",
     )
-    app_connections: int = _key(kinds.integer(1, 1_000_000), 1024, "open connections of programs")
+    app_connections: int = _key(
+        kinds.integer(1, 1_000_000), 1024, "open connections of programs at the Unix socket, and over TCP"
+    )
+    admin_connections: int = _key(
+        kinds.integer(1, 1_000_000), 128, "open connections at the admin port, bulk readers included"
+    )
     slow_reader_timeout: float = _key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"
     )

@@ -17,7 +17,6 @@ from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.protection import OutgoingProtection, SentProtection
-from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import Gate
@@ -31,14 +30,16 @@ from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.resending import Heard, OutgoingSequences
 from msmq_fast.security.encryption import Failure
+from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.addresses import is_own_address, source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import Slot
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
 from msmq_fast.server.network import Network, PeerPorts
 from msmq_fast.server.routing import Routing
-from msmq_fast.server.sockets import BACKLOG
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
@@ -48,7 +49,6 @@ _log = logging.getLogger("msmq_fast.mqqb")
 _PORT, _PING_PORT = 1801, 3527
 _IDLE, _ROUTER_IDLE = 300.0, 120.0  # seconds (3.1.2.2)
 _FLOOD_MARGIN = 256  # connections above limits.connections that still get an answer
-_PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bring much wait
 
 
 class MqqbListener:
@@ -65,15 +65,20 @@ class MqqbListener:
         refused: RefusalCounters,
         gate: Gate,
         quarantine: Callable[[], QueueCore | None] | None,
+        acceptors: Acceptors,
     ) -> None:
         self._manager = manager
         self._clock = clock
         self._loop = loop
         self._touch = pacemaker.touch
         self._refused = refused
-        self._most_sessions = config.limits.connections + _FLOOD_MARGIN
+        self._acceptors = acceptors
+        # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
+        self._share = acceptors.table.network.share(
+            "session", config.limits.connections, config.limits.sessions_per_address, _FLOOD_MARGIN
+        )
         self._delivered = 0  # by sessions that have ended
-        self._servers: list[asyncio.Server] = []
+        self._stop_accepting: list[Callable[[], None]] = []
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
         self.sent_protection: SentProtection | None = None  # encrypts what leaves
@@ -109,7 +114,14 @@ class MqqbListener:
             config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
             config.mqqb.connect_timeout,
         )
-        self._network = Network(loop, clock.monotonic, self._touch, ports, source_address(config.server.host))
+        self._network = Network(
+            loop,
+            clock.monotonic,
+            self._touch,
+            ports,
+            source_address(config.server.host),
+            acceptors.table.outgoing.share("outgoing session", config.limits.outgoing_connections),
+        )
         self.endpoint = Endpoint(
             self.node,
             self._network.effect,
@@ -120,6 +132,9 @@ class MqqbListener:
             trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
         )
         self._routing.serve(self.node)
+        self._context = SessionContext(
+            self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
+        )
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         pacemaker.add(self._routing)
@@ -164,37 +179,18 @@ class MqqbListener:
     async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
         """Accept on bound sockets."""
         for listener in tcp:
-            self._servers.append(
-                await self._loop.create_server(self._accepted, sock=listener, backlog=BACKLOG)
-            )
+            self._stop_accepting.append(self._acceptors.accept(listener, self._share, self._accepted))
         for listener in udp:
             transport, _ = await self._loop.create_datagram_endpoint(
-                lambda: _PingResponder(self.endpoint, self._clock.monotonic), sock=listener
+                lambda: PingResponder(self.endpoint, self._clock.monotonic), sock=listener
             )
             self._pings.append(transport)
 
-    def _accepted(self) -> asyncio.BaseProtocol:
-        return self._protocol(self._accept)
+    def _accepted(self, slot: Slot) -> asyncio.BaseProtocol:
+        return AcceptedSession(self._context, slot)
 
-    def _accept(self, address: str) -> Session | None:
-        # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
-        if len(self.endpoint.sessions) >= self._most_sessions:
-            self._refused.refuse("session", "flood", address)
-            return None
-        return self.endpoint.accept(address, self._clock.monotonic())
-
-    def _dialled(self, link: int) -> asyncio.BaseProtocol:
-        return self._protocol(lambda _: self.endpoint.connected(link, self._clock.monotonic()))
-
-    def _protocol(self, open_session: Callable[[str], Session | None]) -> SessionProtocol:
-        return SessionProtocol(
-            open_session,
-            self._loop,
-            self._clock.monotonic,
-            self._manager.ledger.writer,
-            _PENDING_BYTES,
-            self._touch,
-        )
+    def _dialled(self, link: int, slot: Slot) -> asyncio.BaseProtocol:
+        return DialledSession(self._context, slot, link)
 
     def _session_closed(self, session: Session) -> None:
         self._delivered += session.receiver.delivered
@@ -293,29 +289,12 @@ class MqqbListener:
 
     def stop(self) -> None:
         """Accept nothing more, end all sessions."""
-        for server in self._servers:
-            server.close()
+        for stop in self._stop_accepting:
+            stop()
         for transport in self._pings:
             transport.close()
         self._network.close()
         self.endpoint.stop(self._clock.monotonic())
-
-
-class _PingResponder(asyncio.DatagramProtocol):
-    def __init__(self, endpoint: Endpoint, monotonic: Callable[[], float]) -> None:
-        self._endpoint = endpoint
-        self._monotonic = monotonic
-        self._transport: asyncio.DatagramTransport | None = None
-        self._port = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # a datagram endpoint has a datagram transport
-        self._port = transport.get_extra_info("sockname")[1]
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        answer = self._endpoint.answer_ping(data, addr[0], addr[1], self._port, self._monotonic())
-        if answer is not None and self._transport is not None:
-            self._transport.sendto(answer, addr)
 
 
 def _history(store: Store) -> DuplicateHistory:

@@ -13,16 +13,18 @@ from uuid import UUID
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.transfer import Connect, Progress, Resolve
 from msmq_fast.packet.session import Ping
+from msmq_fast.server.connections import Share, Slot
 
 __all__ = ["Network", "PeerPorts", "Unreachable", "ask"]
 
 _COOKIE = 1
+_TOO_MANY = "too many connections are open (limits.outgoing_connections)"
 _V6_FIELDS = 4  # address, port, flow, scope
 
 _log = logging.getLogger("msmq_fast.network")
 
-# Makes the protocol of a dialled connection.
-Dialled = Callable[[int], asyncio.BaseProtocol]
+# Makes the protocol of a dialled connection, which calls Slot.leave when it is lost.
+Dialled = Callable[[int, Slot], asyncio.BaseProtocol]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,16 @@ class Network:
         touch: Callable[[], None],
         ports: PeerPorts,
         source: str | None,
+        share: Share,
     ) -> None:
-        """`source` is the local address of outgoing connections, None to leave it to the system."""
+        """`source` is the local address of outgoing connections, None to leave it to the system. `share`
+        counts the connections."""
         self._loop = loop
         self._monotonic = monotonic
         self._touch = touch
         self._ports = ports
         self._source = source
+        self._share = share
         self._ping_transports: dict[int, asyncio.DatagramTransport] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -100,11 +105,19 @@ class Network:
             self._engine.transfer.failed(link, _reason(error), self._monotonic(), cause)
 
     async def _open(self, link: int, address: str) -> None:
-        opened = self._socket(address)
+        slot = self._share.enter(address)
+        if slot is None:
+            raise _Unopened(OSError(errno.EMFILE, _TOO_MANY), Progress.CREATE_FAILURE)
+        try:
+            opened = self._socket(address)
+        except BaseException:
+            slot.leave()
+            raise
         try:
             await self._loop.sock_connect(opened, _endpoint(address, self._ports.mqqb))
-            await self._loop.create_connection(lambda: self._dialled(link), sock=opened)
+            await self._loop.create_connection(lambda: self._dialled(link, slot), sock=opened)
         except BaseException:
+            slot.leave()
             opened.close()
             raise
 

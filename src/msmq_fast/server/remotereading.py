@@ -26,6 +26,7 @@ from msmq_fast.security.users import UsersFileError
 from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import Share, Slot
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.remoteconfig import RemoteConfig
 
@@ -53,14 +54,16 @@ class RemoteReading:
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
         touch: Callable[[], None],
+        share: Share,
     ) -> None:
-        """Raises DeclarationError for a password file that cannot be read."""
+        """`share` counts the connections. Raises DeclarationError for a password file that cannot be read."""
         remote = config.remote
         self._loop = loop
         self._touch = touch
         self._connect_timeout = remote.connect_timeout
         self._keep_alive = remote.keep_alive
         self._source = source_address(config.server.host)
+        self._share = share
         self._tasks: set[asyncio.Task[None]] = set()
         self._named = bool(remote.user)
         self._readers = remote.readers
@@ -103,13 +106,17 @@ class RemoteReading:
         task.add_done_callback(self._tasks.discard)
 
     async def _dial(self, host: str, port: int, connection: ClientConnection) -> None:
+        slot = self._share.enter(host)
+        if slot is None:
+            connection.lost("too many connections are open (limits.outgoing_connections)")
+            return
         source = self._source
         if source is not None and (":" in source) != (":" in host):
             source = None  # a name is looked up in the family of the source, an address has its own
         try:
             transport, _ = await asyncio.wait_for(
                 self._loop.create_connection(
-                    lambda: ClientProtocol(connection, self._loop, self._touch),
+                    lambda: _Connection(connection, self._loop, self._touch, slot),
                     host,
                     port,
                     family=socket.AF_UNSPEC if source is None else _family(source),
@@ -117,7 +124,10 @@ class RemoteReading:
                 ),
                 self._connect_timeout,
             )
-        except (OSError, UnicodeError, TimeoutError) as error:
+        except BaseException as error:
+            slot.leave()
+            if not isinstance(error, OSError | UnicodeError | TimeoutError):
+                raise
             reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
             connection.lost(f"port {port}: {reason}")
         else:
@@ -160,6 +170,25 @@ class RemoteReading:
         raise AccessDenied(
             f"{name} is read as remote.user: that is for administrators and those in remote.readers"
         )
+
+
+class _Connection(ClientProtocol):
+    """A ClientProtocol with a place in the table of connections."""
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        loop: asyncio.AbstractEventLoop,
+        touch: Callable[[], None],
+        slot: Slot,
+    ) -> None:
+        super().__init__(connection, loop, touch)
+        self._slot = slot
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: it is over."""
+        super().connection_lost(exc)
+        self._slot.leave()
 
 
 def _logon(remote: RemoteConfig, manager: QueueManager, wall_s: Callable[[], float]) -> Logon | None:

@@ -23,16 +23,19 @@ from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
 from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.syntaxes import SyntaxId
+from msmq_fast.server.accepting import Acceptors as Ports
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import Slot, Standing
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.rpcports import EPM, QM2QM, RPC
 from msmq_fast.server.rpcservices import ANNOTATIONS, RpcServices, limits, principal_names
-from msmq_fast.server.sockets import BACKLOG
 
 __all__ = ["RpcListener"]
 
+_WHAT: Final = "rpc connection"
+_PATIENCE: Final = 60.0  # seconds of silence after which a bound connection makes room for another one
 _FAREWELL: Final = 2.0  # seconds that clients have at a stop to take what they are told
 _PROBES: Final = 5  # of a silent host, each a tenth of rpc.keep_alive after the one before
 
@@ -50,15 +53,23 @@ class RpcListener:
         refused: RefusalCounters,
         acceptors: Acceptors,
         bound: Mapping[str, list[socket.socket]],
+        ports: Ports,
     ) -> None:
         self._loop = loop
+        self._accepting = ports
+        self._stop_accepting: list[Callable[[], None]] = []
+        rpc = config.rpc
+        self._shares = {
+            name: ports.table.network.share(_WHAT, rpc.connections, rpc.connections_per_address)
+            for name in (RPC, QM2QM, EPM)
+            if name in bound
+        }
         self._monotonic = clock.monotonic
         self._touch = pacemaker.touch
         self._acceptors = acceptors
         self.socket_options = tuple(_keep_alive(config.rpc.keep_alive, config.limits.slow_reader_timeout))
         self._bound = {name: bound[name] for name in (RPC, QM2QM, EPM) if name in bound}
         self._endpoints: dict[str, RpcServer] = {}
-        self._servers: list[asyncio.Server] = []
         self._open: set[_Connection] = set()
         self._all_gone = asyncio.Event()
         self._services = RpcServices(config, manager, self._ports(config))
@@ -146,13 +157,13 @@ class RpcListener:
 
     # -------------------------------------------------------------------------------- connections
 
-    async def listen(self) -> None:
+    def listen(self) -> None:
         """Accept on the bound sockets."""
         for name, listeners in self._bound.items():
             endpoint = self._endpoints[name]
             factory = partial(_Connection, self, endpoint, self._loop, self._monotonic, self._touch)
             for listener in listeners:
-                self._servers.append(await self._loop.create_server(factory, sock=listener, backlog=BACKLOG))
+                self._stop_accepting.append(self._accepting.accept(listener, self._shares[name], factory))
 
     def opened(self, connection: _Connection) -> None:
         """A connection stands."""
@@ -166,9 +177,9 @@ class RpcListener:
 
     def stop_accepting(self) -> None:
         """Close the listening sockets."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        for stop in self._stop_accepting:
+            stop()
+        self._stop_accepting.clear()
 
     async def close(self) -> None:
         """End all connections behind what there is to be said; what clients have open is run down then."""
@@ -193,9 +204,11 @@ class _Connection(RpcProtocol):
         loop: asyncio.AbstractEventLoop,
         monotonic: Callable[[], float],
         touch: Callable[[], None],
+        slot: Slot,
     ) -> None:
         super().__init__(server, loop, monotonic, touch)
         self._owner = owner
+        self._slot = slot
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
@@ -204,10 +217,17 @@ class _Connection(RpcProtocol):
             connected.setsockopt(level, option, value)
         self._owner.opened(self)
         super().connection_made(transport)
+        self._slot.follow(self._standing, self.evict)
+
+    def _standing(self) -> Standing:
+        if self.silent:
+            return Standing.SILENT
+        return Standing.IDLE if self.spare(_PATIENCE) else Standing.BUSY
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         super().connection_lost(exc)
+        self._slot.leave()
         self._owner.closed(self)
 
     def abort(self) -> None:

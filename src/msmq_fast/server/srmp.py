@@ -10,6 +10,7 @@ from functools import partial
 from msmq_fast._native.framing import parse
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
@@ -43,6 +44,7 @@ class Srmp:
         loop: asyncio.AbstractEventLoop,
         pacemaker: Pacemaker,
         refused: RefusalCounters,
+        acceptors: Acceptors,
     ) -> None:
         """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
         settings = config.srmp
@@ -66,6 +68,9 @@ class Srmp:
                 loop,
                 pacemaker,
                 refused,
+                acceptors.table.outgoing.share(
+                    "outgoing http connection", config.limits.outgoing_connections
+                ),
             )
             dispatcher.http = self.sending
         self.receiving = SrmpReceiving(
@@ -80,7 +85,7 @@ class Srmp:
         )
         pacemaker.add(self.receiving)
         self.listener = SrmpListener(
-            config, self.receiving.pipeline.handle, clock.monotonic, pacemaker.touch, refused
+            config, self.receiving.pipeline.handle, clock.monotonic, pacemaker.touch, refused, acceptors
         )
 
     @property
@@ -88,11 +93,11 @@ class Srmp:
         """Connections to other computers."""
         return 0 if self.sending is None else self.sending.pool.connections
 
-    async def listen(self, bound: dict[str, list[socket.socket]]) -> None:
+    def listen(self, bound: dict[str, list[socket.socket]]) -> None:
         """Accept on the sockets of `bind_http`."""
         for name in (HTTP, HTTPS):
             self.redirector.own.listen(name, [each.getsockname()[1] for each in bound.get(name, [])])
-        await self.listener.listen(bound)
+        self.listener.listen(bound)
 
     def stop(self) -> None:
         """End the connections to other computers; those that came end behind the answers they wait for."""

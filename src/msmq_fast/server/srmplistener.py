@@ -6,16 +6,17 @@ import asyncio
 import logging
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import cast
 
 from msmq_fast.admin.view import Labelled
+from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import Slot, Standing
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.kinds import Preferred
 from msmq_fast.server.release import release
-from msmq_fast.server.sockets import BACKLOG, DENIED, ListenError, tcp_sockets
+from msmq_fast.server.sockets import DENIED, ListenError, tcp_sockets
 from msmq_fast.server.srmptls import https_context
 from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
 from msmq_fast.srmp.http.request import Handler
@@ -26,7 +27,7 @@ __all__ = ["HTTP", "HTTPS", "SrmpListener", "bind_http"]
 _log = logging.getLogger("msmq_fast.server")
 
 HTTP, HTTPS = "http", "https"  # in the ready line
-_HANDSHAKE = 20.0  # seconds for that of TLS
+_PATIENCE = 1.0  # seconds without a byte after which an unfinished request makes room for others
 
 
 def bind_http(config: Config) -> dict[str, list[socket.socket]]:
@@ -62,21 +63,27 @@ def bind_http(config: Config) -> dict[str, list[socket.socket]]:
 class _Connection(HttpProtocol):
     """One that the listener counts."""
 
-    def __init__(self, owner: SrmpListener, shared: Shared, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(shared, loop)
+    def __init__(
+        self, owner: SrmpListener, shared: Shared, loop: asyncio.AbstractEventLoop, slot: Slot
+    ) -> None:
+        super().__init__(shared, loop, slot.used)
         self._owner = owner
-        self.address = ""
+        self._slot = slot
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         super().connection_made(transport)
-        if not self._owner.admit(self):
-            cast(asyncio.Transport, transport).abort()
+        self._slot.follow(self._standing, cast(asyncio.Transport, transport).abort)
+        self._owner.opened(self)
+
+    def _standing(self) -> Standing:
+        if self.silent:
+            return Standing.SILENT
+        return Standing.IDLE if self.waits >= _PATIENCE else Standing.BUSY
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._owner.release(self)
+        self._slot.leave()
+        self._owner.closed(self)
 
 
 class SrmpListener:
@@ -89,13 +96,16 @@ class SrmpListener:
         monotonic: Callable[[], float],
         touch: Callable[[], None],
         refused: RefusalCounters,
+        acceptors: Acceptors,
     ) -> None:
         """Raises DeclarationError: the files for HTTPS cannot be used."""
         self._settings = config.srmp
-        self._refused = refused
         self._open: set[_Connection] = set()
-        self._addresses: Counter[str] = Counter()
-        self._servers: list[asyncio.Server] = []
+        self._acceptors = acceptors
+        self._share = acceptors.table.network.share(
+            "http connection", config.srmp.connections, config.srmp.connections_per_address
+        )
+        self._stop_accepting: list[Callable[[], None]] = []
         self._tls = https_context(config)
         self._fixed = b""
         self._fixed_at = -1
@@ -132,53 +142,30 @@ class SrmpListener:
             grows=False,
         )
 
-    async def listen(self, bound: dict[str, list[socket.socket]]) -> None:
+    def listen(self, bound: dict[str, list[socket.socket]]) -> None:
         """Accept on the sockets of `bind_http`."""
         loop = asyncio.get_running_loop()
-
-        def factory() -> _Connection:
-            return _Connection(self, self.shared, loop)
-
         for name in (HTTP, HTTPS):
             tls = self._tls if name == HTTPS else None
             for listener in bound.get(name, []):
-                server = await loop.create_server(
-                    factory,
-                    sock=listener,
-                    ssl=tls,
-                    ssl_handshake_timeout=_HANDSHAKE if tls is not None else None,
-                    backlog=BACKLOG,
+                stop = self._acceptors.accept(
+                    listener, self._share, lambda slot: _Connection(self, self.shared, loop, slot), tls=tls
                 )
-                self._servers.append(server)
+                self._stop_accepting.append(stop)
 
-    def admit(self, connection: _Connection) -> bool:
-        """Count a connection in, if there is room."""
-        if len(self._open) >= self._settings.connections:
-            self._refused.refuse("http connection", "too many connections", connection.address)
-            return False
-        if self._addresses[connection.address] >= self._settings.connections_per_address:
-            self._refused.refuse(
-                "http connection", "too many connections from one address", connection.address
-            )
-            return False
+    def opened(self, connection: _Connection) -> None:
+        """A connection stands."""
         self._open.add(connection)
-        self._addresses[connection.address] += 1
-        return True
 
-    def release(self, connection: _Connection) -> None:
+    def closed(self, connection: _Connection) -> None:
         """A connection has ended."""
-        if connection not in self._open:
-            return
         self._open.discard(connection)
-        self._addresses[connection.address] -= 1
-        if not self._addresses[connection.address]:
-            del self._addresses[connection.address]
 
     def stop_accepting(self) -> None:
         """Close the listening sockets; connections end with the answers that they wait for."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        for stop in self._stop_accepting:
+            stop()
+        self._stop_accepting.clear()
         for connection in tuple(self._open):
             connection.close()
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msmq_fast.server.connections import Share, Slot
 from msmq_fast.srmp.http.client import BadAnswer, ClientConnection
 from msmq_fast.srmp.transfer import Close, Drop, Effect, Endpoint, Progress, Reach, Transfer
 
@@ -80,9 +81,12 @@ class Pool:
         settings: PoolSettings,
         monotonic: Callable[[], float],
         touch: Callable[[], None],
+        share: Share,
     ) -> None:
+        """`share` counts the connections."""
         self._loop = loop
         self._settings = settings
+        self._share = share
         self.monotonic = monotonic
         self.touch = touch
         self._servers: dict[Endpoint, _Server] = {}
@@ -233,7 +237,11 @@ class Pool:
         host, port = (endpoint.host, endpoint.port) if proxy is None else (proxy.host, proxy.port)
         failure: OSError = OSError(errno.EHOSTUNREACH, "no address")
         for address in await self._resolved(host, port):
-            connection = _Connection(self, endpoint, address, absolute=proxy is not None and not secure)
+            slot = self._share.enter(address)
+            if slot is None:
+                raise OSError(errno.EMFILE, "too many connections are open (limits.outgoing_connections)")
+            absolute = proxy is not None and not secure
+            connection = _Connection(self, endpoint, address, slot, absolute=absolute)
             try:
                 await self._attached(connection, address, port, endpoint, secure=secure, proxy=proxy)
             except OSError as error:
@@ -321,8 +329,9 @@ class Pool:
 class _Connection(asyncio.Protocol):
     """One connection to a server, or to the proxy in front of it."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, address: str, *, absolute: bool) -> None:
+    def __init__(self, pool: Pool, endpoint: Endpoint, address: str, slot: Slot, *, absolute: bool) -> None:
         self._pool = pool
+        self._slot = slot
         self.endpoint = endpoint
         self.address = address
         self._absolute = absolute
@@ -388,6 +397,7 @@ class _Connection(asyncio.Protocol):
         if self.lost:
             return
         self.lost = True
+        self._slot.leave()
         if self._transport is not None:
             self._transport.abort()
         if self.ready:

@@ -16,6 +16,7 @@ from msmq_fast.qm.resending import OutgoingSequences
 from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
+from msmq_fast.server.connections import Share
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import Pacemaker
@@ -45,9 +46,10 @@ class SrmpSending:
         loop: asyncio.AbstractEventLoop,
         pacemaker: Pacemaker,
         refused: RefusalCounters,
+        share: Share,
     ) -> None:
         """`encode` makes requests of messages, `connect_to` says whose host is dialled for a URL, `report`
-        hears of traced messages.
+        hears of traced messages, `share` counts the connections.
         """
         settings = config.srmp
         self._monotonic = clock.monotonic
@@ -67,6 +69,7 @@ class SrmpSending:
             ),
             clock.monotonic,
             pacemaker.touch,
+            share,
         )
         self.transfer: Transfer[Request] = Transfer(
             self.pool.effect,

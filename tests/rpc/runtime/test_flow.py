@@ -232,7 +232,7 @@ def test_numbers_of_connections() -> None:
     world.connect("10.0.0.2")
     assert world.server.open_connection("10.0.0.3", 0) is None
     assert [why for _, why, _ in world.refused] == [
-        "too many connections of one address",
+        "too many connections from one address",
         "too many connections",
     ]
     first.close()

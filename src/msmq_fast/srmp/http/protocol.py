@@ -42,9 +42,11 @@ class Shared:
 class HttpProtocol(asyncio.Protocol):
     """Answers go out in the order of the requests: one is under way at a time."""
 
-    def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop, used: Callable[[], None]) -> None:
+        """`used` is called when a request has been answered."""
         self._shared = shared
         self._loop = loop
+        self._used = used
         self._transport: asyncio.Transport | None = None
         self._engine = ServerConnection(shared.limits)
         self._peer = ""
@@ -59,6 +61,18 @@ class HttpProtocol(asyncio.Protocol):
     def held(self) -> int:
         """Bytes that this connection needs."""
         return self._engine.held
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come yet."""
+        return not self._began
+
+    @property
+    def waits(self) -> float:
+        """Seconds for which the client has been expected to bring something; 0: an answer is under way."""
+        if self._engine.waiting or self._full:
+            return 0.0
+        return float("inf") if self._engine.idle else self._shared.monotonic() - self._heard
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -151,6 +165,7 @@ class HttpProtocol(asyncio.Protocol):
     def _answer(self, status: int) -> None:
         self._shared.answers[status] += 1
         self._heard = self._shared.monotonic()
+        self._used()
         output = self._engine.answer(status, self._shared.fixed())
         transport = self._transport
         if transport is None:

@@ -1,0 +1,375 @@
+"""All connections of the server over all of its ports: how many there may be, and which make room for others.
+
+1. A pool is a number of descriptors for one kind of peers: other computers, programs, the admin port, and
+   the connections that this server opens itself. Pools do not take room from each other, so that strangers
+   who fill theirs do not keep the command line out.
+2. A share is the part of a pool that one port may use. A pool and a share each have a limit in all and one
+   for an address group (`security/addresses.py`).
+3. A connection that finds a limit reached takes the place of one that is idle. At a limit for an address
+   group this is the idlest of that group, at a limit in all the idlest of the share or of the pool. Without
+   an idle one the newcomer is refused.
+4. A connection is idle until its peer has finished the handshake, and later while nothing is under way (over
+   MS-MQQB and RPC after a minute of that). Peers that never were of any use make room first. What a
+   connection does is asked only when room is needed, so that nothing is paid for it while data flows.
+5. A peer that has sent no byte at all within `first_byte` seconds after it was accepted is closed.
+
+To add a port: make a share, and let its protocol call `Slot.follow` when the connection stands and
+`Slot.leave` when it is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import Final
+
+from msmq_fast.security.addresses import address_group
+from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale
+
+__all__ = ["ConnectionTable", "Pool", "Share", "Slot", "Standing"]
+
+_LOOKS: Final = 32
+"""Connections that are asked what they do to make room for one: a bound for the work of a flood."""
+
+_ENDING: Final = 32
+"""Connections that make room whose descriptors may be open at a time."""
+_CONGESTION: Final = 5.0
+"""Seconds in which the loop has closed them."""
+
+_UNLIMITED: Final = 1 << 62
+
+
+class Standing(Enum):
+    """What a connection does."""
+
+    SILENT = auto()
+    """Nothing has arrived yet."""
+    IDLE = auto()
+    """It may be closed for another one: in its handshake, or between two requests."""
+    BUSY = auto()
+    """It may not be closed now."""
+    SETTLED = auto()
+    """It is never closed for another one."""
+
+
+Refuse = Callable[[str, str, str], None]
+"""Counts and logs what was refused, the reason, and the detail."""
+
+
+class Slot:
+    """The place of one connection. Its descriptor is open from `Share.enter` to `leave`."""
+
+    __slots__ = ("_close", "_connection", "_ending", "_standing", "address", "group", "share")
+
+    def __init__(self, share: Share, address: str, group: str, connection: socket.socket | None) -> None:
+        self.share = share
+        self.address = address
+        self.group = group
+        self._connection = connection
+        self._ending = False
+        self._standing: Callable[[], Standing] | None = None
+        self._close: Callable[[], None] | None = None
+
+    def follow(self, standing: Callable[[], Standing], close: Callable[[], None]) -> None:
+        """The connection stands: `standing` tells what it does, `close` ends it at once."""
+        self._standing, self._close = standing, close
+
+    @property
+    def standing(self) -> Standing:
+        """What it does; IDLE while TLS is being negotiated, SETTLED for one that this server opened."""
+        if self._standing is not None:
+            return self._standing()
+        return Standing.SETTLED if self._connection is None else Standing.IDLE
+
+    def used(self) -> None:
+        """It has become idle again: others make room before it."""
+        self.share.used(self)
+
+    def leave(self) -> None:
+        """The connection is lost. May be called twice."""
+        self._standing = self._close = self._connection = None
+        self.share.leave(self)
+        if self._ending:
+            self._ending = False
+            self.share.pool.closed()
+
+    def end(self) -> None:
+        """Close the connection. Its place is free at once, its descriptor in a later turn of the loop."""
+        close, connection = self._close, self._connection
+        self.leave()
+        if close is not None or connection is not None:
+            self._ending = True
+            self.share.pool.ends()
+        if close is not None:
+            close()
+        elif connection is not None:
+            # The event loop reads the end of the stream and tells the protocol, or ends the TLS handshake.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Order:
+    """Slots in the order in which they make room: first those whose peer has not proven to be of any use, the
+    oldest first, then the others, the one first that was not used for the longest time."""
+
+    __slots__ = ("_strangers", "_useful")
+
+    def __init__(self) -> None:
+        self._strangers: dict[Slot, None] = {}
+        self._useful: dict[Slot, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._strangers) + len(self._useful)
+
+    def __contains__(self, slot: object) -> bool:
+        return slot in self._strangers or slot in self._useful
+
+    @property
+    def first(self) -> Slot:
+        """Call only while there is one."""
+        return next(iter(self._strangers or self._useful))
+
+    def add(self, slot: Slot) -> None:
+        self._strangers[slot] = None
+
+    def used(self, slot: Slot) -> None:
+        self.discard(slot)
+        self._useful[slot] = None
+
+    def discard(self, slot: Slot) -> None:
+        if self._strangers.pop(slot, slot) is slot:
+            self._useful.pop(slot, None)
+
+
+class Share:
+    """The connections of one port. `what` names them in refusals."""
+
+    def __init__(self, pool: Pool, what: str, limit: int, per_address: int, margin: int = 0) -> None:
+        """`margin`: connections beyond the limits that are let in where none makes room, since the port tells
+        them that there are too many."""
+        self.pool = pool
+        self.what = what
+        self._limit = limit
+        self._per_address = per_address
+        self._margin = margin
+        self._order = _Order()  # without those that have settled
+        self._groups: dict[str, _Order] = {}
+        self._count = 0
+        self._counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def enter(self, address: str, connection: socket.socket | None = None) -> Slot | None:
+        """A place for a connection from `address`, or None: it was refused, and is to be closed."""
+        group = address_group(address)
+        reason = self._make_room(group) or self.pool.make_room(group)
+        if reason is not None:
+            self.pool.refuse(self.what, reason, address)
+            return None
+        slot = Slot(self, address, group, connection)
+        self._order.add(slot)
+        self._groups.setdefault(group, _Order()).add(slot)
+        self._count += 1
+        self._counts[group] += 1
+        self.pool.entered(slot)
+        return slot
+
+    def _make_room(self, group: str) -> str | None:
+        """Why there is no room."""
+        if self._counts[group] >= self._per_address and not (
+            self.evict(group) or self._counts[group] < self._per_address + self._margin
+        ):
+            return "too many connections from one address"
+        if self._count >= self._limit and not (self.evict() or self._count < self._limit + self._margin):
+            return "too many connections"
+        return None
+
+    def evict(self, group: str | None = None) -> bool:
+        """Close the idlest connection, of the group if one is given. False: none of those asked is idle."""
+        order = self._order if group is None else self._groups.get(group, _Order())
+        for _ in range(min(len(order), _LOOKS)):
+            slot = order.first
+            standing = slot.standing
+            if standing in (Standing.IDLE, Standing.SILENT):
+                self.pool.evicted += 1
+                self.pool.refuse(self.what, "made room for another connection", slot.address)
+                slot.end()
+                return True
+            if standing is Standing.SETTLED:
+                self._settle(slot)
+            else:
+                self.used(slot)
+        return False
+
+    def _settle(self, slot: Slot) -> None:
+        self._order.discard(slot)
+        members = self._groups.get(slot.group)
+        if members is not None:
+            members.discard(slot)
+            if not members:
+                del self._groups[slot.group]
+
+    def used(self, slot: Slot) -> None:
+        """Other connections make room before this one."""
+        if slot in self._order:
+            self._order.used(slot)
+            self._groups[slot.group].used(slot)
+
+    def leave(self, slot: Slot) -> None:
+        """See Slot."""
+        if not self.pool.left(slot):
+            return
+        self._settle(slot)
+        self._count -= 1
+        self._counts[slot.group] -= 1
+        if not self._counts[slot.group]:
+            del self._counts[slot.group]
+
+
+class Pool:
+    """The connections of one kind of peers. Times are monotonic seconds."""
+
+    def __init__(
+        self,
+        limit: int,
+        per_address: int,
+        refuse: Refuse,
+        monotonic: Callable[[], float],
+        first_byte: float = float("inf"),
+        *,
+        scale: float = 1.0,
+    ) -> None:
+        """`scale`: the part of `limit` and of the limits of shares that there is room for."""
+        self._scale = scale
+        self.limit = self._scaled(limit)
+        self._per_address = self._scaled(per_address)
+        self.refuse = refuse
+        self.evicted = 0
+        """Connections that were closed to make room."""
+        self._ending = 0  # connections that have left the table, whose descriptors are still open
+        self._ending_since = 0.0
+        self._monotonic = monotonic
+        self._first_byte = first_byte
+        self._shares: list[Share] = []
+        self._slots: set[Slot] = set()
+        self._counts: Counter[str] = Counter()
+        self._young: deque[tuple[float, Slot]] = deque()  # by the time at which they must have said something
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def share(self, what: str, limit: int, per_address: int = _UNLIMITED, margin: int = 0) -> Share:
+        """A part of the pool for one port."""
+        numbers = (self._scaled(limit), self._scaled(per_address), self._scaled(margin))
+        share = Share(self, what, *numbers)
+        self._shares.append(share)
+        return share
+
+    def _scaled(self, number: int) -> int:
+        return number if self._scale == 1.0 else math.ceil(number * self._scale)
+
+    @property
+    def shares(self) -> Iterator[Share]:
+        """All that were made."""
+        return iter(self._shares)
+
+    def make_room(self, group: str) -> str | None:
+        """Why there is no room for one more connection of a group over all ports."""
+        if self._counts[group] >= self._per_address and not self._evict(group):
+            return "too many connections from one address over all ports"
+        if len(self._slots) >= self.limit and not self._evict(None):
+            return "too many connections over all ports"
+        return None
+
+    def _evict(self, group: str | None) -> bool:
+        """The idlest connection of the port that has most of them makes room."""
+        return any(share.evict(group) for share in sorted(self._shares, key=len, reverse=True))
+
+    def entered(self, slot: Slot) -> None:
+        """A share has let one in."""
+        self._slots.add(slot)
+        self._counts[slot.group] += 1
+        if self._first_byte < float("inf"):
+            self._young.append((self._monotonic() + self._first_byte, slot))
+
+    def left(self, slot: Slot) -> bool:
+        """A connection has ended; False: that is known."""
+        if slot not in self._slots:
+            return False
+        self._slots.discard(slot)
+        self._counts[slot.group] -= 1
+        if not self._counts[slot.group]:
+            del self._counts[slot.group]
+        while self._young and self._young[0][1] not in self._slots:
+            self._young.popleft()
+        return True
+
+    # ------------------------------------------------------------------- connections that have made room
+
+    def ends(self) -> None:
+        """The descriptor of a connection that made room is to be closed."""
+        if not self._ending:
+            self._ending_since = self._monotonic()
+        self._ending += 1
+
+    def closed(self) -> None:
+        """It has been."""
+        self._ending = max(0, self._ending - 1)
+
+    @property
+    def congested(self) -> bool:
+        """Whether no more connections are to be accepted in this turn of the loop, which has to close others
+        first: descriptors are counted exactly."""
+        if self._ending < _ENDING:
+            return False
+        if self._monotonic() - self._ending_since > _CONGESTION:
+            self._ending = 0  # a count that does not fall must not close the port
+        return self._ending > 0
+
+    # ---------------------------------------------------------------------------------- silent connections
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due."""
+        return self._young[0][0] if self._young else None
+
+    def expire(self, now: float) -> None:
+        """Close the connections of which nothing has come in time."""
+        while self._young and self._young[0][0] <= now:
+            _, slot = self._young.popleft()
+            if slot in self._slots and slot.standing is Standing.SILENT:
+                self.refuse(slot.share.what, "no byte in time", slot.address)
+                slot.end()
+
+
+class ConnectionTable:
+    """The pools of one server."""
+
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        scale: ConnectionScale,
+        first_byte: float,
+        refuse: Refuse,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`limits` are those of the configuration, `scale` is the part of them that there is room for.
+        `first_byte` is in seconds.
+        """
+        self.limits = limits
+        self.network = Pool(
+            limits.network, limits.network_per_address, refuse, monotonic, first_byte, scale=scale.network
+        )
+        """Connections of other computers and of programs over TCP."""
+        self.admin = Pool(limits.admin, limits.admin, refuse, monotonic, first_byte, scale=scale.admin)
+        self.programs = Pool(limits.programs, limits.programs, refuse, monotonic, scale=scale.programs)
+        """Programs of this machine, which the Unix socket lets in."""
+        self.outgoing = Pool(limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing)
+        """Connections that this server opens."""
+
+    def __iter__(self) -> Iterator[Pool]:
+        return iter((self.network, self.admin, self.programs, self.outgoing))

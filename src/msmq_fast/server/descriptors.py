@@ -1,0 +1,132 @@
+"""Descriptors of this process: the soft limit is raised, and connections get numbers that fit into it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.server.config import LimitsConfig
+
+__all__ = [
+    "LEAST",
+    "RESERVE",
+    "ConnectionLimits",
+    "ConnectionScale",
+    "SpareDescriptors",
+    "divide",
+    "raise_limit",
+]
+
+_OWN: Final = 128
+"""What the server itself opens: the store, the event loop, listening sockets, name resolution, snapshots."""
+
+RESERVE: Final = 64
+"""Descriptors that no connection gets by these limits."""
+
+_LOCAL: Final = 16
+"""Connections of programs and of the admin port for which there is always room."""
+
+_PLENTY: Final = 1 << 30
+
+LEAST: Final = 256
+"""Below this number of descriptors the server does not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections of each kind there may be."""
+
+    network: int
+    network_per_address: int
+    programs: int
+    admin: int
+    outgoing: int
+
+    @classmethod
+    def configured(cls, limits: LimitsConfig) -> ConnectionLimits:
+        """As the configuration has them."""
+        return cls(
+            limits.network_connections,
+            limits.network_per_address,
+            limits.app_connections,
+            limits.admin_connections,
+            limits.outgoing_connections,
+        )
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.network + self.programs + self.admin + self.outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionScale:
+    """The part of each limit that there are descriptors for: 1.0 is all."""
+
+    network: float = 1.0
+    programs: float = 1.0
+    admin: float = 1.0
+    outgoing: float = 1.0
+
+
+def raise_limit() -> int:
+    """Raise the soft limit of open files to the hard one; the number of descriptors that there may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # some sandboxes forbid it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return _PLENTY if soft == resource.RLIM_INFINITY else soft
+
+
+def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
+    """The parts of the limits that fit into so many descriptors.
+
+    All kinds get the same part, but programs and the admin port at least `_LOCAL` connections each, so that
+    the server can always be looked at. Raises ValueError for too few descriptors, with one line for people.
+    """
+    if descriptors < LEAST:
+        raise ValueError(
+            f"{descriptors} open files (RLIMIT_NOFILE) are too few: at least {LEAST} are needed; raise the "
+            "hard limit (LimitNOFILE= of systemd, --ulimit nofile= of a container, ulimit -Hn of a shell)"
+        )
+    room = descriptors - _OWN - RESERVE
+    if wanted.total <= room:
+        return ConnectionScale()
+    part = room / wanted.total
+    programs = max(min(_LOCAL, wanted.programs), math.floor(wanted.programs * part))
+    admin = max(min(_LOCAL, wanted.admin), math.floor(wanted.admin * part))
+    part = (room - programs - admin) / (wanted.network + wanted.outgoing)
+    return ConnectionScale(part, programs / wanted.programs, admin / wanted.admin, part)
+
+
+class SpareDescriptors:
+    """Descriptors that are held open, so that one is there when the system has no more to give."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._held: list[int] = []
+        self.refill()
+
+    def give(self) -> bool:
+        """Close one. False: there is none left."""
+        if not self._held:
+            return False
+        os.close(self._held.pop())
+        return True
+
+    def refill(self) -> None:
+        """Take again what was given, as far as the system has it."""
+        with contextlib.suppress(OSError):
+            while len(self._held) < self._count:
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def close(self) -> None:
+        """Give all of them back."""
+        self._count = 0
+        while self.give():
+            pass

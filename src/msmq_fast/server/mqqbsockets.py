@@ -1,0 +1,93 @@
+"""MS-MQQB on sockets: one accepted or dialled connection, and the ping port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msmq_fast._native.batch import Writer
+from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.protocol import SessionProtocol
+from msmq_fast.mqqb.session import Session
+from msmq_fast.server.connections import Slot, Standing
+
+__all__ = ["AcceptedSession", "DialledSession", "PingResponder", "SessionContext"]
+
+_PATIENCE = 60.0  # seconds of silence after which an open session makes room for another connection
+_PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bring much wait
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What all sessions need. `monotonic` gives seconds."""
+
+    endpoint: Endpoint
+    loop: asyncio.AbstractEventLoop
+    monotonic: Callable[[], float]
+    writer: Writer
+    touch: Callable[[], None]
+
+
+class _CountedSession(SessionProtocol):
+    """A SessionProtocol with a place in the table of connections."""
+
+    def __init__(
+        self, context: SessionContext, slot: Slot, open_session: Callable[[str], Session | None]
+    ) -> None:
+        super().__init__(
+            open_session, context.loop, context.monotonic, context.writer, _PENDING_BYTES, context.touch
+        )
+        self._slot = slot
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        super().connection_lost(exc)
+        self._slot.leave()
+
+
+class AcceptedSession(_CountedSession):
+    """A connection of another queue manager."""
+
+    def __init__(self, context: SessionContext, slot: Slot) -> None:
+        def accept(address: str) -> Session:
+            now = context.monotonic()
+            session = context.endpoint.accept(address, now)
+            slot.follow(lambda: _standing(session, now, context.monotonic()), self.evict)
+            return session
+
+        super().__init__(context, slot, accept)
+
+
+class DialledSession(_CountedSession):
+    """A connection to another queue manager, opened for the transfer engine's link of that number."""
+
+    def __init__(self, context: SessionContext, slot: Slot, link: int) -> None:
+        super().__init__(context, slot, lambda _: context.endpoint.connected(link, context.monotonic()))
+
+
+def _standing(session: Session, accepted_at: float, now: float) -> Standing:
+    if session.opened_at is None:
+        return Standing.IDLE if session.heard_at > accepted_at else Standing.SILENT
+    return Standing.IDLE if session.idle(now, _PATIENCE) else Standing.BUSY
+
+
+class PingResponder(asyncio.DatagramProtocol):
+    """Answers at the ping port."""
+
+    def __init__(self, endpoint: Endpoint, monotonic: Callable[[], float]) -> None:
+        self._endpoint = endpoint
+        self._monotonic = monotonic
+        self._transport: asyncio.DatagramTransport | None = None
+        self._port = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is bound."""
+        self._transport = transport  # type: ignore[assignment]  # a datagram endpoint has a datagram transport
+        self._port = transport.get_extra_info("sockname")[1]
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        """A datagram."""
+        answer = self._endpoint.answer_ping(data, addr[0], addr[1], self._port, self._monotonic())
+        if answer is not None and self._transport is not None:
+            self._transport.sendto(answer, addr)
