@@ -80,6 +80,30 @@ def listed(packet: bytes, name: str, place: int) -> bytes:
     return packet[:60] + struct.pack("<I", flags | 1 << 23) + packet[64:] + trailer
 
 
+def cell(field: str, name: str, fate: str, number: int, now: int, elsewhere: UUID) -> bytes:
+    """The packet of one cell of the matrix. What is to be passed on goes to the queue manager `elsewhere`."""
+    queue = "OS:hub\\private$\\none" if fate == "undeliverable" else "OS:hub\\private$\\inbox"
+    if field in ("destination", "traced", "stream"):
+        queue = name
+    packet = wire.message(
+        number,
+        queue=queue,
+        recoverable=True,
+        address=elsewhere if fate == "routed" else wire.NULL,
+        reach=1 if fate == "expired" else wire.NEVER,
+        sent_time=now - 100 if fate == "expired" else now,
+        ack_flags=0x0F,
+        admin=name if field == "admin" else GOOD,
+        response=name if field == "response" else None,
+        transaction=header(1, 0, number) if field == "stream" else b"",
+    )
+    (flags,) = struct.unpack_from("<I", packet, 60)
+    packet = packet[:60] + struct.pack("<I", flags | 0x0300) + packet[64:]  # dead letter and journal
+    if field in ("destinations", "admins", "responses"):
+        return listed(packet, name, ("destinations", "admins", "responses").index(field))
+    return traced(packet) if field == "traced" else packet
+
+
 class Scene:
     """The hub, a peer of good will, and a session of a stranger."""
 
@@ -104,29 +128,8 @@ class Scene:
 
     def send(self, field: str, name: str, fate: str) -> None:
         """The packet of one cell of the matrix, and what becomes of it."""
-        now = self.hub.manager.ledger.now_s
-        queue = {"undeliverable": "OS:hub\\private$\\none"}.get(fate, "OS:hub\\private$\\inbox")
-        if field in ("destination", "traced", "stream"):
-            queue = name
-        number = next(self._numbers)
-        packet = wire.message(
-            number,
-            queue=queue,
-            recoverable=True,
-            address=self.peer.manager.guid if fate == "routed" else wire.NULL,
-            reach=1 if fate == "expired" else wire.NEVER,
-            sent_time=now - 100 if fate == "expired" else now,
-            ack_flags=0x0F,
-            admin=name if field == "admin" else GOOD,
-            response=name if field == "response" else None,
-            transaction=header(1, 0, number) if field == "stream" else b"",
-        )
-        (flags,) = struct.unpack_from("<I", packet, 60)
-        packet = packet[:60] + struct.pack("<I", flags | 0x0300) + packet[64:]  # dead letter and journal
-        if field in ("destinations", "admins", "responses"):
-            packet = listed(packet, name, ("destinations", "admins", "responses").index(field))
-        if field == "traced":
-            packet = traced(packet)
+        now, number = self.hub.manager.ledger.now_s, next(self._numbers)
+        packet = cell(field, name, fate, number, now, self.peer.manager.guid)
         self.session.receive(packet, self.hub.now)
         self.network.settle()
         assert self.session.reason is None
