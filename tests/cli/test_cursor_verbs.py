@@ -27,7 +27,7 @@ def test_peek_shows_different_messages_and_leaves_them(server: Server) -> None:
     seen = server.ok("receive", "peeked", "--peek", "--count", "3")
     assert [message["label"] for message in seen] == ["first", "one", "two"]
     done = server.run("receive", "peeked", "--peek", "--count", "4", "--timeout", "0.2", "--json")
-    assert done.returncode == Exit.EMPTY
+    assert done.returncode == Exit.OK
     assert done.stdout.count(b"\n") == 3
     (shown,) = server.ok("queue", "show", "peeked")
     assert shown["messages"] == 3

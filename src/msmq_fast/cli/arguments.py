@@ -105,10 +105,12 @@ def build_parser() -> Parser:
     client.add_argument(
         "--endpoint",
         metavar="ADDR",
-        help="unix:PATH, tcp://HOST:PORT or tls://HOST:PORT; else MSMQ_FAST_ENDPOINT, else the socket of the "
-        "data directory",
+        help="unix:PATH, tcp://HOST:PORT or tls://HOST:PORT; else --data, else MSMQ_FAST_ENDPOINT, else the "
+        "socket of the configured data directory",
     )
-    client.add_argument("--data", metavar="DIR", help="data directory whose Unix socket is meant")
+    client.add_argument("--data", metavar="DIR", help="connect to the server of this data directory")
+    client.add_argument("--ca-file", metavar="FILE", help="certificates to trust for tls:// (PEM)")
+    client.add_argument("--token-file", metavar="FILE", help="file with the token; else MSMQ_FAST_TOKEN")
     _add_serve(verbs, output)
     _add_queue(verbs, client)
     _add_send(verbs, client)

@@ -27,8 +27,11 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def endpoint(arguments: argparse.Namespace) -> str:
-    """--endpoint, else MSMQ_FAST_ENDPOINT, else the Unix socket that the configuration names."""
-    chosen = arguments.endpoint or os.environ.get(ENDPOINT_VARIABLE)
+    """--endpoint, else the Unix socket in --data, else MSMQ_FAST_ENDPOINT, else the configuration's socket.
+
+    A flag names one server for one command, so it wins over the variable of the shell.
+    """
+    chosen = arguments.endpoint or (None if arguments.data else os.environ.get(ENDPOINT_VARIABLE))
     if chosen:
         return str(chosen)
     path = configuration(None, {"server.data": arguments.data} if arguments.data else {}).app_socket

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"msmq-fast {release()}")
         return Exit.OK
     if parsed.verb is None:
-        parser.error("what shall be done? give a VERB")
+        parser.error("missing command")
     module = importlib.import_module(f"msmq_fast.cli.{_VERBS[parsed.verb]}")
     run: Callable[[argparse.Namespace], int] = getattr(module, "run_" + parsed.verb.replace("-", "_"))
     try:
@@ -60,11 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.code
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing to say, and nowhere to say it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+        return Exit.FAILURE
+    except OSError as error:
+        _discard_output()
+        what = error.filename if error.filename is not None else "cannot write the output"
+        print(f"msmq-fast {parsed.verb}: {what}: {error.strerror or error}", file=sys.stderr)
         return Exit.FAILURE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     return code
+
+
+def _discard_output() -> None:
+    """What standard output did not take must not be tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from msmq_fast.app.wire import Access, Lookup
 from msmq_fast.cli.exits import CommandError, Exit
@@ -20,52 +20,84 @@ from msmq_fast.packet.errors import IOTimeout, MessageNotFound
 
 __all__ = ["run_receive"]
 
-_AHEAD = 64  # receives on their way at once
+_AHEAD = 64  # messages that are locked at once, at most
+_TURN = 10.0  # seconds that a message seen in the queue may take to arrive here before it is looked for again
+_PAUSE = 0.05  # seconds without a message after which the queue is asked whether it has more
 
 
 def run_receive(arguments: argparse.Namespace) -> int:
-    """`msmq-fast receive`."""
+    """`msmq-fast receive`. A message leaves its queue after it was written to standard output."""
     if (arguments.xact or arguments.reject) and arguments.peek:
-        raise CommandError(
-            Exit.USAGE, "nothing is peeked in a transaction: --peek excludes --xact and --reject"
-        )
+        raise CommandError(Exit.USAGE, "--peek cannot be combined with --xact or --reject")
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
     return converse(_receive, arguments)
 
 
 async def _receive(connection: Connection, arguments: argparse.Namespace) -> int:
-    if not arguments.xact and not arguments.reject:
-        return await _show(connection, arguments, None)
-    async with connection.transaction() as transaction:
-        return await _show(connection, arguments, transaction)
-
-
-async def _show(
-    connection: Connection, arguments: argparse.Namespace, transaction: Transaction | None
-) -> int:
     queue = await connection.open(arguments.name, Access.PEEK if arguments.peek else Access.RECEIVE)
-    if arguments.lookup_id is not None:
-        messages = _by_lookup_id(queue, arguments, transaction)
+    if arguments.xact or arguments.reject:
+        async with connection.transaction() as transaction:
+            shown = await _in_transaction(queue, arguments, transaction)
+    elif arguments.lookup_id is not None:
+        shown = await _by_lookup_id(queue, arguments)
     elif arguments.peek:
-        messages = _peeked(queue, arguments)
+        shown = await _peek(queue, arguments)
     else:
-        messages = _taken(queue, arguments.count, arguments.timeout, transaction)
-    shown = 0
-    async for message in messages:
-        _print(message, as_json=arguments.json)
-        if arguments.reject and transaction is not None:
-            await queue.reject(message, transaction=transaction)
-        shown += 1
-    if shown == arguments.count:
+        shown = await _take(queue, arguments)
+    if shown:
         return Exit.OK
-    if arguments.lookup_id is not None and shown == 0:
+    if arguments.lookup_id is not None:
         raise CommandError(Exit.NOT_FOUND, "no message with this lookup id")
     return Exit.EMPTY
 
 
-async def _taken(
-    queue: Queue, count: int, patience: float, transaction: Transaction | None
+async def _take(queue: Queue, arguments: argparse.Namespace) -> int:
+    """Remove up to `--count` messages, each when it was written; all of them come within `--timeout` seconds.
+
+    A subscription locks messages until they are acknowledged. It does not say when a queue is empty, so each
+    round begins with a peek, which does.
+    """
+    deadline = time.monotonic() + arguments.timeout
+    left = arguments.count
+    while left:
+        try:
+            await queue.peek(max(0.0, deadline - time.monotonic()))
+        except IOTimeout:
+            break
+        async with queue.subscribe(min(left, _AHEAD)) as subscription:
+            patience = _TURN
+            while left:
+                try:
+                    messages = await asyncio.wait_for(subscription.batch(left), patience)
+                except TimeoutError:
+                    break  # another reader took what was seen
+                if not messages:
+                    break
+                _write(messages, as_json=arguments.json)
+                await subscription.acknowledge(messages[0], messages[-1])
+                left -= len(messages)
+                patience = _PAUSE
+    return int(arguments.count - left)
+
+
+async def _in_transaction(queue: Queue, arguments: argparse.Namespace, transaction: Transaction) -> int:
+    """Receive in a transaction, which is committed when everything was written."""
+    shown = 0
+    if arguments.lookup_id is not None:
+        messages = _looked_up(queue, arguments, transaction)
+    else:
+        messages = _received(queue, arguments.count, arguments.timeout, transaction)
+    async for message in messages:
+        _write([message], as_json=arguments.json)
+        if arguments.reject:
+            await queue.reject(message, transaction=transaction)
+        shown += 1
+    return shown
+
+
+async def _received(
+    queue: Queue, count: int, patience: float, transaction: Transaction
 ) -> AsyncIterator[Message]:
     """Up to `count` messages; all of them must come within `patience` seconds."""
     deadline = time.monotonic() + patience
@@ -98,67 +130,76 @@ async def _taken(
         left -= 1
 
 
-async def _peeked(queue: Queue, arguments: argparse.Namespace) -> AsyncIterator[Message]:
-    """Up to `--count` different messages; all of them must come within `--timeout` seconds."""
+async def _peek(queue: Queue, arguments: argparse.Namespace) -> int:
+    """Show up to `--count` different messages; all of them must come within `--timeout` seconds."""
     deadline = time.monotonic() + arguments.timeout
+    shown = 0
     async with await queue.cursor() as cursor:
         read = cursor.peek
-        for _ in range(arguments.count):
+        while shown < arguments.count:
             try:
                 message = await read(max(0.0, deadline - time.monotonic()))
             except IOTimeout:
-                return
+                break
             read = cursor.peek_next
-            yield message
+            _write([message], as_json=arguments.json)
+            shown += 1
+    return shown
 
 
-async def _by_lookup_id(
+async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace) -> int:
+    """Show messages by their lookup ids; without `--peek` each is removed when it was written."""
+    shown = 0
+    async for message in _looked_up(queue, arguments, None):
+        _write([message], as_json=arguments.json)
+        shown += 1
+        if arguments.peek:
+            continue
+        try:
+            await queue.lookup(message.lookup_id, Lookup.CURRENT, receive=True)
+        except MessageNotFound:
+            raise CommandError(
+                Exit.NOT_FOUND,
+                f"message {message.lookup_id} was received by another reader after it was written here",
+            ) from None
+    return shown
+
+
+async def _looked_up(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction | None
 ) -> AsyncIterator[Message]:
+    """Messages from `--lookup-id` on, at most `--count`; a `transaction` receives them."""
     onward = Lookup.PREV if arguments.prev else Lookup.NEXT
-    first = onward if arguments.next or arguments.prev else Lookup.CURRENT
-    take = not arguments.peek
-    async for message in _walk(queue, arguments.lookup_id, first, 1, receive=take, transaction=transaction):
-        yield message
-        async for following in _walk(
-            queue, message.lookup_id, onward, arguments.count - 1, receive=take, transaction=transaction
-        ):
-            yield following
-
-
-async def _walk(
-    queue: Queue,
-    lookup_id: int,
-    operation: Lookup,
-    count: int,
-    *,
-    receive: bool,
-    transaction: Transaction | None = None,
-) -> AsyncIterator[Message]:
-    for _ in range(count):
+    operation = onward if arguments.next or arguments.prev else Lookup.CURRENT
+    lookup_id = arguments.lookup_id
+    take = transaction is not None
+    for _ in range(arguments.count):
         try:
-            message = await queue.lookup(lookup_id, operation, receive=receive, transaction=transaction)
+            message = await queue.lookup(lookup_id, operation, receive=take, transaction=transaction)
         except MessageNotFound:
             return
-        lookup_id = message.lookup_id
         yield message
+        lookup_id, operation = message.lookup_id, onward
 
 
-def _print(message: Message, *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(message.to_json()) + "\n")
-        return
-    shown = {
-        "lookup_id": message.lookup_id,
-        "message_id": message.message_id,
-        "label": message.label,
-        "priority": message.priority,
-        "delivery": "recoverable" if message.recoverable else "express",
-        "body_size": len(message.body),
-        "body": _readable(message),
-    }
-    show(shown, as_json=False)
-    print()
+def _write(messages: Sequence[Message], *, as_json: bool) -> None:
+    """Write messages out. Raises OSError when standard output does not take them."""
+    for message in messages:
+        if as_json:
+            sys.stdout.write(json.dumps(message.to_json()) + "\n")
+            continue
+        shown = {
+            "lookup_id": message.lookup_id,
+            "message_id": message.message_id,
+            "label": message.label,
+            "priority": message.priority,
+            "delivery": "recoverable" if message.recoverable else "express",
+            "body_size": len(message.body),
+            "body": _readable(message),
+        }
+        show(shown, as_json=False)
+        print()
+    sys.stdout.flush()
 
 
 def _readable(message: Message) -> str:

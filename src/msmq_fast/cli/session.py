@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -40,9 +41,14 @@ def exit_of(error: MSMQError) -> Exit:
 def converse(verb: Verb, arguments: argparse.Namespace) -> int:
     """Connect, run `verb`, close. Raises CommandError for every expected failure."""
     address = endpoint(arguments)
+    token, tls = _token(arguments.token_file), _trust(arguments.ca_file)
 
     async def run() -> int:
-        async with await connect(address, token=_token(), client=f"msmq-fast {arguments.verb}") as connection:
+        try:
+            connection = await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.verb}")
+        except OSError as error:
+            raise CommandError(Exit.UNREACHABLE, f"{address}: {error.strerror or error}") from None
+        async with connection:
             return await verb(connection, arguments)
 
     try:
@@ -53,21 +59,32 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
         raise CommandError(exit_of(error), str(error)) from None
     except ValueError as error:
         raise CommandError(Exit.USAGE, str(error)) from None
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise CommandError(Exit.UNREACHABLE, f"{address}: {error.strerror or error}") from None
 
 
-def _token() -> str | None:
+def _token(chosen: str | None) -> str | None:
+    """The token in the file `chosen`; else MSMQ_FAST_TOKEN, else that in the file of MSMQ_FAST_TOKEN_FILE."""
     token = os.environ.get(TOKEN_VARIABLE)
-    file = os.environ.get(TOKEN_FILE_VARIABLE)
-    if token or not file:
-        return token or None
+    file = chosen or os.environ.get(TOKEN_FILE_VARIABLE)
+    if chosen is None and token:
+        return token
+    if not file:
+        return None
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise CommandError(Exit.USAGE, f"{file}: {error.strerror}") from None
+
+
+def _trust(file: str | None) -> ssl.SSLContext | None:
+    """What verifies the server: the certificates in `file`, None for those of the system."""
+    if file is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # ssl.SSLError is one
+        raise CommandError(
+            Exit.USAGE, f"{file}: no certificates in PEM form: {error.strerror or error}"
+        ) from None
 
 
 def show(content: Mapping[str, Any], *, as_json: bool) -> None:

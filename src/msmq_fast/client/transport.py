@@ -179,6 +179,14 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None) -> Link:
         else:
             context = (tls or ssl.create_default_context()) if endpoint.tls else None
             _, link = await loop.create_connection(Link, endpoint.host, endpoint.port, ssl=context)
+    except PermissionError:
+        raise ConnectionLost(
+            f"no permission to connect to {endpoint}: only the user that runs the server and root may"
+        ) from None
+    except ssl.SSLCertVerificationError as error:
+        raise ConnectionLost(
+            f"the certificate of {endpoint} is not trusted ({error.verify_message}): name the file of its CA"
+        ) from None
     except OSError as error:
         raise ConnectionLost(f"no queue manager at {endpoint}: {error.strerror or error}") from None
     return link
