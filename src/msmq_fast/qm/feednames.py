@@ -76,9 +76,9 @@ class FeedNames:
             self._deleted[ordinal] = name, until
 
     def _write(self, ordinal: int, name: QueueName, until: int) -> None:
-        self._deleted[ordinal] = name, until
         record = {"name": name.name, "guid": name.guid.bytes_le, "kind": name.kind, "until": until}
         self._manager.records.set_meta(_key(ordinal), record)
+        self._deleted[ordinal] = name, until
 
 
 def _name_of(queue: Queue) -> QueueName:

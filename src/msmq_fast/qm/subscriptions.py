@@ -181,7 +181,6 @@ class Subscriptions:
 
     def _write(self, subscription: Subscription) -> Completion[Subscription]:
         before = self._all.get(subscription.name)
-        self._all[subscription.name] = subscription
         key = MetaName.SUBSCRIPTION + subscription.name.encode()
         record = {
             "position": subscription.position,
@@ -190,6 +189,7 @@ class Subscriptions:
             "changed": subscription.changed,
         }
         done = self._records.unit(lambda: self._records.set_meta(key, record))
+        self._all[subscription.name] = subscription
         done.add_done_callback(lambda done: self._undo(subscription, before) if done.exception() else None)
         return followed_by(done, self._seen(subscription))
 
