@@ -67,7 +67,7 @@ class World:
     def sleep(self, seconds: float) -> None:
         """Let time pass and run what is due."""
         self.clock.now += seconds
-        self.manager.expire()
+        self.manager.expire(self.manager.monotonic())
         self.commit()
 
     def client(self, *, hello: bool = True, token: str | None = None, identity: bool = True) -> Client:

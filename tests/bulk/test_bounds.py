@@ -168,7 +168,7 @@ def test_a_great_transaction_appears_at_once(world: World) -> None:
     while not done.done:
         assert seen(world, watermark(world.manager), "tx") == []
         world.manager.tick()
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         world.manager.before_submit()
         world.writer.complete_all()
     assert len(seen(world, settled(world), "tx")) == count

@@ -54,7 +54,7 @@ class Live:
         self.store.writer.submit()
         self.store.writer.complete()
         self.store.reader.complete()
-        self.manager.transactions.expire()
+        self.manager.transactions.expire(self.manager.monotonic())
 
     async def settle(self) -> int:
         return int(await self.run(self.manager.bounds.settled()))

@@ -378,7 +378,7 @@ def test_a_great_lease_of_which_a_part_was_not_kept(monkeypatch: pytest.MonkeyPa
     while not given.done:
         world.writer.submit()  # each part has a commit of its own
         world.writer.complete_one()
-        leases.expire()
+        leases.expire(world.clock.monotonic())
     if given.exception() is None:
         assert fatal > 2, "it was done in fewer commits"
         return
@@ -430,7 +430,7 @@ def test_an_end_that_was_not_kept_is_written_again() -> None:
     world.clock.advance(11)
     world.manager.tick()
     failed(world)
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     world.writer.complete_all()
     assert len(rows_of(world)) == 2
     world.advance(2)

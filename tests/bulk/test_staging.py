@@ -360,7 +360,7 @@ def step(world: World, commits: int) -> None:
     """As many commits, with everything that is due in between."""
     for _ in range(commits):
         world.manager.tick()
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         world.writer.submit()
         world.writer.complete_one()
 

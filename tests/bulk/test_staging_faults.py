@@ -46,7 +46,7 @@ class Fragile(World):
             self.store.reader.complete()
             due = self.manager.next_deadline()
             if due is not None and due <= self.clock.seconds:
-                self.manager.expire()
+                self.manager.expire(self.manager.monotonic())
 
     def _commit(self) -> None:
         self.commits_left -= self.commits_left < NEVER

@@ -128,7 +128,7 @@ class Play:
             return
         for _ in range(self.random.randrange(6)):
             manager.tick()
-            manager.expire()
+            manager.expire(manager.monotonic())
             world.writer.submit()
             world.writer.complete_one()
         world.crash()

@@ -43,7 +43,7 @@ class CommittingProtocol(AppProtocol):
             self._loop.call_later(max(deadline - time.monotonic(), 0.001), self._expire)
 
     def _expire(self) -> None:
-        self.server.world.manager.expire()
+        self.server.world.manager.expire(self.server.world.manager.monotonic())
         self._commit()
 
 

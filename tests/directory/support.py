@@ -168,7 +168,7 @@ class Events:
         self.seconds += seconds
         due = self.events.online.due
         if due is not None and due <= self.seconds:
-            self.events.expire()
+            self.events.expire(self.seconds)
 
 
 Factory = Callable[[], World]

@@ -151,10 +151,10 @@ def test_sites_are_read_again_by_timer(scene: Scene) -> None:
     for round_number in (1, 2):
         change(scene, site("north", IntraSiteReplicationInterval=10 * round_number))
         scene.at.seconds += 99
-        found.expire()
+        found.expire(scene.at.seconds)
         before = found.sites[NORTH]["IntraSiteReplicationInterval"]
         scene.at.seconds += 1
-        found.expire()
+        found.expire(scene.at.seconds)
         assert (before, found.sites[NORTH]["IntraSiteReplicationInterval"]) == (
             1 if round_number == 1 else 10,
             10 * round_number,
@@ -176,15 +176,15 @@ def test_gates_are_read_again_by_timer_and_follow_the_links(scene: Scene) -> Non
     found = topology(scene)
     change(scene, machine("GATE", JournalQuota=2))
     scene.at.seconds += 9
-    found.expire()
+    found.expire(scene.at.seconds)
     assert found.gates[NORTH][GATE]["JournalQuota"] == 1
     scene.at.seconds += 1
-    found.expire()
+    found.expire(scene.at.seconds)
     assert found.gates[NORTH][GATE]["JournalQuota"] == 2
     (link,) = scene.world.objects(ObjectType.ROUTING_LINK)
     change(scene, link.changed({"SiteGateIdentifierList": (OTHER,)}))
     scene.at.seconds += 10
-    found.expire()
+    found.expire(scene.at.seconds)
     assert list(found.gates[NORTH]) == [OTHER]
 
 
@@ -198,8 +198,8 @@ def test_the_timers_are_twelve_hours_and_one(scene: Scene) -> None:
     scene.put(site("north", Identifier=NORTH))
     found.sites[NORTH] = site("north")
     scene.at.seconds += 12 * 3600 - 1
-    found.expire()
+    found.expire(scene.at.seconds)
     assert (ObjectType.SITE, False) not in [what for _, what in scene.script.calls[calls:]]
     scene.at.seconds += 1
-    found.expire()
+    found.expire(scene.at.seconds)
     assert (ObjectType.SITE, False) in [what for _, what in scene.script.calls[calls:]]

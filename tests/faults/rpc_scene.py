@@ -118,10 +118,10 @@ class Scene:
         self.world.advance(seconds)
         due = self.remote.remote_read.next_deadline()
         if due is not None and due <= self.now:
-            self.remote.remote_read.expire()
+            self.remote.remote_read.expire(self.now)
         for server in self.servers:
             for connection in server.connections:
-                deadline = connection.next_deadline
+                deadline = connection.next_deadline()
                 if deadline is not None and deadline <= self.now:
                     connection.expire(self.now)
         self.world.run()

@@ -93,11 +93,11 @@ class Host:
         """Later, with the OrderAcks that are due on the way."""
         until = self.now + seconds
         while True:
-            due = self.order_acks.next_deadline
+            due = self.order_acks.next_deadline()
             if due is None or due > until:
                 break
             self._at(max(due, self.now))
-            self.order_acks.handle_deadline(self.now)
+            self.order_acks.expire(self.now)
         self._at(until)
 
     def _at(self, now: float) -> None:

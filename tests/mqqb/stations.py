@@ -215,14 +215,14 @@ class Network:
             self.clock.advance(max(0.0, min(now, end) - self.clock.monotonic()))
             for station in self.stations.values():
                 station.manager.tick()
-                station.endpoint.handle_deadline(self.clock.monotonic())
+                station.endpoint.expire(self.clock.monotonic())
                 for session in list(station.endpoint.sessions):
-                    session.handle_deadline(self.clock.monotonic())
+                    session.expire(self.clock.monotonic())
                 station.router.expire(self.clock.monotonic())
             if self.clock.monotonic() >= end:
                 self.settle()
                 return
 
     def _next_deadline(self, station: Station) -> float | None:
-        sessions = (session.next_deadline for session in station.endpoint.sessions)
-        return earliest(station.endpoint.next_deadline, station.router.next_deadline, *sessions)
+        sessions = (session.next_deadline() for session in station.endpoint.sessions)
+        return earliest(station.endpoint.next_deadline(), station.router.next_deadline(), *sessions)

@@ -76,7 +76,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     session.on_open = lambda session, now: opened.append(session)
     session.receive(packet, 101.0)
     assert (session.state, session.reason) == (State.CLOSED, reason)
-    assert session.next_deadline is None
+    assert session.next_deadline() is None
     assert sent(session) == []
     more = wire.establish() + wire.parameters() + wire.message(7)
     room = session.buffer(len(more))
@@ -84,7 +84,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     session.commit(len(more), 102.0)
     session.receive(more, 102.0)
     session.pump(103.0)
-    session.handle_deadline(1_000.0)
+    session.expire(1_000.0)
     session.pause()
     session.close(CloseReason.STOPPED, 104.0)
     assert sent(session) == []
@@ -119,10 +119,10 @@ def test_the_initiator_acknowledges_recoverable_messages_after_eight_round_trips
     session.receive(wire.message(1, recoverable=True), 110.0)
     host.commit()
     session.pump(110.0)
-    assert session.next_deadline == pytest.approx(110.0 + timeout)
-    session.handle_deadline(109.9 + timeout)
+    assert session.next_deadline() == pytest.approx(110.0 + timeout)
+    session.expire(109.9 + timeout)
     assert sent(session) == []
-    session.handle_deadline(110.1 + timeout)
+    session.expire(110.1 + timeout)
     assert sent(session) == [wire.session_ack(ack=1, base_ack=1, flags=1)]
 
 

@@ -408,10 +408,10 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
     assert struct.unpack_from("<I", final, 60)[0] >> 5 & 3 == 1
     world.clock.advance(1)
     world.manager.tick()
-    assert endpoint.next_deadline is not None
+    assert endpoint.next_deadline() is not None
     world.clock.advance(1)
     world.manager.tick()
-    endpoint.handle_deadline(world.clock.seconds)
+    endpoint.expire(world.clock.seconds)
     world.run()
     (order,) = [packet for packet in sent(session) if wire.kind(packet) == "MSG"]
     assert b"QM Ordering Ack".decode().encode("utf-16-le") in order

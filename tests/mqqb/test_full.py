@@ -58,7 +58,7 @@ def test_nothing_that_comes_is_taken_or_acknowledged_any_more_even_if_there_is_r
     host.commit()
     session.pump(101.0)
     session.pause()
-    session.handle_deadline(104.0)
+    session.expire(104.0)
     assert (host.messages(), sent(session)) == ([], [])
     assert session.window.received == 1  # what it was refused for
 
@@ -79,10 +79,10 @@ def test_a_peer_that_does_not_acknowledge_is_not_waited_for_longer_than_elsewher
     deadline = 100.0 + 5.0 + 2 * 20.0  # a direct name doubles AckWaitTimeout
     for now in (110.0, 130.0, deadline - 0.1):
         session.receive(wire.message(60), now)  # it is heard
-        session.handle_deadline(now)
+        session.expire(now)
         assert session.alive
-    assert session.next_deadline is not None
-    session.handle_deadline(deadline)
+    assert session.next_deadline() is not None
+    session.expire(deadline)
     assert session.reason is CloseReason.QUOTA
     assert source.head()[1] == 3  # to be sent again
 
@@ -174,7 +174,7 @@ def test_a_session_of_the_peer_that_was_short_is_not_dialled_again_at_once(
     sent(session)
     session.close(CloseReason.DISCONNECTED, 5.0 + lived)
     assert bench.take() == ([Connect(1, "10.0.0.7")] if at_once else [])
-    bench.endpoint.handle_deadline(10.0 + lived)
+    bench.endpoint.expire(10.0 + lived)
     assert bench.take() == ([] if at_once else [Connect(1, "10.0.0.7")])
 
 
@@ -193,9 +193,9 @@ def acknowledge(world: Destination, *packets: bytes) -> None:
     world.run()
     acks = world.node.order_acks
     assert acks is not None
-    assert acks.next_deadline is not None
+    assert acks.next_deadline() is not None
     world.advance(1)
-    acks.handle_deadline(world.clock.seconds)
+    acks.expire(world.clock.seconds)
     world.run()
 
 

@@ -237,18 +237,18 @@ def test_a_handshake_that_stalls_is_closed() -> None:
         session = host.accept(now=100.0)
         for packet in steps:
             session.receive(packet, 130.0)
-        assert session.next_deadline == 160.0
-        session.handle_deadline(159.9)
+        assert session.next_deadline() == 160.0
+        session.expire(159.9)
         assert session.state is not State.CLOSED
-        session.handle_deadline(160.0)
+        session.expire(160.0)
         assert session.reason is CloseReason.HANDSHAKE_TIMEOUT
     session = host.dial(now=100.0)
-    session.handle_deadline(160.0)
+    session.expire(160.0)
     assert session.reason is CloseReason.HANDSHAKE_TIMEOUT
 
 
 @pytest.mark.rule("QB-190", "QB-192")
 def test_the_initialization_timer_stops_when_the_session_opens() -> None:
     session = Host().opened(now=100.0)
-    session.handle_deadline(170.0)
+    session.expire(170.0)
     assert session.state is State.OPEN

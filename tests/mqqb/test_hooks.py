@@ -48,7 +48,7 @@ def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(
     assert message.packet == clear
     assert vault.asked == ["secret"]
     session.pump(102.0)
-    session.handle_deadline(130.0)
+    session.expire(130.0)
     assert wire.read_header(sent(session)[-1])[0] == 2
 
 

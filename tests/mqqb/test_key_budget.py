@@ -53,10 +53,10 @@ def test_what_comes_meanwhile_waits_and_nothing_is_lost() -> None:
     assert (opening.opened, other.deaf) == (12, False)  # no other session waits
     now, seen = 101.0, [11]
     while session.deaf:
-        assert session.next_deadline is not None
-        assert 0 < session.next_deadline - now < 0.2
-        now = session.next_deadline
-        session.handle_deadline(now)
+        assert session.next_deadline() is not None
+        assert 0 < session.next_deadline() - now < 0.2
+        now = session.next_deadline()
+        session.expire(now)
         seen.append(opening.opened - 1)
     assert list(dict.fromkeys(seen)) == [*range(11, 31)]
     assert now == pytest.approx(103.0)
@@ -71,8 +71,8 @@ def test_a_session_that_ends_meanwhile_takes_no_more() -> None:
     session = host.opened()
     session.receive(b"".join(encrypted(n) for n in range(1, 9)), 101.0)
     session.close(CloseReason.STOPPED, 101.0)
-    assert (session.deaf, session.next_deadline) == (False, None)
-    session.handle_deadline(110.0)
+    assert (session.deaf, session.next_deadline()) == (False, None)
+    session.expire(110.0)
     assert opening.opened == 2
 
 

@@ -97,12 +97,12 @@ def simulate(seed: int, count: int) -> tuple[Side, Side, int]:
                 connections += 1
             side.effects.clear()
             deadline = earliest(
-                side.endpoint.next_deadline, *(s.next_deadline for s in side.endpoint.sessions)
+                side.endpoint.next_deadline(), *(s.next_deadline() for s in side.endpoint.sessions)
             )
             if deadline is not None and deadline <= now:
-                side.endpoint.handle_deadline(now)
+                side.endpoint.expire(now)
                 for session in list(side.endpoint.sessions):
-                    session.handle_deadline(now)
+                    session.expire(now)
             if random.random() < 0.4:
                 side.host.writer.submit()
             if random.random() < 0.4:

@@ -55,15 +55,15 @@ def test_a_pause_sends_a_last_acknowledgment_with_a_window_of_one_and_the_sessio
     side.pause()
     assert side.queue.outgoing_state is OutgoingState.ON_HOLD
     assert sent(session) == [wire.session_ack(ack=1, sent=1, window=1)]
-    session.handle_deadline(12.0 + 20.0)  # the acknowledgment timer was stopped
+    session.expire(12.0 + 20.0)  # the acknowledgment timer was stopped
     assert sent(session) == []
     put(side.host, side.queue, 2)
     session.pump(40.0)
     assert sent(session) == []
     # The messages of before the pause do not count as activity any more.
-    session.handle_deadline(310.0)
+    session.expire(310.0)
     assert session.reason is CloseReason.IDLE
-    side.endpoint.handle_deadline(400.0)
+    side.endpoint.expire(400.0)
     assert side.effects == []
 
 
@@ -75,15 +75,15 @@ def test_a_resume_restores_the_window_with_the_next_header_and_sends_what_waited
     assert sent(session) == [wire.session_ack(sent=1, window=1)]
     put(side.host, side.queue, 2, 3)
     session.receive(wire.message(5), 20.0)
-    session.handle_deadline(30.0)
+    session.expire(30.0)
     assert sent(session)[-1] == wire.session_ack(ack=1, sent=1, window=1)
     side.resume(31.0)
     assert ordinals(session) == [2, 3]
     session.receive(wire.message(6), 32.0)
-    session.handle_deadline(33.0)
+    session.expire(33.0)
     assert sent(session)[-1] == wire.session_ack(ack=2, sent=3, window=64)
     session.receive(wire.session_ack(ack=3, sent=2), 34.0)
-    session.handle_deadline(310.0)
+    session.expire(310.0)
     assert session.alive
 
 
@@ -93,10 +93,10 @@ def test_a_resume_without_a_backlog_is_activity_and_restores_the_window_too() ->
     side.pause()
     sent(side.session)
     side.resume(20.0)
-    side.session.handle_deadline(310.0)
+    side.session.expire(310.0)
     assert side.session.alive
     side.session.receive(wire.message(5), 320.0)
-    side.session.handle_deadline(321.0)
+    side.session.expire(321.0)
     assert sent(side.session) == [wire.session_ack(ack=1, sent=1, window=64)]
 
 
@@ -114,7 +114,7 @@ def test_a_session_that_serves_another_queue_too_says_nothing_of_a_pause() -> No
     side.endpoint.transfer.submit(source, 13.0)
     assert ordinals(side.session) == [3]
     side.session.receive(wire.message(9), 14.0)
-    side.session.handle_deadline(15.0)
+    side.session.expire(15.0)
     assert wire.read_header(sent(side.session)[-1])[5] == 64
 
 
@@ -128,7 +128,7 @@ def test_a_queue_that_joins_a_paused_session_has_the_whole_window() -> None:
     side.endpoint.transfer.submit(source, 12.0)
     assert ordinals(side.session) == [2]
     side.session.receive(wire.message(9), 14.0)
-    side.session.handle_deadline(15.0)
+    side.session.expire(15.0)
     assert wire.read_header(sent(side.session)[-1])[5] == 64
 
 
@@ -165,7 +165,7 @@ def test_a_resume_connects_if_messages_are_present(backlog: bool) -> None:
     side.session.close(CloseReason.DISCONNECTED, 12.0)
     if backlog:
         put(side.host, side.queue, 2)
-    side.endpoint.handle_deadline(100.0)
+    side.endpoint.expire(100.0)
     assert side.effects == []
     assert side.queue.outgoing_state is OutgoingState.ON_HOLD
     side.resume(101.0)
@@ -181,7 +181,7 @@ def window_after(session: Session, now: float) -> int:
     """The window in the answer to one more message."""
     number = session.window.received + 1
     session.receive(wire.message(1000 + number), now)
-    session.handle_deadline(now + 1)
+    session.expire(now + 1)
     return wire.read_header(sent(session)[-1])[5]
 
 
@@ -198,39 +198,39 @@ def test_a_shortage_reduces_the_window_to_one_which_then_doubles_every_thirty_se
     late = endpoint.accept("10.0.0.8", 12.0)
     late.receive(wire.establish(client=OTHER) + wire.parameters(), 12.0)
     assert wire.split(b"".join(late.data_to_send()))[1] == wire.parameters(window=1)
-    endpoint.handle_deadline(100.0)
+    endpoint.expire(100.0)
     assert window_after(session, 100.0) == 1  # still short
     endpoint.shortage(False, 101.0)
     seen = [window_after(session, 102.0)]
     for step in range(1, 9):
         due = 101.0 + 30 * step
-        endpoint.handle_deadline(due - 0.01)
+        endpoint.expire(due - 0.01)
         assert window_after(session, due - 0.01) == seen[-1]
-        endpoint.handle_deadline(due)
+        endpoint.expire(due)
         seen.append(window_after(session, due))
     assert seen == [1, 2, 4, 8, 16, 32, 64, 64, 64]
     assert late.window.size == 64
-    assert host.node.windows.next_deadline is None
+    assert host.node.windows.next_deadline() is None
 
 
 @pytest.mark.rule("QB-142")
 def test_a_shortage_while_the_window_grows_begins_anew() -> None:
     windows = WindowSizes(48, 30.0)
     windows.enough(0.0)
-    assert windows.next_deadline is None
+    assert windows.next_deadline() is None
     windows.short()
     windows.enough(10.0)
-    assert windows.next_deadline == 40.0
-    assert windows.handle_deadline(40.0)
+    assert windows.next_deadline() == 40.0
+    assert windows.expire(40.0)
     windows.short()
-    assert (windows.size, windows.next_deadline) == (1, None)
-    assert not windows.handle_deadline(500.0)
+    assert (windows.size, windows.next_deadline()) == (1, None)
+    assert not windows.expire(500.0)
     windows.enough(500.0)
     for step in range(1, 6):
-        assert windows.handle_deadline(500.0 + 30 * step)
+        assert windows.expire(500.0 + 30 * step)
     assert windows.size == 32
-    assert windows.handle_deadline(680.0)
-    assert (windows.size, windows.next_deadline) == (48, None)
+    assert windows.expire(680.0)
+    assert (windows.size, windows.next_deadline()) == (48, None)
 
 
 @pytest.mark.rule("QB-379")
@@ -240,7 +240,7 @@ def test_a_pause_during_a_shortage_keeps_the_smaller_window() -> None:
     side.pause()
     sent(side.session)
     side.endpoint.shortage(False, 13.0)
-    side.endpoint.handle_deadline(43.0)
+    side.endpoint.expire(43.0)
     assert side.session.window.size == 1
     side.resume(44.0)
     assert side.session.window.size == 2

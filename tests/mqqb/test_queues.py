@@ -69,7 +69,7 @@ def test_state_and_history_of_a_connection() -> None:
     assert queue.next_hops == ("10.0.0.7",)
     session.close(CloseReason.DISCONNECTED, 11.0)
     assert queue.outgoing_state is OutgoingState.DISCONNECTED
-    endpoint.handle_deadline(16.0)
+    endpoint.expire(16.0)
     endpoint.transfer.failed(effects.pop().link, "refused", 16.0)  # type: ignore[attr-defined]
     assert [(event.status, event.time, event.addresses) for event in queue.history] == [
         (status, 2_000, ("10.0.0.7",))
@@ -97,7 +97,7 @@ def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
     session.pump(11.0)
     assert sent(session) == []
     session.close(CloseReason.DISCONNECTED, 12.0)
-    endpoint.handle_deadline(30.0)
+    endpoint.expire(30.0)
     assert effects == []
     assert queue.outgoing_state is OutgoingState.ON_HOLD
     queue.hold(False)
@@ -115,7 +115,7 @@ def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
     endpoint.transfer.submit(source, 9.0)
     session = opened(host, endpoint, effects)
     session.receive(wire.session_ack(ack=1), 11.0)
-    session.handle_deadline(310.0)
+    session.expire(310.0)
     sent(session)
     queue.hold(True)
     put(host, queue, 2)
@@ -125,9 +125,9 @@ def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
     endpoint.transfer.submit(source, 311.0)
     assert [wire.ordinal(p) for p in sent(session)] == [2]
     session.receive(wire.session_ack(ack=2), 312.0)
-    session.handle_deadline(610.0)
+    session.expire(610.0)
     assert session.alive
-    session.handle_deadline(910.0)
+    session.expire(910.0)
     assert session.reason is CloseReason.IDLE
 
 
@@ -143,7 +143,7 @@ def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_
     endpoint.transfer.failed(effects.pop().link, "unknown", 10.0)  # type: ignore[attr-defined]
     state = OutgoingState.ON_HOLD if on_hold else OutgoingState.NEED_VALIDATION
     assert queue.outgoing_state is state
-    assert endpoint.transfer.next_deadline == (None if on_hold else 15.0)
+    assert endpoint.transfer.next_deadline() == (None if on_hold else 15.0)
 
 
 @pytest.mark.parametrize(

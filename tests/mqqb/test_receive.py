@@ -82,7 +82,7 @@ def test_a_repeated_message_is_counted_and_acknowledged_but_not_enqueued(
     host.commit()
     session.receive(packet + wire.session_ack(sent=2, recoverable=2 * recoverable), 102.0)
     assert session.state is State.OPEN
-    session.handle_deadline(120.0)
+    session.expire(120.0)
     last = sent(session)[-1]
     assert wire.read_header(last)[0] == 2
     assert host.messages() == [7]

@@ -22,5 +22,5 @@ def test_who_ends_a_session_over_a_refusal_waits_before_it_dials(reason: CloseRe
     sent(session)
     session.close(reason, 11.0)
     assert bench.take() == ([Connect(1, "10.0.0.7")] if at_once else [])
-    bench.endpoint.handle_deadline(16.0)
+    bench.endpoint.expire(16.0)
     assert bench.take() == ([] if at_once else [Connect(1, "10.0.0.7")])

@@ -196,10 +196,10 @@ def test_the_table_is_read_again_every_hour_and_when_it_is_asked_for() -> None:
     directory.all_sites = (A, B, C)
     assert not made.expire(3_599.0)
     assert made.table == {C: C}
-    assert made.next_deadline == 3_600.0
+    assert made.next_deadline() == 3_600.0
     assert made.expire(3_600.0)
     assert made.table == {B: B, C: B}
-    assert made.next_deadline == 7_200.0
+    assert made.next_deadline() == 7_200.0
     assert not made.refresh(3_700.0)
 
 

@@ -43,12 +43,12 @@ def test_initialization_lasts_a_minute_and_two_round_trips_in_every_waiting_stat
         State.WAITING_CPR_MSG,
     ]
     for session in (accepted, greeted, dialled, answered):
-        assert session.next_deadline == due  # of its own, whatever the others do (AMB-50)
-        session.handle_deadline(due - 0.01)
+        assert session.next_deadline() == due  # of its own, whatever the others do (AMB-50)
+        session.expire(due - 0.01)
         assert session.alive
-        session.handle_deadline(due)
+        session.expire(due)
         assert session.reason is CloseReason.HANDSHAKE_TIMEOUT
-        assert session.next_deadline is None
+        assert session.next_deadline() is None
 
 
 @pytest.mark.rule("QB-302", "QB-190", "QB-192")
@@ -58,8 +58,8 @@ def test_initialization_ends_with_the_connection_parameters_in_both_roles() -> N
     dialled.receive(wire.establish(client=OWN, server=OTHER, stamp=100_000), 100.0)
     dialled.receive(wire.parameters(), 101.0)
     for session in (accepted, dialled):
-        assert session.next_deadline == 400.0
-        session.handle_deadline(399.0)
+        assert session.next_deadline() == 400.0
+        session.expire(399.0)
         assert session.state is State.OPEN
 
 
@@ -85,24 +85,24 @@ def test_cleanup_runs_again_and_again_while_there_is_activity(interval: float) -
     for period in range(1, 4):
         due = 100.0 + period * interval
         session.receive(wire.message(period), due - 1.0)
-        session.handle_deadline(due - 0.5)
+        session.expire(due - 0.5)
         sent(session)
-        assert session.next_deadline == due
-        session.handle_deadline(due)
+        assert session.next_deadline() == due
+        session.expire(due)
         assert session.alive
-    session.handle_deadline(100.0 + 4 * interval - 0.01)
+    session.expire(100.0 + 4 * interval - 0.01)
     assert session.alive
-    session.handle_deadline(100.0 + 4 * interval)
+    session.expire(100.0 + 4 * interval)
     assert session.reason is CloseReason.IDLE
-    assert session.next_deadline is None
+    assert session.next_deadline() is None
 
 
 @pytest.mark.rule("QB-303")
 def test_a_session_is_not_idle_before_its_handshake_is_over() -> None:
     host = Host(timers=Timers(session_init=1_000.0))
     session = host.accept(now=100.0)
-    assert session.next_deadline == 400.0
-    session.handle_deadline(400.0)
+    assert session.next_deadline() == 400.0
+    session.expire(400.0)
     assert session.reason is CloseReason.IDLE
 
 
@@ -116,25 +116,25 @@ def test_retry_waits_five_seconds_and_a_round_trip_after_each_kind_of_failure(de
     queue = bench.queue("server")
     bench.transfer.submit(queue, 10.0)
     assert bench.take() == [Resolve(1, "server")]
-    assert bench.transfer.next_deadline is None
+    assert bench.transfer.next_deadline() is None
     bench.transfer.failed(1, "no such name", 11.0)
-    assert bench.transfer.next_deadline == 16.0 + delay
-    bench.endpoint.handle_deadline(16.0 + delay)
+    assert bench.transfer.next_deadline() == 16.0 + delay
+    bench.endpoint.expire(16.0 + delay)
     assert bench.take() == [Resolve(1, "server")]
-    assert bench.transfer.next_deadline is None  # connecting stops the timer
+    assert bench.transfer.next_deadline() is None  # connecting stops the timer
     bench.transfer.resolved(1, ["10.0.0.7"], 17.0)
     assert bench.take() == [Connect(1, "10.0.0.7")]
     bench.transfer.failed(1, "refused", 18.0)
-    assert bench.transfer.next_deadline == 23.0 + delay
-    bench.endpoint.handle_deadline(22.9 + delay)
+    assert bench.transfer.next_deadline() == 23.0 + delay
+    bench.endpoint.expire(22.9 + delay)
     assert bench.take() == []
-    bench.endpoint.handle_deadline(23.0 + delay)
+    bench.endpoint.expire(23.0 + delay)
     assert bench.take() == [Resolve(1, "server")]
     bench.transfer.resolved(1, ["10.0.0.7"], 24.0)
     session = bench.connect(25.0)
-    assert bench.transfer.next_deadline is None
+    assert bench.transfer.next_deadline() is None
     session.close(CloseReason.DISCONNECTED, 30.0)
-    assert bench.transfer.next_deadline == 35.0 + delay
+    assert bench.transfer.next_deadline() == 35.0 + delay
 
 
 @pytest.mark.rule("QB-305", "QB-306")
@@ -146,7 +146,7 @@ def test_there_is_no_retry_without_a_backlog() -> None:
     assert ordinals(session) == [1]
     session.receive(wire.session_ack(ack=1), 11.0)
     session.close(CloseReason.DISCONNECTED, 12.0)
-    assert bench.transfer.next_deadline is None
+    assert bench.transfer.next_deadline() is None
 
 
 # --------------------------------------------------------------------- 4: Session Ack Wait Timer
@@ -170,9 +170,9 @@ def sending(host: Host, *, direct: bool, ack: int = 20_000) -> Session:
 def test_ack_wait_is_twice_as_long_for_direct_names(direct: bool, ack: int) -> None:
     session = sending(Host(), direct=direct, ack=ack)
     period = ack / 1000 * (2 if direct else 1)
-    assert session.next_deadline == 101.0 + period
-    session.handle_deadline(101.0 + period)  # something was heard since: the handshake
-    assert session.next_deadline == min(101.0 + 2 * period, 400.0)
+    assert session.next_deadline() == 101.0 + period
+    session.expire(101.0 + period)  # something was heard since: the handshake
+    assert session.next_deadline() == min(101.0 + 2 * period, 400.0)
 
 
 @pytest.mark.rule("QB-307")
@@ -186,7 +186,7 @@ def test_a_dialled_session_is_direct_if_it_named_no_server(guid: UUID, factor: f
     source.direct = False
     session.attach(source)
     session.pump(101.0)
-    assert session.next_deadline == 101.0 + 20.0 * factor
+    assert session.next_deadline() == 101.0 + 20.0 * factor
 
 
 @pytest.mark.rule("QB-307", "QB-308")
@@ -195,19 +195,19 @@ def test_ack_wait_starts_with_the_first_message_only() -> None:
     session.sent.peer_size = 3
     session.pump(110.0)
     assert len(sent(session)) == 2
-    assert session.next_deadline == 121.0
+    assert session.next_deadline() == 121.0
 
 
 @pytest.mark.rule("QB-308", "QB-154", "QB-338")
 def test_ack_wait_closes_when_nothing_was_heard_in_a_whole_period() -> None:
     session = sending(Host(), direct=False)
-    session.handle_deadline(121.0)
+    session.expire(121.0)
     assert session.alive
-    session.handle_deadline(140.9)
+    session.expire(140.9)
     assert session.alive
-    session.handle_deadline(141.0)
+    session.expire(141.0)
     assert session.reason is CloseReason.ACK_TIMEOUT
-    assert session.next_deadline is None
+    assert session.next_deadline() is None
 
 
 @pytest.mark.rule("QB-308", "QB-154")
@@ -215,10 +215,10 @@ def test_ack_wait_goes_on_as_long_as_anything_is_heard() -> None:
     session = sending(Host(), direct=False)
     for period in range(1, 6):
         session.receive(wire.message(period), 100.0 + 20 * period)  # no acknowledgment of ours
-        session.handle_deadline(101.0 + 20 * period)
+        session.expire(101.0 + 20 * period)
         sent(session)
         assert session.alive
-    session.handle_deadline(221.0)
+    session.expire(221.0)
     assert session.reason is CloseReason.ACK_TIMEOUT
 
 
@@ -233,12 +233,12 @@ def test_ack_wait_stops_when_nothing_awaits_an_acknowledgment_and_forgets_what_w
     sent(session)
     # What was in flight has an answer, but the timer runs on: the peer heard of it by other means.
     session.sent.process(wire.header(ack=1), session.window)
-    session.handle_deadline(121.0)
-    assert session.next_deadline == 400.0
+    session.expire(121.0)
+    assert session.next_deadline() == 400.0
     host.put(source, packets(2, 1))
     session.pump(130.0)
-    assert session.next_deadline == 150.0
-    session.handle_deadline(150.0)
+    assert session.next_deadline() == 150.0
+    session.expire(150.0)
     assert session.reason is CloseReason.ACK_TIMEOUT  # nothing was heard since 121
 
 
@@ -247,11 +247,11 @@ def test_a_session_header_starts_ack_wait_anew_or_ends_it() -> None:
     session = sending(Host(), direct=False)
     session.receive(wire.session_ack(ack=1, window=64), 110.0)
     assert len(sent(session)) == 2
-    assert session.next_deadline == 130.0
+    assert session.next_deadline() == 130.0
     session.receive(wire.session_ack(ack=2), 115.0)
-    assert session.next_deadline == 135.0
+    assert session.next_deadline() == 135.0
     session.receive(wire.session_ack(ack=3), 116.0)
-    assert session.next_deadline == 400.0
+    assert session.next_deadline() == 400.0
 
 
 # --------------------------------------------------------------------- 5: Session Ack Send Timer
@@ -263,14 +263,14 @@ def test_ack_send_takes_half_of_ack_wait_and_does_not_begin_again_by_itself(ack:
     session = Host(switches=TIMED).opened(now=100.0, ack=ack)
     due = 101.0 + ack / 2000
     session.receive(wire.message(1), 101.0)
-    assert session.next_deadline == due
+    assert session.next_deadline() == due
     session.receive(wire.message(2), 105.0)
-    assert session.next_deadline == due  # further messages do not start it anew
-    session.handle_deadline(due - 0.01)
+    assert session.next_deadline() == due  # further messages do not start it anew
+    session.expire(due - 0.01)
     assert sent(session) == []
-    session.handle_deadline(due)
+    session.expire(due)
     assert sent(session) == [wire.session_ack(ack=2)]
-    assert session.next_deadline == 400.0
+    assert session.next_deadline() == 400.0
 
 
 @pytest.mark.rule("QB-309")
@@ -283,12 +283,12 @@ def test_the_first_recoverable_message_makes_it_sooner(recoverable: int) -> None
     host.commit()
     session.pump(102.5)
     due = 102.5 + recoverable / 1000
-    assert session.next_deadline == due
+    assert session.next_deadline() == due
     session.receive(wire.message(3, recoverable=True), 102.7)
     host.commit()
     session.pump(102.8)
-    assert session.next_deadline == due
-    session.handle_deadline(due)
+    assert session.next_deadline() == due
+    session.expire(due)
     assert sent(session) == [wire.session_ack(ack=3, base_ack=1, flags=3)]
 
 
@@ -296,12 +296,12 @@ def test_the_first_recoverable_message_makes_it_sooner(recoverable: int) -> None
 def test_an_acknowledgment_stops_the_timer_and_the_next_message_has_a_whole_period() -> None:
     session = Host(switches=Switches(amb19_prompt_ack=False)).opened(now=100.0)
     session.receive(wire.message(1), 101.0)
-    assert session.next_deadline == 101.05
+    assert session.next_deadline() == 101.05
     session.receive(b"".join(wire.message(number) for number in range(2, 33)), 101.03)
     assert sent(session) == [wire.session_ack(ack=32)]  # half the window
-    assert session.next_deadline == 400.0
+    assert session.next_deadline() == 400.0
     session.receive(wire.message(33), 101.04)
-    assert session.next_deadline == pytest.approx(101.09)
+    assert session.next_deadline() == pytest.approx(101.09)
 
 
 @pytest.mark.rule("QB-309")
@@ -322,9 +322,9 @@ def test_no_timer_outlives_its_session() -> None:
     session.receive(wire.message(1) + wire.message(2)[:20], 102.0)
     session.pause_sending(103.0)
     session.close(CloseReason.DISCONNECTED, 104.0)
-    assert session.next_deadline is None
+    assert session.next_deadline() is None
     session.pause_sending(105.0)
-    assert session.next_deadline is None
+    assert session.next_deadline() is None
 
 
 # --------------------------------------------------------------------- 9: Ping Response Timer
@@ -334,35 +334,35 @@ def test_no_timer_outlives_its_session() -> None:
 def test_each_ping_has_its_own_cookie_and_second() -> None:
     done: list[tuple[int, bool, float]] = []
     pinger = Pinger(OWN, Timers().ping_response, lambda *outcome: done.append(outcome))
-    assert pinger.next_deadline is None
+    assert pinger.next_deadline() is None
     assert pinger.send(71, 10.0) == ping(0, 1, OWN)
     assert pinger.send(72, 10.4) == ping(0, 2, OWN)
     assert pinger.send(73, 10.5) == ping(0, 3, OWN)
-    assert pinger.next_deadline == 11.0
+    assert pinger.next_deadline() == 11.0
     pinger.receive(ping(0, 2), 10.6)
     pinger.receive(ping(0, 2), 10.7)
     pinger.receive(ping(2, 3), 10.8)
     assert done == [(72, True, 10.6), (73, False, 10.8)]
-    pinger.handle_deadline(10.99)
+    pinger.expire(10.99)
     assert len(done) == 2
-    pinger.handle_deadline(11.0)
+    pinger.expire(11.0)
     assert done[2:] == [(71, False, 11.0)]
     pinger.receive(ping(0, 1), 11.1)
     pinger.receive(ping(0, 4), 11.1)
     assert len(done) == 3
-    assert pinger.next_deadline is None
+    assert pinger.next_deadline() is None
 
 
 @pytest.mark.rule("QB-172", "QB-317")
 def test_pings_to_several_hosts_do_not_defeat_one_another() -> None:
     bench = Bench(ping_first=True)
-    bench.endpoint.handle_deadline(10.0)
+    bench.endpoint.expire(10.0)
     for number, host in enumerate(("10.0.0.7", "10.0.0.8"), 1):
         bench.transfer.submit(bench.queue(host), 10.0 + number / 10)
     bench.take()
     bench.endpoint.ping_answered(ping(0, 1), 10.5)
     assert bench.take() == [Connect(1, "10.0.0.7")]
-    assert bench.endpoint.next_deadline == 11.2
+    assert bench.endpoint.next_deadline() == 11.2
     bench.endpoint.ping_answered(ping(0, 2), 10.6)
     assert bench.take() == [Connect(2, "10.0.0.8")]
 
@@ -416,7 +416,7 @@ def test_both_directions_of_a_session_pass_65535_messages() -> None:
         session.receive(answer, 103.0)
         assert session.alive, (in_all, session.reason)
         assert session.sent.unacknowledged == 0
-        session.handle_deadline(104.0)
+        session.expire(104.0)
         last = wire.read_header(sent(session)[-1])
         assert (last[0], last[3]) == (in_all & 0xFFFF, in_all & 0xFFFF)
         reader = host.ledger.new_owner()
@@ -462,6 +462,6 @@ def test_two_queue_managers_that_dial_each_other_keep_both_sessions(accepted_fir
     dialled.receive(wire.session_ack(ack=1, sent=1), 12.0)
     dialled.close(CloseReason.DISCONNECTED, 13.0)
     assert accepted.alive
-    bench.endpoint.handle_deadline(18.0)
+    bench.endpoint.expire(18.0)
     assert bench.take() == []
     assert ordinals(accepted) == [2, 3]

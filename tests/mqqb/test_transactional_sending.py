@@ -180,16 +180,16 @@ class Sender:
         """Time passes, with everything that is due meanwhile."""
         end = self.now + seconds
         while True:
-            dues = [self.endpoint.next_deadline]
+            dues = [self.endpoint.next_deadline()]
             if self.session is not None and self.session.alive:
-                dues.append(self.session.next_deadline)
+                dues.append(self.session.next_deadline())
             due = min((due for due in dues if due is not None), default=end)
             self.world.advance(max(0.0, min(due, end) - self.now))
             if due > end:
                 return
             if self.session is not None and self.session.alive:
-                self.session.handle_deadline(self.now)
-            self.endpoint.handle_deadline(self.now)
+                self.session.expire(self.now)
+            self.endpoint.expire(self.now)
             self.world.run()
 
 
@@ -208,7 +208,7 @@ def test_a_message_goes_when_both_acknowledgments_are_there(sender: Sender) -> N
     assert sender.queue.messages == 1
     sender.order(sent)
     assert sender.queue.messages == 0
-    assert sender.sequences.next_deadline is None
+    assert sender.sequences.next_deadline() is None
 
 
 # ---- acknowledgments in any order

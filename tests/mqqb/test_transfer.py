@@ -138,12 +138,12 @@ def test_names_are_resolved_and_their_addresses_tried_in_turn() -> None:
     assert bench.take() == [Connect(1, "10.0.0.1")]
     bench.transfer.failed(1, "refused", 11.0)
     assert bench.take() == []
-    bench.endpoint.handle_deadline(15.9)
+    bench.endpoint.expire(15.9)
     assert bench.take() == []
-    bench.endpoint.handle_deadline(16.0)
+    bench.endpoint.expire(16.0)
     assert bench.take() == [Connect(1, "10.0.0.2")]
     bench.transfer.failed(1, "refused", 17.0)
-    bench.endpoint.handle_deadline(22.0)
+    bench.endpoint.expire(22.0)
     assert bench.take() == [Resolve(1, "server")]  # behind the last address the name is asked for again
     bench.transfer.resolved(1, ["10.0.0.3"], 22.0)
     session = bench.connect(23.0)
@@ -162,8 +162,8 @@ def test_a_name_that_is_not_resolved_is_retried() -> None:
     bench.take()
     bench.transfer.failed(1, "unknown", 10.0)
     assert queue.told[-1] == (Progress.DNS_FAILURE, "")
-    assert bench.transfer.next_deadline == 15.0
-    bench.endpoint.handle_deadline(15.0)
+    assert bench.transfer.next_deadline() == 15.0
+    bench.endpoint.expire(15.0)
     assert bench.take() == [Resolve(1, "nowhere")]
 
 
@@ -178,9 +178,9 @@ def test_a_session_that_breaks_is_dialled_again_after_five_seconds_and_resends()
     session.close(CloseReason.DISCONNECTED, 11.0)
     bench.host.commit()
     assert queue.told[-1] == (Progress.DISCONNECTED, "10.0.0.7")
-    bench.endpoint.handle_deadline(15.9)
+    bench.endpoint.expire(15.9)
     assert bench.take() == []
-    bench.endpoint.handle_deadline(16.0)
+    bench.endpoint.expire(16.0)
     assert ordinals(bench.connect(16.0)) == [2, 3]
 
 
@@ -196,7 +196,7 @@ def test_a_refused_session_is_retried_after_five_seconds() -> None:
     assert queue.told[-2:] == [(Progress.REFUSED, "10.0.0.7"), (Progress.DISCONNECTING, "10.0.0.7")]
     assert bench.endpoint.node.counts.closed[CloseReason.REFUSED] == 1
     assert bench.transfer.links[0].state is LinkState.WAITING
-    bench.endpoint.handle_deadline(15.0)
+    bench.endpoint.expire(15.0)
     assert bench.take() == [Connect(1, "10.0.0.7")]
 
 
@@ -208,10 +208,10 @@ def test_an_idle_session_ends_and_a_new_message_dials_at_once() -> None:
     session = bench.connect(10.0)
     sent(session)
     session.receive(wire.session_ack(ack=1), 10.5)
-    session.handle_deadline(310.0)
-    session.handle_deadline(610.0)
+    session.expire(310.0)
+    session.expire(610.0)
     assert session.reason is CloseReason.IDLE
-    bench.endpoint.handle_deadline(700.0)
+    bench.endpoint.expire(700.0)
     assert bench.take() == []
     bench.host.put(queue, [wire.message(2, source=OWN)])
     bench.transfer.submit(queue, 701.0)
@@ -298,9 +298,9 @@ def test_a_queue_manager_whose_address_becomes_known_is_dialled_at_the_next_atte
     for queue in (first, second):
         bench.transfer.submit(queue, 10.0)
     first.later = Target("10.0.0.7", wire.PEER)
-    due = bench.transfer.next_deadline
+    due = bench.transfer.next_deadline()
     assert due is not None
-    bench.transfer.handle_deadline(due)
+    bench.transfer.expire(due)
     assert [type(effect) for effect in bench.take()] == [Connect]
     links = {link.target.host: list(link.queues) for link in bench.transfer.links}
     assert links == {"": [second], "10.0.0.7": [first]}
@@ -418,13 +418,13 @@ def test_a_failed_ping_waits_and_the_retry_does_not_ping(refused: bool) -> None:
     if refused:
         bench.endpoint.ping_answered(ping(2, 1), 11.0)
     else:
-        bench.endpoint.handle_deadline(10.9)
+        bench.endpoint.expire(10.9)
         assert queue.told[-1][0] is Progress.IN_PROCESS
-        bench.endpoint.handle_deadline(11.0)
+        bench.endpoint.expire(11.0)
     assert queue.told[-1] == (Progress.PING_FAILURE, "10.0.0.7")
     bench.endpoint.ping_answered(ping(0, 1), 11.5)  # too late
     assert bench.take() == []
-    bench.endpoint.handle_deadline(16.0)
+    bench.endpoint.expire(16.0)
     assert bench.take() == [Connect(1, "10.0.0.7")]
 
 
@@ -482,9 +482,9 @@ def test_a_packet_that_came_in_pieces_leaves_no_deadline_behind() -> None:
     session = Bench(limits=Limits(slow_writer=30.0)).accepted("10.0.0.1", 1.0)
     packet = wire.message(1)
     session.receive(packet[:20], 2.0)
-    assert session.next_deadline == 32.0
+    assert session.next_deadline() == 32.0
     session.receive(packet[20:], 3.0)
-    session.handle_deadline(32.0)
+    session.expire(32.0)
     assert session.alive
 
 
@@ -508,9 +508,9 @@ def test_slow_peers_are_cut_off() -> None:
     packet = wire.message(1)
     for step in range(19):
         session.receive(packet[step : step + 1], 1.0 + step)
-    session.handle_deadline(20.9)
+    session.expire(20.9)
     assert session.state is State.OPEN
-    session.handle_deadline(21.0)
+    session.expire(21.0)
     assert session.reason is CloseReason.SLOW_WRITER
     queue = bench.queue("10.0.0.2", range(1, 9))
     reader = bench.accepted("10.0.0.2", 0.0, OTHER)
@@ -521,7 +521,7 @@ def test_slow_peers_are_cut_off() -> None:
     reader.resume_sending(3.0)
     assert ordinals(reader) == list(range(1, 9))
     reader.pause_sending(4.0)
-    reader.handle_deadline(34.0)
+    reader.expire(34.0)
     assert reader.reason is CloseReason.SLOW_READER
 
 
@@ -531,15 +531,15 @@ def test_the_duplicate_history_is_cleaned_up_every_half_hour() -> None:
     bench.accepted("10.0.0.1", 0.0).receive(wire.message(1), 1.0)
     assert len(bench.host.node.history) == 1
     bench.host.ledger.tick(5_000 * 1_000_000)
-    bench.endpoint.handle_deadline(1_799.0)
+    bench.endpoint.expire(1_799.0)
     assert len(bench.host.node.history) == 1
-    bench.endpoint.handle_deadline(1_800.0)
+    bench.endpoint.expire(1_800.0)
     assert len(bench.host.node.history) == 0
     bench.accepted("10.0.0.1", 1_801.0).receive(wire.message(2), 1_802.0)
     bench.host.ledger.tick(9_000 * 1_000_000)
-    bench.endpoint.handle_deadline(3_599.0)
+    bench.endpoint.expire(3_599.0)
     assert len(bench.host.node.history) == 1
-    bench.endpoint.handle_deadline(3_600.0)
+    bench.endpoint.expire(3_600.0)
     assert len(bench.host.node.history) == 0
 
 
@@ -556,14 +556,14 @@ def test_the_stored_history_is_trimmed_to_what_is_remembered() -> None:
     endpoint = Endpoint(host.node, lambda _: None, 0.0, trim_history=trim)
     session = endpoint.accept("10.0.0.1", 0.0)
     session.receive(wire.establish() + wire.parameters(), 0.0)
-    endpoint.handle_deadline(10.0)
+    endpoint.expire(10.0)
     assert calls == []
     session.receive(b"".join(wire.message(n, recoverable=True) for n in range(1, 131)), 11.0)
     host.commit()
     number = host.writer.next_entry(4)
-    endpoint.handle_deadline(20.0)
-    endpoint.handle_deadline(20.25)  # there was more than one portion
-    endpoint.handle_deadline(25.0)
+    endpoint.expire(20.0)
+    endpoint.expire(20.25)  # there was more than one portion
+    endpoint.expire(25.0)
     assert calls == [(number - 100, 200)] * 2
 
 
@@ -589,7 +589,7 @@ def test_hops_are_tried_in_order_each_with_all_its_addresses() -> None:
         tried += bench.take()
         bench.transfer.failed(1, "refused", now)
         now += 5.0
-        bench.endpoint.handle_deadline(now)
+        bench.endpoint.expire(now)
     tried += bench.take()
     assert tried == [
         Connect(1, "10.0.0.1"),
@@ -598,7 +598,7 @@ def test_hops_are_tried_in_order_each_with_all_its_addresses() -> None:
         Resolve(1, "last"),
     ]
     bench.transfer.failed(1, "unknown", now)
-    bench.endpoint.handle_deadline(now + 5.0)
+    bench.endpoint.expire(now + 5.0)
     assert bench.take() == [Resolve(1, "first")]
 
 
@@ -620,9 +620,9 @@ def test_hops_without_any_host_wait_and_are_looked_up_again() -> None:
     bench.transfer.submit(queue, 10.0)
     assert bench.take() == []
     assert queue.told[-1] == (Progress.ROUTE_FAILURE, "")
-    assert bench.transfer.next_deadline == 15.0
+    assert bench.transfer.next_deadline() == 15.0
     queue.later = Target("10.0.0.9", OTHER)
-    bench.endpoint.handle_deadline(15.0)
+    bench.endpoint.expire(15.0)
     assert bench.take() == [Connect(2, "10.0.0.9")]
 
 
@@ -634,7 +634,7 @@ def test_behind_the_last_hop_the_way_is_looked_up_anew() -> None:
     bench.take()
     bench.transfer.failed(1, "refused", 10.0)
     queue.later = Target("10.0.0.9")
-    bench.endpoint.handle_deadline(15.0)
+    bench.endpoint.expire(15.0)
     assert bench.take() == [Connect(2, "10.0.0.9")]
     assert [list(link.queues) for link in bench.transfer.links] == [[queue]]
 
@@ -665,7 +665,7 @@ def test_why_there_was_no_connection_is_told() -> None:
     bench.transfer.submit(queue, 10.0)
     bench.transfer.failed(1, "too many files", 10.0, Progress.CREATE_FAILURE)
     assert queue.told[-1] == (Progress.CREATE_FAILURE, "10.0.0.7")
-    assert bench.transfer.next_deadline == 15.0
+    assert bench.transfer.next_deadline() == 15.0
 
 
 @pytest.mark.rule("QB-296")
@@ -720,7 +720,7 @@ def test_a_name_of_this_computer_is_not_dialled() -> None:
     assert bench.take() == []
     assert queue.told[-1] == (Progress.OWN_HOST, "10.0.0.1")
     assert queue.homecomings == 1
-    assert bench.transfer.next_deadline is None
+    assert bench.transfer.next_deadline() is None
     assert bench.transfer.links == ()
 
 
@@ -730,8 +730,8 @@ def test_what_no_local_queue_takes_is_tried_again() -> None:
     queue = bench.queue("10.0.0.1")
     queue.at_home = False
     bench.transfer.submit(queue, 10.0)
-    assert bench.transfer.next_deadline == 15.0
-    bench.endpoint.handle_deadline(15.0)
+    assert bench.transfer.next_deadline() == 15.0
+    bench.endpoint.expire(15.0)
     assert queue.homecomings == 2
     assert bench.take() == []
 
@@ -760,7 +760,7 @@ def test_a_withdrawn_queue_does_not_come_back_with_the_next_session() -> None:
     bench.transfer.withdraw(second)
     bench.transfer.withdraw(second)
     bench.transfer.failed(1, "refused", 10.0)
-    bench.endpoint.handle_deadline(15.0)
+    bench.endpoint.expire(15.0)
     assert ordinals(bench.connect(15.0)) == [1]
     assert Progress.ESTABLISHED not in [progress for progress, _ in second.told]
 
@@ -771,11 +771,11 @@ def test_a_link_that_found_a_session_retries_no_more() -> None:
     bench.transfer.submit(queue, 10.0)
     bench.take()
     bench.transfer.failed(1, "refused", 10.0)
-    assert bench.transfer.next_deadline == 15.0
+    assert bench.transfer.next_deadline() == 15.0
     bench.accepted("10.0.0.7", 12.0)
     assert queue.told[-1] == (Progress.ESTABLISHED, "10.0.0.7")
-    assert bench.transfer.next_deadline is None
-    bench.endpoint.handle_deadline(15.0)
+    assert bench.transfer.next_deadline() is None
+    bench.endpoint.expire(15.0)
     assert bench.take() == []
 
 

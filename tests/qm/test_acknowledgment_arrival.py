@@ -51,7 +51,7 @@ class Inbound:
     def acknowledged(self, now: float) -> int:
         """Bits of recoverable messages in the SessionAcks that have gone out by now."""
         self.session.pump(now)
-        self.session.handle_deadline(now + 1)
+        self.session.expire(now + 1)
         packets = wire.split(b"".join(self.session.data_to_send()))
         packets = [packet for packet in packets if wire.kind(packet) == "ACK"]
         return max((bin(wire.read_header(packet)[2]).count("1") for packet in packets), default=0)

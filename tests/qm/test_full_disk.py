@@ -66,7 +66,7 @@ def test_an_acknowledged_removal_is_repeated(world: World) -> None:
 def test_an_expired_message_goes_later(world: World) -> None:
     world.send(b"x", time_to_be_received=5)
     world.clock.advance(6)
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     full(world)
     assert world.bodies() == []
     settle(world)
@@ -86,13 +86,13 @@ def test_a_purge_whose_batches_find_no_room_ends_before_its_marker_does(world: W
     assert done.result() == 10
     for _ in range(3):
         world.clock.advance(2)
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         full(world)
         assert len(world.store.tables.tables[POSITION]) == 10
         assert world.manager.ledger.doomed == 10
         assert world.manager.find("orders").purged_to > 0
     assert world.manager.next_deadline() > world.clock.seconds, "no attempts without pause"
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     assert not world.writer.pressing
     settle(world)
     assert not world.store.tables.tables[POSITION]
@@ -106,9 +106,9 @@ def test_a_released_message_of_a_purged_queue_does_not_outlive_the_marker(world:
     subscription = world.reader().subscribe(lambda _: None, 1, acknowledge=True)
     world.finish(world.reader().purge())
     subscription.release(keys)
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     full(world)
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     world.writer.complete_all()
     world.crash()
     assert world.bodies() == []
@@ -202,9 +202,9 @@ def test_a_message_that_cannot_be_put_back_yet_is_put_back_later(world: World) -
     assert world.bodies() == []
     for _ in range(3):
         world.clock.advance(2)
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         full(world)
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         assert not world.writer.pressing, "no attempts without pause"
     settle(world)
     assert world.bodies() == [b"x"]
@@ -260,6 +260,6 @@ def test_a_subqueue_waits_for_what_was_given_back_to_it(world: World) -> None:
         full(world)
         world.clock.advance(seconds)
         world.manager.tick()
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
     settle(world)
     assert world.bodies(aside) == [b"x"]

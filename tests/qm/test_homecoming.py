@@ -155,7 +155,7 @@ def test_nobody_says_by_an_alias_that_its_message_is_authenticated() -> None:
 def late(world: World, queue: OutgoingQueue) -> None:
     world.clock.advance(20)
     world.manager.tick()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
 
 
 def purged(world: World, queue: OutgoingQueue) -> None:

@@ -47,7 +47,7 @@ class Disk:
         writer.complete()
         reader.complete()
         if self.manager.transactions.slicing:
-            self.manager.expire()
+            self.manager.expire(self.manager.monotonic())
 
     def run(self, done: Completion[Any]) -> None:
         while not done.done:
@@ -134,7 +134,7 @@ def test_a_long_commit_leaves_the_loop_to_others_and_stays_in_one_piece(world: W
     done = begun(world).commit()
     others = []
     for _ in range(3):
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
         assert world.manager.transactions.slicing
         sent = world.sender("plain").send(Message(body=b"express"))
         assert sent.done
@@ -155,7 +155,7 @@ def test_a_long_commit_leaves_the_loop_to_others_and_stays_in_one_piece(world: W
 @pytest.mark.rule("DU-05", "DM-030")
 def test_a_crash_between_two_slices_leaves_nothing(world: World) -> None:
     begun(world).commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     assert world.manager.transactions.slicing
     world.crash()
     assert world.bodies() == []
@@ -170,7 +170,7 @@ def test_a_slice_that_fails_takes_everything_back(world: World, nth: int) -> Non
     world.finish(begun(world).commit())
     before = world.bodies()
     commit = taken(world, SLICED).commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     beside = world.sender("plain").send(Message(body=b"x", delivery=1))
     world.writer.fail_call(nth)
     world.run()
@@ -193,7 +193,7 @@ def test_a_prepared_one_stays_prepared_when_a_slice_fails(world: World) -> None:
     world.finish(transaction.prepare())
     reserved = world.manager.find("orders").core.reserved_bytes
     done = transaction.commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     world.writer.fail_call(40)
     world.run()
     assert isinstance(done.exception(), MessageStorageFailed)
@@ -206,7 +206,7 @@ def test_a_prepared_one_stays_prepared_when_a_slice_fails(world: World) -> None:
 
 def test_a_stop_goes_on_with_it_to_its_end(world: World) -> None:
     done = begun(world).commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     world.manager.stop()
     world.store.close(world.manager.counters())
     done.result()
@@ -217,7 +217,7 @@ def test_a_stop_goes_on_with_it_to_its_end(world: World) -> None:
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_store_that_is_closed_in_the_middle_keeps_nothing(world: World, whole: bool) -> None:
     begun(world).commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     if whole:
         with pytest.raises(StoreError):
             world.store.close()
@@ -234,11 +234,11 @@ def test_a_purge_between_two_slices_does_not_take_what_comes_behind_it(world: Wo
     world.create(transactional=True)
     world.finish(begun(world, 5).commit())
     done = begun(world).commit()
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     assert world.manager.transactions.slicing
     world.manager.purge(world.manager.find("orders"))
     while world.manager.transactions.slicing:
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
     world.writer.submit()
     world.writer.complete_one()
     done.result()

@@ -142,7 +142,7 @@ def test_one_batch_of_deletions_is_under_way_at_a_time(world: World) -> None:
     world.writer.complete_all()
     for left in (35, 25, 15, 5, 0):
         for _ in range(5):
-            world.manager.expire()
+            world.manager.expire(world.manager.monotonic())
         assert world.manager.next_deadline() is None, "the commit wakes the loop"
         world.writer.complete_all()
         assert len(world.store.tables.tables[POSITION]) == left
@@ -156,7 +156,7 @@ def test_deadlines_of_purged_messages_are_harmless(world: World) -> None:
     world.reader().purge()
     world.clock.advance(20)
     world.manager.tick()
-    world.manager.expiry.run()
+    world.manager.expiry.expire(world.clock.monotonic())
     for number in range(30):
         world.send(b"%d" % number, time_to_be_received=10)
     world.run()

@@ -367,7 +367,7 @@ def test_a_crash_while_a_deleted_queue_is_cleared_goes_on_clearing(world: World)
     done = world.manager.delete_queue("orders")
     world.writer.complete_all()
     assert done.done
-    world.manager.expire()
+    world.manager.expire(world.manager.monotonic())
     world.writer.complete_all()
     assert len(world.store.tables.tables[1]) == 40
     world.crash()

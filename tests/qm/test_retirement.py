@@ -153,7 +153,7 @@ def test_a_crash_in_the_middle(world: World, commits: int) -> None:
     for _ in range(commits):
         world.manager.before_submit()
         world.writer.complete_all()
-        world.manager.expire()
+        world.manager.expire(world.manager.monotonic())
     assert done.done is bool(commits)
     world.crash()
     assert there(world) is not bool(commits)

@@ -70,7 +70,7 @@ class World:
             self.store.reader.complete()
             due = self.manager.next_deadline()
             if due is not None and due <= self.clock.seconds:
-                self.manager.expire()
+                self.manager.expire(self.manager.monotonic())
 
     def crash(self) -> None:
         """The process dies: what is not durable is lost."""
@@ -83,7 +83,7 @@ class World:
         self.manager.tick()
         due = self.manager.next_deadline()
         if due is not None and due <= self.clock.seconds:
-            self.manager.expire()
+            self.manager.expire(self.manager.monotonic())
         self.run()
 
     def create(self, name: str = "orders", **properties: object) -> Queue:

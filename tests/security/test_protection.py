@@ -606,16 +606,16 @@ def test_a_server_drops_what_its_caches_held_for_too_long(provider: Provider) ->
     security.keyring.exchange.clear()
     assert isinstance(security.received.open(first, target), bytes)  # the session key is still known
     world.clock.advance(599)
-    security.expire()
+    security.expire(world.clock.monotonic())
     assert key_of(transmitted()) == key_of(first)
     assert isinstance(security.received.open(first, target), bytes)
     world.clock.advance(1)
-    security.expire()
+    security.expire(world.clock.monotonic())
     assert security.received.open(first, target) is Refusal.UNSUPPORTED_PROVIDER
     security.keyring.exchange.update(pairs)
     assert key_of(transmitted()) != key_of(first)
     world.clock.advance(600)
-    security.expire()
+    security.expire(world.clock.monotonic())
     assert security.next_deadline() is None
 
 

@@ -22,15 +22,15 @@ def test_the_intake_stops_below_the_mark_and_resumes_with_some_slack() -> None:
     assert guard.next_deadline() == 0.0
     for left, expected in ((1000, []), (799, [True]), (850, [True]), (-1, [True]), (900, [True, False])):
         available[0] = left
-        guard.expire()
+        guard.expire(now)
         assert told == expected
         now += 2.0
         assert guard.next_deadline() == now
     assert not guard.low
     failures[0] += 1
-    guard.expire()
+    guard.expire(now)
     assert told == [True, False, True]  # a commit found the disk full
-    guard.expire()
+    guard.expire(now)
     assert told == [True, False, True, False]
 
 

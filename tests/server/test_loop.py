@@ -21,7 +21,7 @@ class Deadlines:
     def next_deadline(self) -> float | None:
         return self.due
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         self.ran.append(self.clock())
         self.due = None
 

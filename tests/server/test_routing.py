@@ -92,7 +92,7 @@ def test_the_directory_is_read_again_every_hour() -> None:
     server = Server(Config())
     assert server.routing.next_deadline() == server.world.clock.monotonic() + 3_600
     server.world.clock.advance(3_600)
-    server.routing.expire()
+    server.routing.expire(server.world.clock.monotonic())
     assert server.routing.next_deadline() == server.world.clock.monotonic() + 3_600
 
 

@@ -20,6 +20,6 @@ def test_steps_follow_quickly_until_nothing_is_left() -> None:
     assert upkeep.next_deadline() == 5.0
     for expected in (0.1, 0.1, 5.0):
         now = upkeep.next_deadline()
-        upkeep.expire()
+        upkeep.expire(now)
         assert upkeep.next_deadline() - now == pytest.approx(expected)
     assert left == 0

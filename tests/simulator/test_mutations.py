@@ -18,7 +18,7 @@ from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
 from msmq_fast.qm import resending
-from msmq_fast.qm.agenda import Agenda
+from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.reading import Subscription
 from msmq_fast.qm.transaction import Transaction
 from msmq_fast.server import mqqblistener
@@ -231,7 +231,7 @@ def a_new_identifier_for_each_attempt(patch: Patch) -> None:
 
 def no_retransmission(patch: Patch) -> None:
     """A failed message is not tried again."""
-    patch.setattr(Agenda, "set", lambda agenda, key, deadline: None)
+    patch.setattr(Deadlines, "set", lambda deadlines, key, deadline: None)
 
 
 def arriving_http_streams_are_forgotten(patch: Patch) -> None:

@@ -228,12 +228,12 @@ class Station(World):
         """Time passes, in steps of at most 50 ms while something is armed."""
         while seconds > 0:
             self.run()
-            due = self.streams.next_deadline
+            due = self.streams.next_deadline()
             step = min(seconds, max(due - self.clock.seconds, 0.001))
             super().advance(step)
             seconds -= step
-            if self.streams.next_deadline <= self.clock.seconds:
-                self.streams.handle_deadline(self.clock.seconds)
+            if self.streams.next_deadline() <= self.clock.seconds:
+                self.streams.expire(self.clock.seconds)
             self.run()
 
     def taken(self, name: str = "in") -> list[bytes]:

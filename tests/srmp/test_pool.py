@@ -105,7 +105,7 @@ class World:
     async def until(self, met: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
             while not met():
-                due = self.transfer.next_deadline
+                due = self.transfer.next_deadline()
                 if due is not None and due <= self._loop.time():
                     self.transfer.expire(self._loop.time())
                 await asyncio.sleep(0.002)

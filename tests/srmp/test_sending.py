@@ -134,7 +134,7 @@ class Station:
             due = min(
                 (
                     each
-                    for each in (self.transfer.next_deadline, self.sequences.next_deadline)
+                    for each in (self.transfer.next_deadline(), self.sequences.next_deadline())
                     if each is not None
                 ),
                 default=self.now + 1,
@@ -159,7 +159,7 @@ class Station:
     def advance(self, seconds: float) -> None:
         end = self.now + seconds
         while True:
-            dues = (self.transfer.next_deadline, self.sequences.next_deadline, end)
+            dues = (self.transfer.next_deadline(), self.sequences.next_deadline(), end)
             due = min(due for due in dues if due is not None)
             self.world.advance(max(0.0, min(due, end) - self.now))
             self.sequences.expire(self.now)
@@ -325,7 +325,7 @@ def test_stream_messages_wait_for_their_receipt(station: Station) -> None:
     station.receipt(posts[1])  # once more
     station.receipt(posts[2])
     assert station.queue.messages == 0
-    assert station.sequences.next_deadline is None
+    assert station.sequences.next_deadline() is None
 
 
 @pytest.mark.rule("SR-116", "SR-218")
@@ -387,12 +387,12 @@ def test_after_a_failure_the_wait_timer_stops_until_it_is_tried_again(station: S
     station.answer()
     station.post()
     station.answer(503)
-    assert station.sequences.next_deadline is None
+    assert station.sequences.next_deadline() is None
     station.advance(20)
     post = station.post()
     assert post is not None
     assert post.body == b"2"
-    assert station.sequences.next_deadline == station.now + 30
+    assert station.sequences.next_deadline() == station.now + 30
 
 
 @pytest.mark.rule("SR-075", "SR-198")
@@ -674,7 +674,7 @@ def test_pause_and_resume(station: Station) -> None:
     assert station.queue.outgoing_state is OutgoingState.ON_HOLD
     station.manager.resume(station.queue)
     assert [post.body for post in station.exchange()] == [b"2", b"3"]
-    assert station.sequences.next_deadline is not None
+    assert station.sequences.next_deadline() is not None
 
 
 @pytest.mark.rule("SR-221")

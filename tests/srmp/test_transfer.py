@@ -102,7 +102,7 @@ class World:
 
     def wait(self, seconds: float) -> None:
         until = self.now + seconds
-        while (due := self.transfer.next_deadline) is not None and due <= until:
+        while (due := self.transfer.next_deadline()) is not None and due <= until:
             self.now = max(due, self.now)
             self.transfer.expire(self.now)
         self.now = until
@@ -242,7 +242,7 @@ def test_a_queue_on_hold_sends_nothing() -> None:
     world.transfer.submit(queue, world.now)
     world.wait(600.0)
     assert world.effects == []
-    assert world.transfer.next_deadline is None  # no timer runs
+    assert world.transfer.next_deadline() is None  # no timer runs
     world.transfer.release(queue, world.now)
     assert queue.waiting
     assert world.transfer.opened(world.reached(), "10.0.0.1", world.now) == "a"
@@ -264,7 +264,7 @@ def test_the_request_under_way_at_a_pause_is_waited_for() -> None:
     lost.transfer.hold(cut)
     lost.wait(60.0)
     assert cut.messages == ["c"]
-    assert lost.transfer.next_deadline is None
+    assert lost.transfer.next_deadline() is None
 
 
 @pytest.mark.rule("SR-219", "SR-220")
@@ -305,4 +305,4 @@ def test_a_queue_that_is_gone() -> None:
     world.transfer.withdraw(queue)
     assert world.effects == [Drop(number)]
     assert not world.transfer.answered(number, 200, world.now)
-    assert world.transfer.next_deadline is None
+    assert world.transfer.next_deadline() is None

@@ -151,7 +151,7 @@ def test_damaged_records_are_refused_or_set_aside(
             assert len(got) <= 20
             if table in (Table.HISTORY, Table.FEED):
                 assert len(got) == 20
-            manager.expire()
+            manager.expire(manager.monotonic())
             turn(store)
         except StoreError as error:
             lines.append(str(error))

@@ -243,9 +243,9 @@ class DirectoryEvents:
         if answer.exception() is None:
             self._local.refresh_queue(answer.result())
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """The Directory Online Timer, if it is due."""
-        if self.online.take_due(self._monotonic()):
+        if self.online.take_due(now):
             self.check_online()
 
     def _changed(self, done: Completion[T], kind: ObjectType) -> Completion[T]:

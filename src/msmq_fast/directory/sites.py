@@ -56,9 +56,8 @@ class Topology:
         """Monotonic seconds of the timer that is due first, None if none runs."""
         return min((due for due in (self._sites_due, self._gates_due) if due is not None), default=None)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run the timers that are due, and start them again."""
-        now = self._monotonic()
         if self._sites_due is not None and now >= self._sites_due:
             self._sites_due = now + self._intervals.sites
             self.update_sites()

@@ -134,28 +134,27 @@ class Endpoint:
         for session in list(self.sessions):
             session.close(CloseReason.STOPPED, now)
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
+        """When `expire` is to be called."""
         return earliest(
-            self.transfer.next_deadline,
-            self._pinger.next_deadline,
+            self.transfer.next_deadline(),
+            self._pinger.next_deadline(),
             self._history_deadline,
             self._trim_deadline,
-            None if self.node.hooks.sequences is None else self.node.hooks.sequences.next_deadline,
-            self.node.order_acks.next_deadline if self.node.order_acks is not None else None,
-            self.node.windows.next_deadline,
+            None if self.node.hooks.sequences is None else self.node.hooks.sequences.next_deadline(),
+            self.node.order_acks.next_deadline() if self.node.order_acks is not None else None,
+            self.node.windows.next_deadline(),
         )
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
-        self._pinger.handle_deadline(now)
+        self._pinger.expire(now)
         if self.node.hooks.sequences is not None:
             self.node.hooks.sequences.expire(now)
-        self.transfer.handle_deadline(now)
+        self.transfer.expire(now)
         if self.node.order_acks is not None:
-            self.node.order_acks.handle_deadline(now)
-        if self.node.windows.handle_deadline(now):
+            self.node.order_acks.expire(now)
+        if self.node.windows.expire(now):
             self._resize()
         if now >= self._trim_deadline:
             self._trim(now)

@@ -36,7 +36,6 @@ class Sequences(Protocol):
     Acknowledgments are told inside a unit of work; `now` in monotonic seconds.
     """
 
-    @property
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
 

@@ -62,9 +62,8 @@ class OrderAcks:
 
     # ---- OrderAcks
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
+        """When `expire` is to be called."""
         heard = self.streams.take_heard()
         if heard:
             now = self._monotonic()
@@ -81,7 +80,7 @@ class OrderAcks:
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._timers.order_ack)
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
         MaximumOrderAckDelay (QB-122)."""
         while self._armed and self._armed[0][0] <= now:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from msmq_fast.packet.session import Ping
-from msmq_fast.qm.agenda import Agenda
+from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.security.rates import AddressRate
 
 PORT = 3527
@@ -64,7 +64,7 @@ class Pinger:
         self._done = done
         self._cookie = 0
         self._waiting: dict[int, int] = {}
-        self._timers: Agenda[int] = Agenda()
+        self._timers: Deadlines[int] = Deadlines()
 
     def send(self, request: int, now: float) -> bytes:
         """The datagram that asks for `request`; the answer is due within the Ping Response Timer."""
@@ -81,12 +81,11 @@ class Pinger:
         self._timers.set(ping.cookie, None)
         self._done(self._waiting.pop(ping.cookie), not ping.refused, now)
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
-        return self._timers.next_deadline
+        """When `expire` is to be called."""
+        return self._timers.next_deadline()
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Requests without an answer in time have failed."""
         for cookie in self._timers.take(now):
             self._done(self._waiting.pop(cookie), False, now)

@@ -173,7 +173,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def _arm(self) -> None:
         """A timer that is late enough stays: it looks again when it fires."""
-        deadline = self._session.next_deadline if self._session is not None else None
+        deadline = self._session.next_deadline() if self._session is not None else None
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -185,6 +185,6 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._timer = None
         if self._session is not None and self._session.alive:
             self._touch()
-            self._session.handle_deadline(self._monotonic())
+            self._session.expire(self._monotonic())
             self._flush()
             self._listen()

@@ -112,7 +112,7 @@ class Router:
         self._interval = interval
         self._table: dict[UUID, UUID] = {}
         self._gates: dict[UUID, set[UUID]] = {}
-        self.next_deadline = now + interval
+        self._due = now + interval
 
     @property
     def table(self) -> Mapping[UUID, UUID]:
@@ -121,7 +121,7 @@ class Router:
 
     def refresh(self, now: float) -> bool:
         """QueueManager Query Timer Event (MS-MQBR 3.1.6.1); whether anything is different now."""
-        self.next_deadline = now + self._interval
+        self._due = now + self._interval
         before = self._table, self._gates
         links = list(self._enterprise.links())
         self._gates = {}
@@ -134,9 +134,13 @@ class Router:
         self._table = routing_table(sorted(own), self._enterprise.sites(), links) if gate else {}
         return before != (self._table, self._gates)
 
+    def next_deadline(self) -> float:
+        """When the directory is read again."""
+        return self._due
+
     def expire(self, now: float) -> bool:
         """Run the timer if it is due; whether anything is different now."""
-        return now >= self.next_deadline and self.refresh(now)
+        return now >= self._due and self.refresh(now)
 
     # ------------------------------------------------------------------------------------------- next hops
 

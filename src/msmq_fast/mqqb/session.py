@@ -476,9 +476,8 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------- timers
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
+        """When `expire` is to be called."""
         return earliest(
             self._init_deadline,
             self._cleanup_deadline,
@@ -490,7 +489,7 @@ class Session:
             self._deaf_until,
         )
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Run the timers that have expired."""
         if self._deaf_until is not None and now >= self._deaf_until:
             self._deaf_until = None

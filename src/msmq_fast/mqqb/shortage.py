@@ -22,12 +22,11 @@ class WindowSizes:
         if self.size < self.full:
             self._deadline = now + self._interval
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
+        """When `expire` is to be called."""
         return self._deadline
 
-    def handle_deadline(self, now: float) -> bool:
+    def expire(self, now: float) -> bool:
         """Double the window if that is due; whether it has changed."""
         if self._deadline is None or now < self._deadline:
             return False

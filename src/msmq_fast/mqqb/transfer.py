@@ -24,7 +24,7 @@ from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
-from msmq_fast.qm.agenda import Agenda
+from msmq_fast.qm.deadlines import Deadlines
 
 __all__ = [
     "Connect",
@@ -458,12 +458,11 @@ class Transfer:
         for queue in link.queues:
             queue.progress(progress, address, detail)
 
-    @property
     def next_deadline(self) -> float | None:
-        """When `handle_deadline` is to be called."""
-        return self._retries.next_deadline
+        """When `expire` is to be called."""
+        return self._retries.next_deadline()
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Session Retry Connect Timer: the next address, the next hop, and behind the last one all anew
         (3.1.6.1)."""
         for link in self._retries.take(now, _TURN):

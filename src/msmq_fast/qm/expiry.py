@@ -43,7 +43,7 @@ class Expiry:
         request.timer = None
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `run` is due, None for never."""
+        """Monotonic seconds at which `expire` is due, None for never."""
         if self._more:
             return self._clock.monotonic()
         due = self._reads.next_deadline()
@@ -63,11 +63,11 @@ class Expiry:
             self._wall_due = (wall, self._clock.monotonic() + min(max(ahead, 0.0), RECHECK))
         return self._wall_due[1]
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """Expire what is due on either clock."""
         self._wall_due = None
         self._more = self._ledger.expire(self._batch) >= self._batch
-        for _, number, _ in self._reads.pop(self._milliseconds()):
+        for _, number, _ in self._reads.pop(int(now * 1000)):
             request, readers = self._requests.pop(number)
             request.timer = None
             readers.time_out(request)

@@ -31,7 +31,7 @@ class Housekeeping:
         self._failed = 0  # failed removals seen
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `run` is due, None without work or during a commit of it."""
+        """Monotonic seconds at which `expire` is due, None without work or during a commit of it."""
         ledger = self._manager.ledger
         if ledger.reaping or self._barrier:
             return None
@@ -43,11 +43,11 @@ class Housekeeping:
         """Queues with a marker from which nothing waits to be released any more."""
         return [queue for queue in self._manager.purging if not queue.core.positions.purge_pending]
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """One batch of what is due."""
         manager = self._manager
         ledger = manager.ledger
-        if ledger.reaping or self._barrier or manager.monotonic() < self._due:
+        if ledger.reaping or self._barrier or now < self._due:
             return
         self._write_again()
         if ledger.returned:

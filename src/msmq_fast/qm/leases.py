@@ -386,9 +386,8 @@ class Leases:
         due = min(self._due, self._mend)
         return None if due == math.inf else due
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Go on with what is under way; end what nobody has renewed."""
-        now = self._manager.monotonic()
         if self._due <= now:
             for lessee in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
                 self._end(lessee)

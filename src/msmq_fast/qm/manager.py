@@ -271,17 +271,17 @@ class QueueManager:
             if readers.core.positions.pending:
                 readers.serve(True)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run due deadlines and a batch of deferred removals."""
         self.tick()
-        self.expiry.run()
-        self._housekeeping.run()
-        self.transactions.expire()
-        self.staging.run()
-        self.subqueues.run()
-        self.retirement.run()
-        self.publication.expire()
-        self.leases.expire()
+        self.expiry.expire(now)
+        self._housekeeping.expire(now)
+        self.transactions.expire(now)
+        self.staging.expire(now)
+        self.subqueues.expire(now)
+        self.retirement.expire(now)
+        self.publication.expire(now)
+        self.leases.expire(now)
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""

@@ -150,10 +150,10 @@ class Publication:
         due = [due for due in (self.events.online.due, self.topology.next_deadline()) if due is not None]
         return min(due, default=None)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run the directory's timers."""
-        self.events.expire()
-        self.topology.expire()
+        self.events.expire(now)
+        self.topology.expire(now)
 
     # ---- LocalObjects
 

@@ -73,7 +73,6 @@ class OutgoingSequences:
         if self._due.pop(core, None) is not None and core.sequence is not None:
             core.sequence.resend_s = 0
 
-    @property
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
         heap = self._heap
@@ -84,7 +83,7 @@ class OutgoingSequences:
     def expire(self, now: float) -> None:
         """Send again what no OrderAck covers, in order and with the same numbers, and wait longer then
         (AMB-17)."""
-        while (due := self.next_deadline) is not None and due <= now:
+        while (due := self.next_deadline()) is not None and due <= now:
             core = heappop(self._heap)[2]
             del self._due[core]
             if core.gone or core.sequence is None or not core.sequence.sent:

@@ -71,12 +71,11 @@ class Retirement:
         return done
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `run` is due."""
+        """Monotonic seconds at which `expire` is due."""
         return self._due if self._idle and any(True for _ in self._manager.outgoing()) else None
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """Look through the outgoing queues if it is time."""
-        now = self._manager.monotonic()
         if not self._idle or now < self._due:
             return
         self._due = now + self._every

@@ -86,7 +86,7 @@ class Publication:
 class RollForward:
     """Publications take turns, unit by unit; so do discarded stages, more seldom.
 
-    One unit is on its way at a time. `run` is to be called when `next_deadline` is due.
+    One unit is on its way at a time. `expire` is to be called when `next_deadline` is due.
     """
 
     def __init__(self, manager: QueueManager) -> None:
@@ -109,9 +109,9 @@ class RollForward:
         """Monotonic seconds; None without work, or while a unit is on its way."""
         return self._due if not self._flying and (self._active or self._dropping) else None
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """One unit, if it is time."""
-        if self._flying or self._manager.monotonic() < self._due:
+        if self._flying or now < self._due:
             return
         self._turn += 1
         try:

@@ -366,14 +366,13 @@ class Staging:
     # ---- time
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `run` is due, None for never."""
+        """Monotonic seconds at which `expire` is due, None for never."""
         first = next(iter(self._idle.values()), None)
         dues = (None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
         return min((due for due in dues if due is not None), default=None)
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """Carry on with what was decided; forget stages whose time is over."""
-        now = self._manager.monotonic()
         over: list[Stage] = []
         for batch in self._idle.values():
             if batch.due > now:
@@ -393,7 +392,7 @@ class Staging:
         if self._sweep is not None and now >= self._sweep:
             self._sweep = now + _SWEEP_SECONDS
             self._forget_writers()
-        self._rolling.run()
+        self._rolling.expire(now)
 
     def _forget_writers(self) -> None:
         """Most jobs have a name of their own and run once."""

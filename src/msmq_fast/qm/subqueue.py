@@ -125,12 +125,11 @@ class Subqueues:
             self._due = self._manager.monotonic()
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `run` is due, None for never."""
+        """Monotonic seconds at which `expire` is due, None for never."""
         return self._due
 
-    def run(self) -> None:
+    def expire(self, now: float) -> None:
         """Delete what is empty and not open."""
-        now = self._manager.monotonic()
         if self._due is None or now < self._due:
             return
         self._idle = {

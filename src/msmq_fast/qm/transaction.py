@@ -333,9 +333,8 @@ class Transactions:
         first = next(iter(self._idle.values()), None)
         return None if first is None else first + self._idle_limit
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Go on with long commits; abort those in which nothing happened for too long."""
-        now = self._manager.monotonic()
         self._slice(now + SLICE)
         while self._idle:
             transaction, since = next(iter(self._idle.items()))

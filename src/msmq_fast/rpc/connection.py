@@ -172,7 +172,7 @@ class ServerConnection:
 
     def expire(self, now: float) -> None:
         """If a deadline has passed, the connection is `finished`: the transport is to be aborted."""
-        deadline = self.next_deadline
+        deadline = self.next_deadline()
         if deadline is not None and deadline <= now:
             self._end(self._deadlines.due)
             self._outbox.drop()

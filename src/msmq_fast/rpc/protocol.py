@@ -178,7 +178,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
 
     def _arm(self) -> None:
         """A timer that is late enough stays: it looks again when it fires."""
-        deadline = self._connection.next_deadline if self._connection is not None else None
+        deadline = self._connection.next_deadline() if self._connection is not None else None
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -191,7 +191,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
         if self._connection is None or self._transport is None:
             return
         now = self._monotonic()
-        deadline = self._connection.next_deadline
+        deadline = self._connection.next_deadline()
         if deadline is not None and deadline <= now:
             self._touch()
             self._connection.expire(now)

@@ -38,7 +38,6 @@ class AccessControl:
 
     def __init__(self, config: Config, monotonic: Callable[[], float]) -> None:
         self._config = config
-        self._monotonic = monotonic
         self._due = monotonic() + _LOOK_INTERVAL
         self._on_change: Callable[[], None] | None = None
         self.audit = Audit(monotonic, interval=config.security.audit_interval)
@@ -87,9 +86,9 @@ class AccessControl:
         """When the next look is due."""
         return self._due
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Look at the users file; write what the audit held back."""
-        self._due = self._monotonic() + _LOOK_INTERVAL
+        self._due = now + _LOOK_INTERVAL
         users = self._source()
         if users is not self._seen:
             self._seen = users

@@ -156,7 +156,7 @@ class Assembly:
             lambda: store.writer.statistics()["failed_batches"],
             self._throttle,
         )
-        self._disk.expire()
+        self._disk.expire(self._clock.monotonic())
         pacemaker.add(self._disk)
         pacemaker.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)

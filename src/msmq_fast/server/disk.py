@@ -31,7 +31,6 @@ class DiskGuard:
         throttle: Callable[[bool], None],
     ) -> None:
         self._interval = interval
-        self._monotonic = monotonic
         self._measure = measure
         self._failures = failures
         self._failed = failures()
@@ -50,9 +49,9 @@ class DiskGuard:
         """When the next look is due."""
         return self._due
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Look."""
-        self._due = self._monotonic() + self._interval
+        self._due = now + self._interval
         failed, self._failed = self._failed, self._failures()
         if self._failed != failed:
             self._mark.storage_full()

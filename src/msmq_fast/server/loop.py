@@ -15,10 +15,10 @@ class Timed(Protocol):
     """Something with deadlines, in monotonic seconds."""
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never."""
+        """When `expire` is due, None for never. It changes nothing, however often it is asked."""
 
-    def expire(self) -> None:
-        """Run what is due."""
+    def expire(self, now: float) -> object:
+        """Run what is due at `now`."""
 
 
 class _Committer(Protocol):
@@ -113,8 +113,8 @@ class Pacemaker:
         for timed in self._timed:
             deadline = timed.next_deadline()
             # Read the clock afterwards: a deadline may be "now".
-            if deadline is not None and deadline <= self._monotonic():
-                timed.expire()
+            if deadline is not None and deadline <= (now := self._monotonic()):
+                timed.expire(now)
 
     def stop(self) -> None:
         """Watch nothing any more."""

@@ -56,7 +56,6 @@ class MessageSecurity:
     def __init__(self, config: Config, manager: QueueManager, monotonic: Callable[[], float]) -> None:
         settings = config.protection
         self._settings = settings
-        self._monotonic = monotonic
         self._making: set[asyncio.Task[None]] = set()
         self._touch: Callable[[], None] = lambda: None
         self._providers = tuple(_named(_PROVIDERS, "providers", name) for name in settings.providers)
@@ -152,9 +151,8 @@ class MessageSecurity:
         due = [each.next_deadline() for each in (self._received, self._sent, self._senders)]
         return min((each for each in due if each is not None), default=None)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Drop what the caches held for too long."""
-        now = self._monotonic()
         for each in (self._received, self._sent, self._senders):
             each.expire(now)
 

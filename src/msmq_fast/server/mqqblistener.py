@@ -281,11 +281,11 @@ class MqqbListener:
 
     def next_deadline(self) -> float | None:
         """The nearest deadline that is no session's own."""
-        return self.endpoint.next_deadline
+        return self.endpoint.next_deadline()
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run what is due."""
-        self.endpoint.handle_deadline(self._clock.monotonic())
+        self.endpoint.expire(now)
 
     def stop(self) -> None:
         """Accept nothing more, end all sessions."""

@@ -176,18 +176,17 @@ class PgmListener:
         """Monotonic seconds."""
         if self._changed:
             return 0.0
-        due = [at for each in self._receivers.values() if (at := each.next_deadline) is not None]
+        due = [at for each in self._receivers.values() if (at := each.next_deadline()) is not None]
         due += [at for at in (self.sending.next_deadline(), self._look_again) if at is not None]
         return min(due, default=None)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run what is due."""
-        now = self._monotonic()
         if self._changed or (self._look_again is not None and self._look_again <= now):
             self._follow(now)
         due = []
         for key, receiver in self._receivers.items():
-            at = receiver.next_deadline
+            at = receiver.next_deadline()
             if at is not None and at <= now:
                 receiver.expire(now)
                 due.append(key)

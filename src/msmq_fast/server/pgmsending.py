@@ -172,7 +172,7 @@ class PgmSending:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds."""
-        due = [at for source, _ in self._sources.values() if (at := source.next_deadline) is not None]
+        due = [at for source, _ in self._sources.values() if (at := source.next_deadline()) is not None]
         due += [feed.used + self._idle for feed in self._feeds.values() if feed.sources]
         due += self._retries.values()
         return min(due, default=None)
@@ -180,7 +180,7 @@ class PgmSending:
     def expire(self, now: float) -> None:
         """Run what is due; `flush` follows."""
         for source, _ in self._sources.values():
-            at = source.next_deadline
+            at = source.next_deadline()
             if at is not None and at <= now:
                 source.expire(now)
         for queue in [queue for queue, at in self._retries.items() if at <= now]:

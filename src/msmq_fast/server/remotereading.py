@@ -93,9 +93,9 @@ class RemoteReading:
         """When `expire` is due, None for never."""
         return self._timers.next_deadline()
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run what is due."""
-        self._timers.expire()
+        self._timers.expire(now)
 
     # ---- rpc.client.binding.Dialer
 

@@ -102,11 +102,11 @@ class Routing:
 
     def next_deadline(self) -> float | None:
         """When routes are read again."""
-        return self.router.next_deadline
+        return self.router.next_deadline()
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Read them again if it is time."""
-        if self.router.expire(self._monotonic()) and self._node is not None:
+        if self.router.expire(now) and self._node is not None:
             self._node.forget_routes()
             self._on_changed()
 

@@ -74,11 +74,11 @@ class SrmpReceiving:
 
     def next_deadline(self) -> float:
         """Monotonic seconds at which `expire` is due."""
-        return self.streams.next_deadline
+        return self.streams.next_deadline()
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Acknowledge streams that pause."""
-        self.streams.handle_deadline(self._manager.monotonic())
+        self.streams.expire(now)
 
 
 def _both(

@@ -124,11 +124,11 @@ class SrmpSending:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds."""
-        return self.transfer.next_deadline
+        return self.transfer.next_deadline()
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run what is due."""
-        self.transfer.expire(self._monotonic())
+        self.transfer.expire(now)
 
     def stop(self) -> None:
         """End all connections; what was not answered is sent again by the next run."""

@@ -15,7 +15,6 @@ class FeedUpkeep:
     """`trim(limit)` drops up to `limit` records and returns how many it dropped."""
 
     def __init__(self, monotonic: Callable[[], float], trim: Callable[[int], int]) -> None:
-        self._monotonic = monotonic
         self._trim = trim
         self._due = monotonic() + _INTERVAL
 
@@ -23,7 +22,7 @@ class FeedUpkeep:
         """When the next step is due."""
         return self._due
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """One step."""
         more = self._trim(_STEP) >= _STEP
-        self._due = self._monotonic() + (_SOON if more else _INTERVAL)
+        self._due = now + (_SOON if more else _INTERVAL)

@@ -172,9 +172,8 @@ class IncomingStreams:
 
     # ---- receipts
 
-    @property
     def next_deadline(self) -> float:
-        """When `handle_deadline` is to be called."""
+        """When `expire` is to be called."""
         heard = self.streams.take_heard()
         if heard:
             now = self._monotonic()
@@ -196,7 +195,7 @@ class IncomingStreams:
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._settings.coalescing)
 
-    def handle_deadline(self, now: float) -> None:
+    def expire(self, now: float) -> None:
         """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
         settings = self._settings
         while self._armed and self._armed[0][0] <= now:

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
-from msmq_fast.qm.agenda import Agenda
+from msmq_fast.qm.deadlines import Deadlines
 
 __all__ = [
     "Close",
@@ -164,8 +164,8 @@ class Transfer(Generic[R]):
         self._numbers = count(1)
         self._lanes: dict[Outgoing[R], _Lane[R]] = {}
         self._by_number: dict[int, _Lane[R]] = {}
-        self._retries: Agenda[_Lane[R]] = Agenda()
-        self._watched: Agenda[_Lane[R]] = Agenda()  # answers that are due, connections to be cleaned up
+        self._retries: Deadlines[_Lane[R]] = Deadlines()
+        self._watched: Deadlines[_Lane[R]] = Deadlines()  # answers that are due, connections to be cleaned up
 
     def stage(self, queue: Outgoing[R]) -> Stage:
         """Where a queue stands."""
@@ -329,10 +329,9 @@ class Transfer(Generic[R]):
     def _watch(self, lane: _Lane[R], due: float) -> None:
         self._watched.set(lane, due)
 
-    @property
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
-        found = (self._retries.next_deadline, self._watched.next_deadline)
+        found = (self._retries.next_deadline(), self._watched.next_deadline())
         return min((due for due in found if due is not None), default=None)
 
     def expire(self, now: float) -> None:

@@ -260,7 +260,7 @@ class Network:
         end = self.now + seconds
         while (due := self.timers.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
-            self.timers.expire()
+            self.timers.expire(self.now)
             self.run()
         self.now = end
         self.run()

@@ -26,7 +26,7 @@ def test_a_large_reply_leaves_piece_by_piece(size: int) -> None:
     stream = b""
     rounds = 0
     while data := client.connection.data_to_send():
-        assert world.service.written == [True] * (client.connection.next_deadline is not None)
+        assert world.service.written == [True] * (client.connection.next_deadline() is not None)
         assert sum(map(len, data)) <= 1 << 18
         stream += b"".join(data)
         rounds += 1
@@ -47,7 +47,7 @@ def test_requests_wait_while_replies_do() -> None:
     assert not client.connection.reading
     client.send(wire.request(2, ECHO, b"x"))
     assert len(world.service.calls) == 1
-    assert client.connection.next_deadline is None
+    assert client.connection.next_deadline() is None
     first = client.connection.data_to_send()
     assert len(b"".join(first)) > 20_000
     assert client.connection.reading
@@ -78,7 +78,7 @@ def test_connections_without_a_bind_end(opens: bytes, after: float, reason: str)
     world = World(limits=Limits(handshake=10.0, slow_writer=5.0))
     client = world.connect()
     client.send(opens)
-    assert client.connection.next_deadline == world.now + after
+    assert client.connection.next_deadline() == world.now + after
     client.connection.expire(world.now + after - 0.1)
     assert not client.closed
     client.connection.expire(world.now + after)
@@ -92,9 +92,9 @@ def test_security_contexts_that_are_not_completed_end() -> None:
     world.now += 8
     secured = Secured(client)
     client.bind([(0, IFACE, [wire.NDR])], auth=secured.auth(b"hello"))
-    assert client.connection.next_deadline == world.now + 10
+    assert client.connection.next_deadline() == world.now + 10
     client.send(wire.auth3(secured.auth(b"I am bob")))
-    assert client.connection.next_deadline == world.now + 900
+    assert client.connection.next_deadline() == world.now + 900
 
 
 def test_what_is_sent_by_half_ends() -> None:
@@ -106,10 +106,10 @@ def test_what_is_sent_by_half_ends() -> None:
     begun = world.now
     world.now += 15
     client.send(second[:10])
-    assert client.connection.next_deadline == begun + 20
+    assert client.connection.next_deadline() == begun + 20
     client.send(second[10:])
     client.read()
-    assert client.connection.next_deadline == world.now + 900
+    assert client.connection.next_deadline() == world.now + 900
     client.send(wire.request(2, ECHO)[:10])
     client.connection.expire(world.now + 20)
     assert world.refused[0][1] == "slow writer"
@@ -123,9 +123,9 @@ def test_a_client_that_takes_nothing_is_given_up() -> None:
     client.connection.data_to_send()
     client.connection.pause_sending(world.now)
     client.connection.pause_sending(world.now + 30)
-    assert client.connection.next_deadline == world.now + 60
+    assert client.connection.next_deadline() == world.now + 60
     client.connection.resume_sending()
-    assert client.connection.next_deadline is None
+    assert client.connection.next_deadline() is None
     client.connection.pause_sending(world.now + 50)
     client.connection.expire(world.now + 110)
     assert client.closed
@@ -135,17 +135,17 @@ def test_a_client_that_takes_nothing_is_given_up() -> None:
 def test_idle_connections_end_but_not_those_that_have_something() -> None:
     world = World(limits=Limits(idle=300.0))
     client = world.bound(flags=MPX)
-    assert client.connection.next_deadline == world.now + 300
+    assert client.connection.next_deadline() == world.now + 300
     client.send(wire.request(1, DEFER))
-    assert client.connection.next_deadline is None
+    assert client.connection.next_deadline() is None
     world.service.calls[0].reply(b"")
     client.read()
     world.now += 100
     client.send(wire.request(2, NOTHING))
     client.read()
-    assert client.connection.next_deadline == world.now + 300
+    assert client.connection.next_deadline() == world.now + 300
     client.call(OPEN, b"a\0queue", call_id=3)
-    assert client.connection.next_deadline is None
+    assert client.connection.next_deadline() is None
 
 
 def half_bound(world: World) -> Client:
@@ -204,7 +204,7 @@ def test_a_connection_that_we_close_is_gone_in_time() -> None:
     world.service.calls[0].reply(bytes(1 << 20))
     client.connection.close()
     assert not client.closed
-    assert client.connection.next_deadline == world.now + 60
+    assert client.connection.next_deadline() == world.now + 60
     client.connection.expire(world.now + 60)
     assert client.closed
 

@@ -257,7 +257,7 @@ class Matrix:
         self.world.held = False
         self.settle()
         self.world.advance(seconds)
-        self.remote.remote_read.expire()
+        self.remote.remote_read.expire(self.world.clock.monotonic())
         self.world.run()
         if seconds == 301:
             for client in self.clients:

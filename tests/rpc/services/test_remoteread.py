@@ -406,10 +406,10 @@ def test_a_read_has_five_minutes_to_be_ended(remote: RemoteWorld, reader: Remote
     start = remote.world.clock.seconds
     assert service.next_deadline() == start + 200
     remote.world.advance(199)
-    service.expire()
+    service.expire(remote.world.clock.monotonic())
     assert remote.world.manager.find("orders").core.positions.available == 0
     remote.world.advance(1)
-    service.expire()
+    service.expire(remote.world.clock.monotonic())
     assert remote.world.receive() == b"one"
     assert reader.end(1) == INVALID_PARAMETER
     assert service.next_deadline() == start + 300
@@ -421,10 +421,10 @@ def test_a_read_has_five_minutes_to_be_ended(remote: RemoteWorld, reader: Remote
 def test_a_read_that_waits_longer_than_that_keeps_its_time(remote: RemoteWorld, reader: RemoteReader) -> None:
     waiting = reader.start(timeout=0xFFFFFFFF)
     remote.world.advance(1000)
-    remote.remote_read.expire()
+    remote.remote_read.expire(remote.world.clock.monotonic())
     remote.world.send(b"one")
     assert body(waiting) == b"one"
-    remote.remote_read.expire()
+    remote.remote_read.expire(remote.world.clock.monotonic())
     assert reader.end() == OK
     assert remote.world.bodies() == []
 

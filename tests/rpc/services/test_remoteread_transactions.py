@@ -269,7 +269,7 @@ def test_what_is_not_ended_is_in_no_transaction(
     match end:
         case "time":
             remote.world.clock.advance(301)
-            remote.remote_read.expire()
+            remote.remote_read.expire(remote.world.clock.monotonic())
         case "close":
             assert reader.close() == OK
         case "lost":

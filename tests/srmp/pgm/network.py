@@ -90,7 +90,7 @@ class Network:
                 else:
                     self.receivers[host].on_packet(packet, sender, self.now)
             for host, engine in (*self.sources.items(), *self.receivers.items()):
-                deadline = engine.next_deadline
+                deadline = engine.next_deadline()
                 if isinstance(engine, Source) or (deadline is not None and deadline <= self.now):
                     for datagram in engine.packets(self.now):
                         self._carry(host, datagram)
@@ -99,7 +99,7 @@ class Network:
     def _next(self) -> float | None:
         times = [self._under_way[0][0]] if self._under_way else []
         for engine in (*self.sources.values(), *self.receivers.values()):
-            deadline = engine.next_deadline
+            deadline = engine.next_deadline()
             if deadline is not None:
                 times.append(deadline)
         return min(times, default=None)

@@ -61,7 +61,7 @@ class Sending:
     def run(self, seconds: float) -> list[Sent]:
         """What is sent in this time."""
         until, begin = self.now + seconds, len(self.log)
-        while (deadline := self.source.next_deadline) is not None and deadline <= until:
+        while (deadline := self.source.next_deadline()) is not None and deadline <= until:
             self.now = max(self.now, deadline)
             self.step()
         self.now = until
@@ -148,7 +148,7 @@ class Receiving:
     def run(self, seconds: float) -> list[Sent]:
         """What is sent in this time."""
         until, begin = self.now + seconds, len(self.log)
-        while (deadline := self.receiver.next_deadline) is not None and deadline <= until:
+        while (deadline := self.receiver.next_deadline()) is not None and deadline <= until:
             self.now = max(self.now, deadline)
             self.step()
         self.now = until

@@ -168,7 +168,7 @@ def test_a_gap_of_two_thousand_million_packets_costs_nothing() -> None:
             encode_spm(Spm(tsi, GROUP.port, 2, 1, 0x7FFF_FFF0, "198.51.100.1")), "198.51.100.1", 0.0
         )
     now = 0.0
-    while now < 20 and (deadline := receiver.next_deadline) is not None:
+    while now < 20 and (deadline := receiver.next_deadline()) is not None:
         now = max(now, deadline)
         receiver.packets(now)
         receiver.on_packet(

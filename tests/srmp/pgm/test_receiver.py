@@ -424,7 +424,7 @@ def test_a_silent_session_is_forgotten() -> None:
     assert len(receiving.receiver) == 1
     receiving.run(2)
     assert len(receiving.receiver) == 0
-    assert receiving.receiver.next_deadline is None
+    assert receiving.receiver.next_deadline() is None
 
 
 def test_a_host_displaces_its_own_sessions_only() -> None:

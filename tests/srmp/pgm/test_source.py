@@ -226,7 +226,7 @@ def test_the_window_advances_only_to_the_first_packet_that_was_asked_for() -> No
     sending = Sending()
     sending.send(*[b"%d" % number for number in range(1, 11)])
     sending.run(269.9)  # the timer fires 270 s after the first packet; all ten are 255 s old by then
-    assert sending.source.next_deadline is not None
+    assert sending.source.next_deadline() is not None
     begin = next(one.at for one in sending.log if isinstance(one.message, Data))
     sending.now = begin + 270 - 0.001
     sending.hear(nak(3))  # delayed by 12 ms: pending when the timer fires
@@ -401,7 +401,7 @@ def test_a_graceful_end_is_announced_for_txw_secs() -> None:
     assert not sending.source.closed
     sending.run(20)
     assert sending.source.closed
-    assert sending.source.next_deadline is None
+    assert sending.source.next_deadline() is None
     assert sending.run(100) == []
     assert 300 - (sending.log[-1].at - after[0].at) <= 15
 

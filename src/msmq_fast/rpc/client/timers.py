@@ -50,9 +50,8 @@ class Timers:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Run what is due."""
-        now = self._monotonic()
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             callback, timer.callback = timer.callback, None

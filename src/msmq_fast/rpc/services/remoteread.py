@@ -138,12 +138,11 @@ class RemoteReadService:
         """Monotonic seconds at which `expire` is due, None for never."""
         return next(iter(self._timed.values()), None)
 
-    def expire(self) -> None:
+    def expire(self, now: float) -> None:
         """Pending Request Cleanup Timer Event (3.1.5.1): what readers did not end in time is available again.
 
         The time runs from the delivery of the message: a read that waits for one has nothing to be ended.
         """
-        now = self._manager.monotonic()
         for read, due in list(self._timed.items()):
             if due > now:
                 return

@@ -124,12 +124,11 @@ class Receiver:
             waiting = [session for session in waiting if session.reception.recovery.due]
         return sent
 
-    @property
     def next_deadline(self) -> float | None:
         """When to call `packets` again; None while there is nothing to wait for."""
         if self._wake_at is not None:
             return self._wake_at
-        timers = [session.reception.recovery.next_deadline for session in self._sessions.values()]
+        timers = [session.reception.recovery.next_deadline() for session in self._sessions.values()]
         earliest = min(timers, default=float("inf"))
         earliest = min(earliest, self._idle_at)
         return None if earliest == float("inf") else earliest
@@ -138,7 +137,7 @@ class Receiver:
         """Gives up what was asked for in vain, and forgets sessions that were not heard of. `packets` does
         this too."""
         for key, session in list(self._sessions.items()):
-            if session.reception.recovery.next_deadline <= now:
+            if session.reception.recovery.next_deadline() <= now:
                 session.reception.expire(now)
                 if session.reception.ended:
                     self._finish(key, now)

@@ -117,7 +117,6 @@ class Recovery:
             self._wait(sequence, self._missing[sequence], _State.WAIT_NCF, now + self._settings.nak_repeat)
         return asked
 
-    @property
     def next_deadline(self) -> float:
         """When `expire` has something to do, or a little earlier; infinite where it never has."""
         return self._timers[0][0] if self._timers else float("inf")

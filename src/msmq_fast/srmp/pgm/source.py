@@ -145,7 +145,6 @@ class Source:
             self._ncfs.clear()
             self._announce_end(now)
 
-    @property
     def next_deadline(self) -> float | None:
         """When to call `packets` again; None after the end."""
         if self.closed:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Agenda(Generic[K]):
+class Deadlines(Generic[K]):
     """Each key has one deadline at most. What is nearest is known at once, however many there are; setting
     one takes logarithmic time. Entries that were changed are passed over when they come up.
     """
@@ -41,7 +41,6 @@ class Agenda(Generic[K]):
         if len(heap) > 64 and len(heap) > 4 * len(due):
             self._heap = sorted((deadline, number, key) for key, (deadline, number) in due.items())
 
-    @property
     def next_deadline(self) -> float | None:
         """The nearest one."""
         return self._heap[0][0] if self._heap else None
