@@ -21,16 +21,16 @@ HOST = "10.0.0.7"
 
 def turn(bench: Bench, now: float) -> list[object]:
     """Deadlines that are due, one turn; the effects."""
-    due = bench.transfer.next_deadline
+    due = bench.transfer.next_deadline()
     if due is not None and due <= now:
-        bench.transfer.handle_deadline(now)
+        bench.transfer.expire(now)
     return bench.take()
 
 
 def run(bench: Bench, now: float) -> tuple[list[object], int]:
     """All turns that are due; the effects, and how many turns."""
     effects, turns = turn(bench, now), 1
-    while (due := bench.transfer.next_deadline) is not None and due <= now:
+    while (due := bench.transfer.next_deadline()) is not None and due <= now:
         effects += turn(bench, now)
         turns += 1
     return effects, turns
@@ -44,10 +44,10 @@ def down(bench: Bench, now: float, until: float) -> list[float]:
             assert isinstance(effect, Connect)
             dialled.append(now)
             bench.transfer.failed(effect.link, "refused", now)
-        due = bench.transfer.next_deadline
+        due = bench.transfer.next_deadline()
         assert due is not None
         now = due
-        bench.transfer.handle_deadline(now)
+        bench.transfer.expire(now)
     return dialled
 
 
@@ -95,8 +95,8 @@ def test_a_host_that_is_there_again_is_reached_soon(how: str) -> None:
         assert turn(bench, now + 100.0) == [Connect(1, HOST)]
         return
     bench.transfer.release(queue, now + 100.0)
-    assert bench.transfer.next_deadline is not None
-    bench.transfer.handle_deadline(now + 100.0)
+    assert bench.transfer.next_deadline() is not None
+    bench.transfer.expire(now + 100.0)
     bench.connect(now + 100.0).close(CloseReason.DISCONNECTED, now + 200.0)
     assert turn(bench, now + 205.0) == [Connect(1, HOST)]
 
@@ -114,9 +114,9 @@ def test_pings_do_not_make_a_host_dialled_more_often_than_at_first() -> None:
             dialled += 1
             bench.transfer.failed(effect.link, "refused", now)
         bench.transfer.heard_from(HOST, now)
-        turn_due = bench.transfer.next_deadline
+        turn_due = bench.transfer.next_deadline()
         if turn_due is not None and turn_due <= now:
-            bench.transfer.handle_deadline(now)
+            bench.transfer.expire(now)
     assert dialled <= 100 / 5 + 1
 
 
@@ -207,8 +207,8 @@ def test_a_turn_looks_at_a_hundred_links_however_many_there_are() -> None:
         target = Target("", UUID(int=number + 1))
         bench.transfer.submit(Counting(bench.host, target, [wire.message(1, source=OWN)]), 10.0)
     asked = Counting.asked
-    while (due := bench.transfer.next_deadline) is not None and due <= 15.0:
-        bench.transfer.handle_deadline(15.0)
+    while (due := bench.transfer.next_deadline()) is not None and due <= 15.0:
+        bench.transfer.expire(15.0)
         assert Counting.asked - asked <= 100
         asked = Counting.asked
     assert asked == 4000  # all had their turn, once

@@ -238,7 +238,7 @@ class Datagrams(asyncio.DatagramTransport):
     """A UDP socket."""
 
     def __init__(self, network: Network, loop: ComputerLoop, protocol: Any, port: int) -> None:
-        super().__init__()
+        super().__init__({"sockname": (loop.address, port)})
         self._network = network
         self.loop = loop
         self.protocol = protocol

@@ -321,7 +321,7 @@ class Simulation:
                 self.account.refuse(identifier_of(detail), EXPIRED if reason == "expired" else reason)
         elif what == "message":
             self.account.refuse(detail, reason)
-        elif reason not in SESSIONS_END:
+        elif what != "sent message" and reason not in SESSIONS_END:  # its receiver has told of that one
             raise Wrong(f"{computer.name} ended a session: {reason} {detail}")
 
     def _read(self, computer: Computer, place: Place) -> None:

@@ -76,7 +76,7 @@ class Transfer:
         self._on_effect = on_effect
         self._ping = ping
         self._table = LinkTable()
-        self._retries: Agenda[Link] = Agenda()
+        self._retries: Deadlines[Link] = Deadlines()
         self._unlocated: dict[Link, None] = {}  # their hops have no address
         self._dials = Dials(node.limits.dials)
         chance = Random(node.guid.int).random  # noqa: S311 - jitter only has to differ between computers

@@ -163,7 +163,6 @@ class ServerConnection:
         open_handles = self.association is not None and len(self.association.handles)
         return not (self._calls or self._outbox or open_handles)
 
-    @property
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
         if self.closing:
