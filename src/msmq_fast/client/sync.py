@@ -1,12 +1,13 @@
 """The client without asyncio: the same names, calls that block.
 
 One event loop in a background thread serves all connections of the process; objects may be used from any
-thread.
+thread. A forked child has a loop of its own; it connects anew, since connections belong to the parent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
@@ -38,6 +39,12 @@ class _Runner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """In a forked child: the thread of the loop is not there, and the lock may be held for ever."""
+        self._lock = threading.Lock()
+        self._loop = None
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         with self._lock:

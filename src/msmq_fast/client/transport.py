@@ -5,7 +5,9 @@ ends.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -16,6 +18,17 @@ from msmq_fast.client.errors import ConnectionLost, from_wire
 FrameSink = Callable[[int, Any], None]
 
 _LAST_ID = 0xFFFF_FFFF
+
+_links: weakref.WeakSet[Link] = weakref.WeakSet()  # those of this process, for the moment of a fork
+
+
+def _disown_links() -> None:
+    """In a forked child: the connections belong to the parent, whose bytes must not mix with ours."""
+    for link in list(_links):
+        link.disown()
+
+
+os.register_at_fork(after_in_child=_disown_links)
 
 
 class Link(asyncio.Protocol):
@@ -31,6 +44,7 @@ class Link(asyncio.Protocol):
         self._sinks: dict[int, FrameSink] = {}
         self._room: asyncio.Future[None] | None = None
         self._closed = self._loop.create_future()
+        _links.add(self)
 
     # ------------------------------------------------------------------------------------------- asyncio
 
@@ -127,6 +141,21 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
             await asyncio.shield(self._closed)
+
+    def disown(self) -> None:
+        """Give the connection up without a byte or a callback: another process goes on with it.
+
+        The descriptor becomes one of the null device, so that the server sees the end when the owner closes.
+        """
+        transport, self._transport = self._transport, None
+        if self.lost is None:
+            self.lost = ConnectionLost(
+                "this connection belongs to the parent process: connect again after a fork"
+            )
+        if transport is not None and (shared := transport.get_extra_info("socket")) is not None:
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(null, shared.fileno(), inheritable=False)
+            os.close(null)
 
     # ------------------------------------------------------------------------------------------- inside
 
