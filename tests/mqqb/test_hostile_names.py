@@ -219,7 +219,7 @@ def test_the_rest_goes_on_beside_every_hostile_name(field: str) -> None:
     scene.restart()
 
 
-@pytest.mark.long(seconds=400)
+@pytest.mark.long(seconds=15)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_the_rest_goes_on_after_each_packet(name: str) -> None:
     for field in FIELDS:

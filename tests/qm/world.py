@@ -31,7 +31,7 @@ class StillClock:
 
     def advance(self, seconds: float) -> None:
         self.seconds += seconds
-        self.wall += int(seconds * 1_000_000)
+        self.wall += round(seconds * 1_000_000)
 
 
 class World:
