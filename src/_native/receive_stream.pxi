@@ -19,8 +19,10 @@ cdef int take_transactional(Receiver self) except -1:
 
 
 cdef int judge_place(Receiver self, InStream stream) except -1:
-    # STORED: it is the next one, to be stored or rejected.
-    cdef int order = self._streams.judge(stream, transaction_header(self), self._address)
+    # STORED: it is the next one, to be stored or rejected. A message that waited is judged again: another session may have brought it.
+    cdef int order
+    self._taking = None
+    order = self._streams.judge(stream, transaction_header(self), self._address)
     if order == ORDER_NEXT:
         self._taking = stream
         return DELIVERY_STORED

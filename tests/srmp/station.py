@@ -13,12 +13,13 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.queue import Queue
 from msmq_fast.security.allowance import Allowance
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts
-from msmq_fast.srmp.receive import Parts, Pipeline
+from msmq_fast.srmp.receive import Parts, Pipeline, Verify
 from msmq_fast.srmp.redirection import Redirections, Redirector
 from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.streams import IncomingStreams
@@ -149,8 +150,11 @@ class Station(World):
         redirections: Redirections | None = None,
         *,
         dead_letters: Allowance | None = None,
+        verify: Verify | None = None,
+        turns: KeyTurns | None = None,
         **settings: object,
     ) -> None:
+        self.verify, self.turns = verify, turns
         self.dead_letters = dead_letters or Allowance(1 << 20, 3600.0)
         self.redirections = redirections or Redirections()
         self.refused: list[tuple[Reason, str]] = []
@@ -183,6 +187,8 @@ class Station(World):
             self.recorder,
             report=lambda packet: self.traced.append(Message.from_packet(packet)),
             dead_letters=self.dead_letters,
+            verify=self.verify,
+            turns=self.turns,
         )
         self.pipeline = Pipeline(manager, parts, lambda *what: self.refused.append(what))
 

@@ -18,6 +18,7 @@ from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
 from msmq_fast.mqqb.shortage import WindowSizes
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
+from msmq_fast.security.keyturns import KeyTurns
 
 if TYPE_CHECKING:
     from msmq_fast.mqqb.reasons import Refusal
@@ -35,6 +36,7 @@ class Node:
     `nack` does what follows when a message is refused.
     `order_acks` acknowledges the streams that arrive; without it nobody hears of them.
     `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
+    `turns` are those for operations with keys that a message of a session asks for (`ReceivedKeys`).
     `several_addresses`: one peer may have several of one family, see `Peers`.
     """
 
@@ -55,6 +57,7 @@ class Node:
         nack: Nack | None = None,
         order_acks: OrderAcks | None = None,
         hooks: Hooks | None = None,
+        turns: KeyTurns | None = None,
         several_addresses: bool = False,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
@@ -76,6 +79,7 @@ class Node:
             order_acks.is_shared = self.peers.others_at
         self.counts = Counts()
         self.hooks = hooks or Hooks()
+        self.turns = turns
         self.pipeline = Pipeline(
             guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack, self.hooks
         )

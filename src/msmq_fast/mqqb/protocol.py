@@ -136,6 +136,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._touch()
             self._session.pump(self._monotonic())
             self._flush()
+            self._listen()
 
     def _flush(self) -> None:
         session, transport = self._session, self._transport

@@ -30,6 +30,7 @@ class CloseReason(StrEnum):
     UNROUTED = "too many destinations to which there is no route"
     SLOW_READER = "peer reads too slowly"
     SLOW_WRITER = "peer writes too slowly"
+    KEYS = "too many messages wait for operations with keys"
     UNFINISHED = "too much of unfinished packets"
     EVICTED = "made room for another session"
 

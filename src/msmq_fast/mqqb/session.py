@@ -21,12 +21,14 @@ from msmq_fast.mqqb.handshake import (
     request_system,
     session_ack,
 )
+from msmq_fast.mqqb.keywait import KeyWait
 from msmq_fast.mqqb.limits import KeyBudget, Unfinished
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.timers import earliest
 from msmq_fast.packet.errors import PacketFaultCode
+from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 
 
 class State(Enum):
@@ -112,6 +114,7 @@ class Session:
         self._linger_deadline: float | None = None
         self._keys = KeyBudget(node.limits.session_keys)
         self._deaf_until: float | None = None
+        self._wait = KeyWait()
         self._lingers_to_send = 0.0
         self._ack_send_deadline: float | None = None
         if initiator:
@@ -122,7 +125,7 @@ class Session:
     @property
     def deaf(self) -> bool:
         """Whether nothing is taken from the peer now: the transport is not to be read."""
-        return self._deaf_until is not None
+        return self._deaf_until is not None or self._wait.turn is not None
 
     @property
     def alive(self) -> bool:
@@ -141,11 +144,14 @@ class Session:
 
     def buffer(self, hint: int) -> memoryview:
         """Where the transport may write received bytes."""
-        return self.receiver.buffer(hint)
+        return (self._wait if self._wait.turn is not None else self.receiver).buffer(hint)
 
     def commit(self, count: int, now: float) -> None:
         """Process `count` bytes that were written to the buffer."""
         if self.state is State.CLOSED:
+            return
+        if self._wait.turn is not None:
+            self._wait.commit(count)
             return
         self.receiver.commit(count)
         self._run(now)
@@ -169,6 +175,8 @@ class Session:
             if event == receive.NEED_INPUT:
                 break
             self._handle(event, now)
+            if self._wait.turn is not None:
+                break
             if self.receiver.header_result != OK:
                 self._header_fault(now)
             if not self.alive:
@@ -186,7 +194,7 @@ class Session:
     def _watch_writer(self, packets: int, now: float) -> None:
         """A packet that has begun must end in time, however many bytes trickle in."""
         held, another = self.receiver.held, self.receiver.packets != packets
-        if not held or self._deaf_until is not None:
+        if not held or self.deaf:
             self._partial_deadline = None
         elif self._partial_deadline is None or another:
             self._partial_deadline = now + self.node.limits.slow_writer
@@ -203,10 +211,7 @@ class Session:
             if self.state is State.LINGERING:
                 pipeline.overhear(self.receiver, now)
             else:
-                opened = self.node.hooks.keys_opened
-                self._end_over(pipeline.handle(self.receiver, now), now)
-                if self.node.hooks.keys_opened != opened:
-                    self._deaf_until = self._keys.spend(self.node.hooks.keys_opened - opened, now)
+                self._message(now)
         elif event == receive.REFUSED:
             self._end_over(pipeline.refused(self.receiver, self.receiver.result), now)
         elif event == receive.MALFORMED:
@@ -217,6 +222,41 @@ class Session:
             self._parameters(ConnectionParameters.decode(self.receiver.packet()), now)
         elif event == receive.OUT_OF_STATE:
             self.close(CloseReason.OUT_OF_STATE, now)
+
+    def _message(self, now: float) -> None:
+        """A message that needs an operation with a key waits for its turn, and all behind it with it."""
+        hooks, turns = self.node.hooks, self.node.turns
+        opened = hooks.keys_opened
+        try:
+            reason = self.node.pipeline.handle(self.receiver, now)
+        except KeyNeeded:
+            if turns is None:
+                raise
+            self._ask_for_turn(turns, now)
+            return
+        self._end_over(reason, now)
+        if hooks.keys_opened != opened:
+            self._deaf_until = self._keys.spend(hooks.keys_opened - opened, now)
+
+    def _ask_for_turn(self, turns: KeyTurns, now: float) -> None:
+        try:
+            self._wait.turn = turns.ask(self.peer_address, self._turn_came, now)
+        except TooManyWait:
+            self.close(CloseReason.KEYS, now, self.receiver.describe())
+            return
+        if self._wait.turn is None:
+            turns.take(self.peer_address, lambda: self._message(now))
+
+    def _turn_came(self, now: float) -> None:
+        """The message that waited is looked at anew: queues, lists and routes may have changed."""
+        meanwhile = self._wait.end()
+        self._message(now)
+        if self.receiver.header_result != OK:
+            self._header_fault(now)
+        if self.alive:
+            self._run(now)
+            self.receive(meanwhile, now)
+        self.wake()
 
     def _end_over(self, reason: CloseReason | None, now: float) -> None:
         """A message ends the session, unless `reason` is None. Over the quota that waits until the peer has
@@ -537,6 +577,7 @@ class Session:
         self.detail = detail
         self.receiver.open = False
         self.window.on_settled = None
+        self._wait.end()
         self._init_deadline = self._cleanup_deadline = None
         self._ack_wait_deadline = self._ack_send_deadline = None
         self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = None

@@ -30,6 +30,9 @@ class AgingCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
     def get(self, key: K) -> V | None:
         """What was put, None if it is not there any more."""
         found = self._entries.get(key)

@@ -26,17 +26,19 @@ class Allowance:
 
     def take(self, address: str, amount: float, now: float) -> bool:
         """Use `amount` up for `address`; False, and nothing is used up: the bucket does not hold so much."""
-        if self._empty:
+        if not self.has(address, amount, now):
             return False
         group = address_group(address)
-        full_at = max(self._full_at.get(group, now), now) + amount * self._cost
-        if full_at - now > self._seconds:
-            return False
-        self._full_at.pop(group, None)
+        full_at = max(self._full_at.pop(group, now), now) + amount * self._cost
         if len(self._full_at) >= _MOST:
             self._forget(now)
         self._full_at[group] = full_at
         return True
+
+    def has(self, address: str, amount: float, now: float) -> bool:
+        """Whether `take` would give that."""
+        full_at = max(self._full_at.get(address_group(address), now), now) + amount * self._cost
+        return not self._empty and full_at - now <= self._seconds
 
     def _forget(self, now: float) -> None:
         self._full_at = {group: due for group, due in self._full_at.items() if due > now}

@@ -30,6 +30,7 @@ from msmq_fast.security.blobs import (
 )
 from msmq_fast.security.ciphers import BodyCipher, body_cipher
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.switches import SecuritySwitches
 
 __all__ = [
@@ -217,7 +218,7 @@ class SentKeys:
 class ReceivedKeys:
     """The receiving half: session keys that senders made for this queue manager (QB-248 … QB-253).
 
-    `own` are the key pairs by provider.
+    `own` are the key pairs by provider. With `turns`, a private key is used in turns only.
     """
 
     def __init__(
@@ -225,11 +226,16 @@ class ReceivedKeys:
         own: Mapping[Provider, RSAPrivateKey],
         policy: EncryptionPolicy | None = None,
         switches: SecuritySwitches | None = None,
+        turns: KeyTurns | None = None,
     ) -> None:
         self._own = own
+        self._turns = turns
         self._policy = policy or EncryptionPolicy()
         self._switches = switches or SecuritySwitches()
         self.cache: AgingCache[tuple[str, int, bytes, bytes], SessionKey] = AgingCache(
+            self._policy.receive_cache_size, self._policy.key_lifetime
+        )
+        self._unusable: AgingCache[tuple[str, int, bytes, bytes], None] = AgingCache(
             self._policy.receive_cache_size, self._policy.key_lifetime
         )
         self.opened = 0
@@ -238,7 +244,8 @@ class ReceivedKeys:
     def key_of(self, level: int, algorithm: int, source: bytes, blob: bytes, now: float) -> SessionKey:
         """The key of a message: PrivacyLevel, EncryptionAlgorithm, SourceQueueManager and EncryptionKey.
 
-        Raises EncryptionError: BAD_BODY for everything that only the private key tells.
+        Raises EncryptionError: BAD_BODY for everything that only the private key tells. KeyNeeded: a private
+        key is to be used, and it is not the caller's turn.
         """
         provider = _BY_LEVEL.get(PrivacyLevel(level)) if level in _BY_LEVEL else None
         if provider is None:
@@ -248,7 +255,14 @@ class ReceivedKeys:
         place = (provider.name, algorithm, source, blob)
         found = self.cache.get(place)
         if found is None:
-            found = self._opened(provider, EncryptionAlgorithm(algorithm), blob)
+            if place in self._unusable:
+                raise EncryptionError(Failure.BAD_BODY)
+            try:
+                found = self._opened(provider, EncryptionAlgorithm(algorithm), blob, now)
+            except EncryptionError as problem:
+                if problem.failure is Failure.BAD_BODY:
+                    self._unusable.put(place, None, now)
+                raise
             self.cache.put(place, found, now)
         if (
             found.weak
@@ -259,7 +273,9 @@ class ReceivedKeys:
             raise EncryptionError(Failure.WEAK_KEY)
         return found
 
-    def _opened(self, provider: Provider, algorithm: EncryptionAlgorithm, blob: bytes) -> SessionKey:
+    def _opened(
+        self, provider: Provider, algorithm: EncryptionAlgorithm, blob: bytes, now: float
+    ) -> SessionKey:
         private = self._own.get(provider)
         if private is None:
             raise EncryptionError(Failure.UNSUPPORTED_PROVIDER)
@@ -269,20 +285,26 @@ class ReceivedKeys:
             raise EncryptionError(Failure.BAD_KEY) from None
         if named != algorithm or len(encrypted) * 8 != private.key_size:
             raise EncryptionError(Failure.BAD_KEY)
-        self.opened += 1
-        try:
+
+        def use() -> SessionKey:
+            self.opened += 1
             # OpenSSL gives random bytes for wrong padding: most often of another length than a key has, and
             # otherwise the body will not decrypt.
             key = private.decrypt(encrypted, _PADDING)
             cipher = _cipher(provider, algorithm, key, self._switches)
+            return SessionKey(provider, algorithm, blob, cipher, key[-11:] == _SALT)
+
+        try:
+            return use() if self._turns is None else self._turns.run(use, now)
         except ValueError:
             raise EncryptionError(Failure.BAD_BODY) from None
-        return SessionKey(provider, algorithm, blob, cipher, key[-11:] == _SALT)
 
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
-        return self.cache.next_deadline()
+        found = (self.cache.next_deadline(), self._unusable.next_deadline())
+        return min((due for due in found if due is not None), default=None)
 
     def expire(self, now: float) -> None:
         """ReceiveSymmetricKeyCache Cleanup Timer (3.1.6.10)."""
         self.cache.expire(now)
+        self._unusable.expire(now)

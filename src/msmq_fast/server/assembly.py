@@ -247,6 +247,7 @@ class Assembly:
             self._access.gate(),
             self._quarantine,
             ports,
+            self._security.turns,
         )
         self._outgoing = Dispatcher(manager, self._mqqb)
         self._srmp = Srmp(

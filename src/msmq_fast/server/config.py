@@ -384,6 +384,12 @@ class LimitsConfig:
         50,
         "new keys of encrypted messages that one session may bring in a second",
     )
+    key_percent: int = _key(
+        kinds.integer(1, 100),
+        10,
+        "percent of one core for operations with keys that peers ask for: session keys of encrypted "
+        "messages, signatures over HTTP; their addresses have equal shares",
+    )
     pings_per_address: int = _key(
         kinds.integer(1, 1_000_000), 50, "pings from one address that are answered in a second"
     )

@@ -24,6 +24,7 @@ from msmq_fast.security.algorithms import (
 )
 from msmq_fast.security.encryption import EncryptionPolicy, ReceivedKeys, SentKeys
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.rsakeys import generate
 from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.switches import NameForm, SecuritySwitches
@@ -72,7 +73,8 @@ class MessageSecurity:
                 f"{config.key_file} holds; protection.discard_keys = true gives them up"
             ) from None
         self.certificates.load()
-        self._received = ReceivedKeys(self.keyring.exchange, policy, switches)
+        self.turns = KeyTurns(config.limits.key_percent / 100)
+        self._received = ReceivedKeys(self.keyring.exchange, policy, switches, self.turns)
         self._sent = SentKeys(self.keyring.published, manager.random_bytes, policy, switches)
         self._senders = SenderCertificates(
             self.certificates.registered,
@@ -148,12 +150,12 @@ class MessageSecurity:
 
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
-        due = [each.next_deadline() for each in (self._received, self._sent, self._senders)]
+        due = [each.next_deadline() for each in (self._received, self._sent, self._senders, self.turns)]
         return min((each for each in due if each is not None), default=None)
 
     def expire(self, now: float) -> None:
-        """Drop what the caches held for too long."""
-        for each in (self._received, self._sent, self._senders):
+        """Drop what the caches held for too long; use keys for the messages whose turn it is."""
+        for each in (self._received, self._sent, self._senders, self.turns):
             each.expire(now)
 
 

@@ -30,6 +30,7 @@ from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.resending import Heard, OutgoingSequences
 from msmq_fast.security.encryption import Failure
+from msmq_fast.security.keyturns import KeyNeeded, KeyTurns
 from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.addresses import is_own_address, source_address
 from msmq_fast.server.clock import SystemClock
@@ -66,7 +67,9 @@ class MqqbListener:
         gate: Gate,
         quarantine: Callable[[], QueueCore | None] | None,
         acceptors: Acceptors,
+        turns: KeyTurns,
     ) -> None:
+        self._turns = turns
         self._manager = manager
         self._clock = clock
         self._loop = loop
@@ -97,6 +100,7 @@ class MqqbListener:
             quarantine=quarantine,
             nack=manager.disposition.reject,
             order_acks=self._order_acks,
+            turns=turns,
         )
         manager.arrival = self._arrives
         self.sequences = OutgoingSequences(
@@ -205,7 +209,11 @@ class MqqbListener:
 
     def _arrives(self, queue: Queue, packet: bytes) -> bytes | MessageClass:
         everybody = self._manager.guard.open_to_everybody(queue)
-        return self.node.pipeline.judge(packet, destination_of(queue, everybody=everybody))
+        target = destination_of(queue, everybody=everybody)
+        try:
+            return self._turns.at_once(lambda: self.node.pipeline.judge(packet, target))
+        except KeyNeeded:  # its sender hears it, and can try again
+            return MessageClass.NACK_BAD_ENCRYPTION
 
     def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:
         if refusal is Refusal.DUPLICATE:

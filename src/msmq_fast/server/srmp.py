@@ -79,7 +79,8 @@ class Srmp:
             self.redirector,
             mqqb.node.history,
             StreamReceipts(manager.guid, mqqb.sequences),
-            verifier(settings, security.certificates),
+            verifier(settings, security.certificates, security.turns, clock.monotonic),
+            security.turns,
             None if mqqb.reports is None else _arrived(mqqb.reports),
             refused,
         )

@@ -9,6 +9,7 @@ from msmq_fast.qm.certificates import Certificates
 from msmq_fast.qm.lookup import Directory
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.sid import Sid
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
@@ -60,11 +61,16 @@ def redirector(settings: SrmpNamesConfig, directory: Directory, about: QueueMana
     return Redirector(OwnUrls(directory, host), redirections(settings))
 
 
-def verifier(settings: SrmpNamesConfig, certificates: Certificates) -> Verifier:
+def verifier(
+    settings: SrmpNamesConfig,
+    certificates: Certificates,
+    turns: KeyTurns,
+    monotonic: Callable[[], float],
+) -> Verifier:
     """What checks signatures: with the certificates that users have here."""
     digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
     policy = SignaturePolicy(digests, settings.unregistered_certificates, settings.verify_signatures)
-    return Verifier(_registered(certificates), policy)
+    return Verifier(_registered(certificates), policy, turns, monotonic)
 
 
 def _registered(certificates: Certificates) -> Callable[[], Iterable[tuple[Sid, bytes]]]:

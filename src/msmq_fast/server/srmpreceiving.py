@@ -8,6 +8,7 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.allowance import Allowance
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.srmp.destinations import Destinations
@@ -24,7 +25,7 @@ class SrmpReceiving:
     """`pipeline` takes requests and multicast messages; add this to the pacemaker.
 
     `sequences`: the streams that leave; `history`: the identifiers that MS-MQQB knows too; `verify` checks
-    signatures; `report` hears of traced messages that were stored.
+    signatures, in `turns`; `report` hears of traced messages that were stored.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class SrmpReceiving:
         history: DuplicateHistory,
         sequences: Sequences,
         verify: Verify | None,
+        turns: KeyTurns,
         report: Callable[[bytes], None] | None,
         refused: RefusalCounters,
     ) -> None:
@@ -65,6 +67,7 @@ class SrmpReceiving:
             check_expiry=settings.check_expiry,
             hop_limit=config.mqqb.hop_limit,
             report=report,
+            turns=turns,
             dead_letters=Allowance(settings.expired_dead_letters, 3600.0),
         )
         self.pipeline = Pipeline(manager, parts, self._not_taken)

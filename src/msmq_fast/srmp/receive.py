@@ -16,6 +16,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.queue import Privacy, Queue
 from msmq_fast.security.allowance import Allowance
+from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
 from msmq_fast.srmp.destinations import Destinations, Place
@@ -66,6 +67,8 @@ class Parts:
     """How many computers, this one included, may pass a message on."""
     report: Callable[[bytes], None] | None = None
     """Told of packets with BaseHeader.Flags.TR that were put into a queue."""
+    turns: KeyTurns | None = None
+    """For operations with keys that `verify` needs."""
     dead_letters: Allowance = field(default_factory=lambda: Allowance(16 << 20, 3600.0))
     """Bytes of dead letters that expired messages of one address group may leave here."""
 
@@ -103,26 +106,53 @@ class Pipeline:
             compound = read_http(content_type.decode("latin-1"), request.body)
             if compound.envelope.multicast is not None:
                 raise Nonconforming("a multicast address over HTTP")
-            return self._receive(compound, request.raw_head + bytes(request.body), request.peer)
         except Nonconforming as error:
             return self.tally.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
-        except InsufficientResources as error:
-            return self.tally.refuse(Reason.TOO_LARGE, f"{request.peer}: {error}")
-        except StoreError as error:
-            return self.tally.refuse(Reason.NOT_STORED, str(error))
+        raw = request.raw_head + bytes(request.body)
+        return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
     def handle_apdu(self, data: bytes, group: str) -> None:
         """One message that came to a multicast group, `address:port`; nobody is answered (SR-144)."""
         if self._manager.state is not State.READY:
             return
         try:
-            self._spread(read_text(data), data, group)
+            compound = read_text(data)
         except Nonconforming as error:
             self.tally.count(Reason.MALFORMED, f"group {group}: {error}")
+            return
+        self._decide(lambda: self._spread(compound, data, group), f"group {group}")
+
+    def _decide(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+        """The status that `step` gives. One that needs an operation with a key is repeated when it is the
+        turn of `who`, an address or a group: it has had no effect until then.
+        """
+        try:
+            return step()
+        except KeyNeeded:
+            return self._wait_for_turn(step, who)
+        except Nonconforming as error:
+            return self.tally.refuse(Reason.MALFORMED, f"{who}: {error}")
         except InsufficientResources as error:
-            self.tally.count(Reason.TOO_LARGE, f"group {group}: {error}")
+            return self.tally.refuse(Reason.TOO_LARGE, f"{who}: {error}")
         except StoreError as error:
-            self.tally.count(Reason.NOT_STORED, str(error))
+            return self.tally.refuse(Reason.NOT_STORED, str(error))
+
+    def _wait_for_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+        turns = self._parts.turns
+        if turns is None:
+            raise ValueError("a pipeline whose signatures need turns was given none")
+        came: Completion[None] = Completion()
+        try:
+            if turns.ask(who, lambda _: came.resolve(None), self._manager.monotonic()) is None:
+                return turns.take(who, lambda: self._decide(step, who))
+        except TooManyWait:
+            return self.tally.refuse(Reason.KEYS, who)
+        return came.then(lambda _: self._in_turn(step, who))
+
+    def _in_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+        if self._manager.state is not State.READY:
+            return self.tally.refuse(Reason.STOPPING, who)
+        return self._decide(step, who)
 
     # ---- where to
 
@@ -189,8 +219,8 @@ class Pipeline:
             compound.envelope.signature, compound.envelope_xml, compound.body, compound.extension
         )
 
-    def _spread(self, compound: Compound, raw: bytes, group: str) -> None:
-        """3.1.5.1.3 for multicast: into every queue of the group, once."""
+    def _spread(self, compound: Compound, raw: bytes, group: str) -> Completion[int]:
+        """3.1.5.1.3 for multicast: into every queue of the group, once. Its status is told to nobody."""
         envelope = compound.envelope
         if envelope.multicast != group:
             raise Nonconforming("it is for another destination than the group")
@@ -211,6 +241,7 @@ class Pipeline:
             elif let_in:
                 places = [(core, self._packet(compound, raw, admitted)) for core, admitted in let_in]
                 self._intake.insert(places, envelope)
+        return Completion.of(int(Status.OK))
 
     def _packet(self, compound: Compound, raw: bytes, admitted: _Admitted | None = None) -> bytes:
         """What a queue keeps of a message."""

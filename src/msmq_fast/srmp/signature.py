@@ -22,6 +22,7 @@ from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.hashing import digest
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.xmlsignature import (
@@ -78,12 +79,20 @@ class Signer:
 
 
 class Verifier:
-    """`registered` gives the certificates that are registered, each with its user."""
+    """`registered` gives the certificates that are registered, each with its user. With `turns`, keys are
+    used in turns only; `monotonic` gives seconds for them.
+    """
 
     def __init__(
-        self, registered: Callable[[], Iterable[tuple[Sid, bytes]]], policy: SignaturePolicy | None = None
+        self,
+        registered: Callable[[], Iterable[tuple[Sid, bytes]]],
+        policy: SignaturePolicy | None = None,
+        turns: KeyTurns | None = None,
+        monotonic: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._registered = registered
+        self._turns = turns
+        self._now = monotonic
         self.policy = policy or SignaturePolicy()
         self._values = self.policy.digests - {HashAlgorithm.MD5}
         self._keys: dict[tuple[bytes, bool], PublicKey | None] = {}
@@ -92,7 +101,8 @@ class Verifier:
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
         """Who signed a message: `envelope` as it came, the bytes of the two attachments, None for those that
-        are not there. Raises SignatureRefused.
+        are not there. Raises SignatureRefused. KeyNeeded: keys are to be used, and it is not the caller's
+        turn.
         """
         if signature is None:
             raise SignatureRefused("no signature")
@@ -100,14 +110,21 @@ class Verifier:
             raise SignatureRefused("a signature method other than #dsa")
         self._check_digests(signature.references, {"body": body, "extension": extension})
         candidates = list(self._candidates(signature))
+        if not candidates:
+            raise SignatureRefused("nobody's certificate is known to check it with")
+
+        def find() -> Signer:
+            return self._signer_among(candidates, signature, envelope)
+
+        return find() if self._turns is None else self._turns.run(find, self._now())
+
+    def _signer_among(self, candidates: list[Signer], signature: SignaturePart, envelope: bytes) -> Signer:
         spellings = _Spellings(signature.signed_info, envelope)
         for signer in candidates:
             key = self._key(signer)
             if key is not None and is_valid(key, spellings, signature.value, self._values):
                 return signer
-        raise SignatureRefused(
-            "the signature value is wrong" if candidates else "nobody's certificate is known to check it with"
-        )
+        raise SignatureRefused("the signature value is wrong")
 
     def _check_digests(self, references: tuple[Reference, ...], parts: dict[str, bytes | None]) -> None:
         if not 1 <= len(references) <= 2:

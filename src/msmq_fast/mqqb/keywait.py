@@ -1,0 +1,36 @@
+"""A session whose current message waits for its turn to use a private key (`security.keyturns`)."""
+
+from __future__ import annotations
+
+from msmq_fast.security.keyturns import Turn
+
+__all__ = ["KeyWait"]
+
+
+class KeyWait:
+    """Keeps the bytes that come meanwhile: the receive buffer holds the message, and must not move. Few come,
+    as the transport is not read.
+    """
+
+    def __init__(self) -> None:
+        self.turn: Turn | None = None
+        """None: no message waits."""
+        self._room = bytearray()
+        self._came = bytearray()
+
+    def buffer(self, hint: int) -> memoryview:
+        """Where the transport may write."""
+        self._room = bytearray(max(hint, 1 << 16))
+        return memoryview(self._room)
+
+    def commit(self, count: int) -> None:
+        """`count` bytes were written there."""
+        self._came += memoryview(self._room)[:count]
+
+    def end(self) -> bytes:
+        """The turn has come, or is not wanted any more; what came meanwhile."""
+        if self.turn is not None:
+            self.turn.cancel()
+            self.turn = None
+        came, self._came = bytes(self._came), bytearray()
+        return came
