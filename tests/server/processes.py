@@ -180,6 +180,13 @@ def sync_shim(directory: Path) -> str:
     return preloaded(Path(__file__).with_name("failing_sync.c"), directory)
 
 
+def certify(key: Path, certificate: Path, extension: str) -> None:
+    """A key and a certificate that it signed itself."""
+    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost"
+    arguments = [*request.split(), "-addext", extension, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
 def until(condition: Any, timeout: float = 10.0, what: str = "the condition") -> Any:
     """Wait until `condition()` is true, and return it."""
     deadline = time.monotonic() + timeout

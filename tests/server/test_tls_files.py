@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.credentials import tls_context
+from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.srmpsending import _verifying
 
@@ -25,9 +25,9 @@ def complaint(use: Callable[[], object]) -> str:
 def test_a_certificate_and_its_key(tmp_path: Path) -> None:
     there, missing = tmp_path / "there.pem", tmp_path / "missing.pem"
     there.write_text("no PEM", encoding="ascii")
-    assert complaint(lambda: tls_context(missing, there, NAME)) == f"{NAME}: {missing}: {MISSING}"
-    assert complaint(lambda: tls_context(there, missing, NAME)) == f"{NAME}: {missing}: {MISSING}"
-    shown = complaint(lambda: tls_context(there, there, NAME))
+    assert complaint(lambda: TlsFiles().context(missing, there, NAME)) == f"{NAME}: {missing}: {MISSING}"
+    assert complaint(lambda: TlsFiles().context(there, missing, NAME)) == f"{NAME}: {missing}: {MISSING}"
+    shown = complaint(lambda: TlsFiles().context(there, there, NAME))
     assert shown.startswith(
         f"{NAME}: {there} and {there} are no certificate chain and its private key (PEM): "
     )

@@ -31,6 +31,10 @@ class TokenTable:
             (Identity(name, None, given.get(name, ())), token.encode()) for name, token in users.items()
         ]
 
+    def replace(self, other: TokenTable) -> None:
+        """Take over the tokens of `other`; connections that are open keep their identity."""
+        self._tokens = other._tokens
+
     def identify(self, token: str) -> Identity | None:
         """The identity that belongs to `token`, or None.
 

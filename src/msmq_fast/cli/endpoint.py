@@ -10,7 +10,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.server.config import Config
 from msmq_fast.server.configload import ConfigError, load
 
-__all__ = ["ENDPOINT_VARIABLE", "configuration", "endpoint"]
+__all__ = ["ENDPOINT_VARIABLE", "configuration", "endpoint", "load_configuration"]
 
 ENDPOINT_VARIABLE = "MSMQ_FAST_ENDPOINT"
 CONFIG_VARIABLE = "MSMQ_FAST_CONFIG"
@@ -18,12 +18,17 @@ CONFIG_VARIABLE = "MSMQ_FAST_CONFIG"
 
 def configuration(file: str | None, flags: dict[str, str]) -> Config:
     """The configuration in force. Raises CommandError with one line for each mistake."""
-    chosen = file or os.environ.get(CONFIG_VARIABLE)
     try:
-        return load(Path(chosen) if chosen else None, os.environ, flags)
+        return load_configuration(file, flags)
     except ConfigError as error:
         lines = "\n".join(str(mistake) for mistake in error.mistakes)
         raise CommandError(Exit.USAGE, lines) from None
+
+
+def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
+    """As `configuration`, but raises ConfigError."""
+    chosen = file or os.environ.get(CONFIG_VARIABLE)
+    return load(Path(chosen) if chosen else None, os.environ, flags)
 
 
 def endpoint(arguments: argparse.Namespace) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from msmq_fast.cli.arguments import SERVE_FLAGS
-from msmq_fast.cli.endpoint import configuration
+from msmq_fast.cli.endpoint import configuration, load_configuration
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show
 from msmq_fast.server.config import Config
@@ -36,12 +38,15 @@ def run_check_config(arguments: argparse.Namespace) -> int:
 
 def run_serve(arguments: argparse.Namespace) -> int:
     """`msmq-fast serve`."""
-    flags = {key: getattr(arguments, name) for name, key in SERVE_FLAGS.items()}
-    config = configuration(arguments.config, {key: text for key, text in flags.items() if text is not None})
-    return _serve(config)
+    given = {key: getattr(arguments, name) for name, key in SERVE_FLAGS.items()}
+    flags = {key: text for key, text in given.items() if text is not None}
+    config = configuration(arguments.config, flags)
+    # A terminal that closes must not end the server, not even while it starts.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return _serve(config, lambda: load_configuration(arguments.config, flags))
 
 
-def _serve(config: Config) -> int:
+def _serve(config: Config, load: Callable[[], Config]) -> int:
     # Imported late: check-config shall not need the native modules.
     import uvloop
 
@@ -54,7 +59,7 @@ def _serve(config: Config) -> int:
     set_up(config.log.level, config.log.format)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            ending = runner.run(serve(config, announce_on_stdout, _end_at_once))
+            ending = runner.run(serve(config, announce_on_stdout, _end_at_once, load))
     except (ListenError, StoreLockedError) as error:
         raise CommandError(Exit.IN_USE, str(error)) from None
     except (StoreError, DeclarationError) as error:

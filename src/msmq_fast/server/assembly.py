@@ -25,7 +25,7 @@ from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import ConnectionTable
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.credentials import tls_context, token_table
+from msmq_fast.server.credentials import TlsFiles, token_table
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
@@ -36,6 +36,7 @@ from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.pgmlistener import PgmListener
 from msmq_fast.server.pgmsockets import PgmSockets, open_sockets
 from msmq_fast.server.release import release
+from msmq_fast.server.reloading import Reload
 from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
@@ -76,6 +77,7 @@ class Assembly:
         self._clock = clock or SystemClock()
         self._random = randomness or random.SystemRandom()
         self._addresses: dict[str, list[str]] = {}
+        self._tls = TlsFiles()
         self._not_ready: str | None = "starting"
         self._store: Store | None = None
         self._pacemaker: Pacemaker | None = None
@@ -131,6 +133,7 @@ class Assembly:
         manager.start()
         self._note_name(store)
         declare(manager, config.queues)
+        self._tokens = token_table(config)
         self._quarantine = access.quarantine(manager)
         self._security = MessageSecurity(config, manager, self._clock.monotonic)
         manager.signing = self._security.signing
@@ -349,7 +352,7 @@ class Assembly:
             remote = Service(
                 manager,
                 software,
-                token_table(config),
+                self._tokens,
                 statistics=view.stats,
                 counters=counters,
                 principals=principals,
@@ -361,7 +364,7 @@ class Assembly:
                 self._app.listen(
                     listener,
                     remote,
-                    tls_context(
+                    self._tls.context(
                         config.server.app_tls_certificate,
                         config.server.app_tls_key,
                         "server.app_tls_certificate",
@@ -384,7 +387,7 @@ class Assembly:
                 self._store_of(),
                 self._snapshots,
                 self._access.principals,
-                token_table(config),
+                self._tokens,
                 self._refused,
                 self._clock,
                 pacemaker.touch,
@@ -392,7 +395,9 @@ class Assembly:
             )
             parts[BULK_PATH] = self._bulk.application
         server = config.server
-        tls = tls_context(server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate")
+        tls = self._tls.context(
+            server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate"
+        )
         self._admin = AdminListener(
             view, config.limits.metric_queues, self._refused.refuse, self._acceptors, tls=tls, parts=parts
         )
@@ -407,6 +412,19 @@ class Assembly:
         words = ["ready", f"name={self._manager.name}", f"guid={self._manager.guid}"]
         words += [f"{name}={','.join(addresses)}" for name, addresses in self._addresses.items()]
         return " ".join(words)
+
+    def reload(self, load: Callable[[], Config]) -> Reload:
+        """What takes over a changed configuration; `load` reads it and raises ConfigError."""
+
+        def declared(config: Config) -> None:
+            declare(self._manager, config.queues)
+            if self._pacemaker is not None:
+                self._pacemaker.touch()
+
+        def certificates() -> list[str]:
+            return self._tls.reload() + self._srmp.listener.reload_certificates()
+
+        return Reload(self._config, load, declared, self._tokens, certificates)
 
     # --------------------------------------------------------------------------------------------------- run
 

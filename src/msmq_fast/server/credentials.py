@@ -9,7 +9,7 @@ from msmq_fast.app.auth import TokenTable
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 
-__all__ = ["tls_context", "token_table"]
+__all__ = ["TlsFiles", "token_table"]
 
 
 def token_table(config: Config) -> TokenTable:
@@ -28,17 +28,43 @@ def token_table(config: Config) -> TokenTable:
     return TokenTable(users, {user.name: user.groups for user in config.users})
 
 
-def tls_context(certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
-    """TLS for a listener, None without files. Raises DeclarationError, which names the key `name`."""
-    if certificate is None or key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+class TlsFiles:
+    """The certificates of the listeners, in TLS contexts that can be loaded again while they are in use."""
+
+    def __init__(self) -> None:
+        self._loaded: list[tuple[ssl.SSLContext, Path, Path, str]] = []
+
+    def context(self, certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
+        """TLS for a listener, None without files. Raises DeclarationError, which names the key `name`."""
+        if certificate is None or key is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _load(context, certificate, key, name)
+        self._loaded.append((context, certificate, key, name))
+        return context
+
+    def reload(self) -> list[str]:
+        """Read all files again for connections to come. A file that cannot be used leaves its context as it
+        was; one line for each of them.
+        """
+        complaints = []
+        for context, certificate, key, name in self._loaded:
+            try:
+                _load(
+                    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key, name
+                )  # nothing is half loaded
+                _load(context, certificate, key, name)
+            except DeclarationError as error:
+                complaints.append(str(error))
+        return complaints
+
+
+def _load(context: ssl.SSLContext, certificate: Path, key: Path, name: str) -> None:
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:  # an SSLError is one
         raise DeclarationError(f"{name}: {_unusable(certificate, key, error)}") from None
-    return context
 
 
 def _unusable(certificate: Path, key: Path, error: OSError) -> str:

@@ -55,10 +55,16 @@ class _Stop:
         return await asyncio.shield(self._reason)
 
 
-async def serve(config: Config, announce: Callable[[str], None], force: Callable[[], None]) -> Ending:
-    """Run a server until it is told to stop, or the disk fails.
+async def serve(
+    config: Config,
+    announce: Callable[[str], None],
+    force: Callable[[], None],
+    load: Callable[[], Config],
+) -> Ending:
+    """Run a server until it is told to stop, or the disk fails. SIGHUP reloads what can be reloaded.
 
-    `announce` gets the ready line; `force` ends the process without further ado.
+    `announce` gets the ready line; `force` ends the process without further ado; `load` reads the
+    configuration again (raises ConfigError).
     Raises StoreError, ListenError and DeclarationError, all of them with one line for people.
     """
     loop = asyncio.get_running_loop()
@@ -67,6 +73,7 @@ async def serve(config: Config, announce: Callable[[str], None], force: Callable
     try:
         await assembly.start()
         _quieten_collector()
+        loop.add_signal_handler(signal.SIGHUP, assembly.reload(load).run)
         announce(assembly.ready_line())
         _log.info("ready")
         ending = await stop.wait()

@@ -14,6 +14,7 @@ from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Slot, Standing
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.kinds import Preferred
 from msmq_fast.server.release import release
 from msmq_fast.server.sockets import DENIED, ListenError, tcp_sockets
@@ -106,7 +107,8 @@ class SrmpListener:
             "http connection", config.srmp.connections, config.srmp.connections_per_address
         )
         self._stop_accepting: list[Callable[[], None]] = []
-        self._tls = https_context(config)
+        self._certificates = TlsFiles()
+        self._tls = https_context(config, self._certificates)
         self._fixed = b""
         self._fixed_at = -1
         self._server_line = f"Server: msmq-fast/{release()}\r\n".encode()
@@ -120,6 +122,10 @@ class SrmpListener:
             keep_alive=self._settings.keep_alive,
             slow=config.limits.slow_writer_timeout,
         )
+
+    def reload_certificates(self) -> list[str]:
+        """Read the files for HTTPS again; one line for each that cannot be used."""
+        return self._certificates.reload()
 
     @property
     def connections(self) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 from cryptography import x509
 
 from msmq_fast.server.config import Config
-from msmq_fast.server.credentials import tls_context
+from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.declarations import DeclarationError
 
 __all__ = ["https_context"]
@@ -17,19 +17,19 @@ __all__ = ["https_context"]
 _MORE: Final = "server.https_more_certificates"
 
 
-def https_context(config: Config) -> ssl.SSLContext | None:
+def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
     """None without a port or a certificate. Raises DeclarationError: a file cannot be used."""
     server = config.server
     if server.https_port is None:
         return None
-    context = tls_context(server.https_certificate, server.https_key, "server.https_certificate")
+    context = files.context(server.https_certificate, server.https_key, "server.https_certificate")
     if context is None:
         return None
     _ask_clients(context, server.https_client_ca)
     others: dict[str, ssl.SSLContext] = {}
     for text in server.https_more_certificates:
         path = Path(text).expanduser()
-        other = tls_context(path, path, _MORE)
+        other = files.context(path, path, _MORE)
         assert other is not None  # noqa: S101 - both files are given
         _ask_clients(other, server.https_client_ca)
         others |= dict.fromkeys(_names(path), other)
