@@ -147,7 +147,7 @@ cdef class SendLane(CommitListener):
                 if m.transaction_offset:
                     put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + m.transaction_offset, TRANSACTION_WHOLE | transaction << 4)
                     transaction += 1
-                if target._core.enqueue(packet, &m, None, 0, False) == ENQUEUED_PENDING:
+                if target._core.enqueue(packet, &m, None, 0, 0) == ENQUEUED_PENDING:
                     stored = True
             if stored:
                 place = self._place()

@@ -3,10 +3,18 @@
 cimport cython
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport Batch, CommitListener, Writer
+from msmq_fast._native.framing cimport UserMessage
 
 
 cdef enum:
     IDENTIFIER_SIZE = 20        # source queue manager GUID, then MessageID
+    ORIGINS = 1024              # shares of the table
+
+
+cdef struct Identity:
+    # What makes two packets the same message. Anybody can name an identifier; the fingerprint is that of what was sent under it.
+    uint8_t identifier[IDENTIFIER_SIZE]
+    uint64_t fingerprint        # never 0 for a message that arrives
 
 
 cdef enum Sighting:
@@ -18,8 +26,16 @@ cdef enum Sighting:
 cdef struct HistoryEntry:
     uint8_t identifier[IDENTIFIER_SIZE]
     uint32_t seen               # Unix seconds
+    uint64_t fingerprint        # 0: of a store that kept none; any content is the same message
     uint64_t generation         # 0: durable or express
     int32_t older, newer        # neighbours in the order of sighting, -1 at the ends
+    int32_t elder, younger      # the same among the entries of one origin
+    uint32_t origin
+
+
+cdef struct Share:
+    int32_t oldest, newest      # the entries of one origin
+    int32_t count
 
 
 @cython.final
@@ -31,14 +47,26 @@ cdef class DuplicateHistory(CommitListener):
     cdef uint64_t _generation   # of the newest batch that holds pending entries
     cdef Batch* _batch          # that batch, unless it has ended
     cdef uint64_t _settled      # every generation up to this one is durable
+    cdef uint64_t[2] _seed      # secret: neither places in the table nor fingerprints can be calculated elsewhere
+    cdef Share[ORIGINS] _shares
+    cdef int32_t _active        # origins with an entry
+    cdef uint32_t _largest      # an origin with at least its share of a full table, found when it is needed
+    cdef int32_t _unprinted     # entries without a fingerprint
     cdef public uint32_t lifetime
-    # What is known of an identifier; a hit is refreshed. Nothing is inserted.
-    cdef Sighting sight(self, const uint8_t* identifier, uint32_t now) noexcept
+    # The identity of a UserMessage: the same for every copy that its sender transmits, with whatever hop count, by whatever way.
+    cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept
+    # What is known of a message; a hit is refreshed. Nothing is inserted.
+    cdef Sighting sight(self, const Identity* identity, uint32_t now) noexcept
     # With a writer the entry shares the fate of its current batch: to be called inside the unit that stores the message.
-    cdef int remember(self, const uint8_t* identifier, uint32_t now, Writer writer) except -1
+    # `origin`, below ORIGINS, says whose share of the table it takes.
+    cdef int remember(self, const Identity* identity, uint32_t origin, uint32_t now, Writer writer) except -1
     cdef int _attach(self, Writer writer) except -1
-    cdef bint knows(self, const uint8_t* identifier) noexcept
-    cdef int32_t _find(self, const uint8_t* identifier) noexcept
+    cdef bint knows(self, const Identity* identity) noexcept
+    cdef int32_t _find(self, const Identity* identity) noexcept
+    cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
+    cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
+    cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept
+    cdef int32_t _victim(self, uint32_t origin) noexcept
     cdef void _unlink(self, int32_t index) noexcept
     cdef void _link_newest(self, int32_t index) noexcept
     cdef void _forget(self, int32_t index) noexcept

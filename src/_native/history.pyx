@@ -2,40 +2,82 @@
 """DuplicateHistory: the message identifiers that arrived before (MS-MQQB 3.1.1.3, 3.1.5.8.1, 3.1.6.7)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
+from msmq_fast._native.framing cimport parse_user_message
+
+from os import urandom
 
 NEW = SIGHTING_NEW
 DURABLE = SIGHTING_DURABLE
 PENDING = SIGHTING_PENDING
 
 
-cdef inline uint64_t _hash(const uint8_t* identifier) noexcept nogil:
-    # The MessageID changes from message to message, the GUID from sender to sender.
-    cdef uint64_t low, high
-    cdef uint32_t ordinal
-    memcpy(&low, identifier, 8)
-    memcpy(&high, identifier + 8, 8)
-    memcpy(&ordinal, identifier + 16, 4)
-    low = (low ^ (high * <uint64_t>0x9E3779B97F4A7C15) ^ ordinal) * <uint64_t>0xBF58476D1CE4E5B9
-    low ^= low >> 29
-    low *= <uint64_t>0x94D049BB133111EB
-    return low ^ (low >> 32)
+cdef extern from *:
+    """
+    static inline uint64_t history_mix(uint64_t a, uint64_t b) {
+        unsigned __int128 product = (unsigned __int128)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+
+    static inline uint64_t history_word(const uint8_t *data) {
+        uint64_t word;
+        memcpy(&word, data, 8);
+        return word;
+    }
+
+    /* Two words a step; what is left over goes in with its length, so that zeros at the end count. */
+    static uint64_t history_absorb(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
+        uint64_t rest[2] = {0, 0};
+        size_t at = 0;
+        for (; at + 16 <= size; at += 16)
+            hash = history_mix(hash ^ history_word(data + at), seed[1] ^ history_word(data + at + 8));
+        memcpy(rest, data + at, size - at);
+        return history_mix(hash ^ rest[0] ^ size, seed[1] ^ rest[1] ^ seed[0]);
+    }
+    """
+    uint64_t history_mix(uint64_t a, uint64_t b) noexcept nogil
+    uint64_t history_absorb(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
+
+
+cdef enum:
+    SEED_SIZE = 16
+    PROPERTIES_SIZE = 56        # of a MessagePropertiesHeader before label, extension and body, which follow
+    SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
+    SAMPLE = 512                # bytes at each end of what is long
 
 
 cdef class DuplicateHistory(CommitListener):
-    """At most `capacity` message identifiers, each with the time at which it was seen last.
+    """At most `capacity` messages, each with the time at which it was seen last.
 
     A message is remembered when it is accepted: an express one at once, a recoverable one as pending until the commit
-    that stores it is durable. If that commit fails its identifier is forgotten, so that a repetition is accepted.
+    that stores it is durable. If that commit fails the message is forgotten, so that a repetition is accepted.
     `lifetime` is in seconds.
+
+    1. MS-MQQB knows a message by its identifier, the GUID of its source and a number. The packet claims both, and nothing proves
+       them: a stranger who brings messages under the next numbers of another queue manager would have those that really come
+       dropped as duplicates. So a message is known by its identifier *and* a fingerprint of what its sender wrote. A stranger
+       would have to bring the very message, into the same queue, before its sender does.
+    2. The fingerprint is keyed with `seed`, which the store keeps: what was seen before a restart is known after it.
+    3. It covers what every transmission of a message has in common, whatever way it takes: its time of sending, destination,
+       properties, label, extension and body. Lifetimes, hop count, keys and encrypted bodies may differ from one to the next.
+    4. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
+       for others that with the most makes room. So no address can push out what the others have brought.
     """
 
-    def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800):
+    def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800, bytes seed=None):
         cdef uint64_t slots = 16
         cdef int32_t index
         if not 1 <= capacity <= 100_000_000:
             raise ValueError("capacity must be between 1 and 100,000,000")
+        if seed is None:
+            seed = urandom(SEED_SIZE)
+        if PyBytes_GET_SIZE(seed) != SEED_SIZE:
+            raise ValueError(f"a seed has {SEED_SIZE} bytes")
+        memcpy(self._seed, PyBytes_AS_STRING(seed), SEED_SIZE)
+        for index in range(ORIGINS):
+            self._shares[index].oldest = self._shares[index].newest = -1
         while slots < <uint64_t>capacity * 2:
             slots *= 2
         self._capacity = capacity
@@ -64,18 +106,85 @@ cdef class DuplicateHistory(CommitListener):
         """The greatest number of identifiers."""
         return self._capacity
 
-    cdef int32_t _find(self, const uint8_t* identifier) noexcept:
-        cdef uint64_t slot = _hash(identifier) & self._mask
+    cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept:
+        cdef uint64_t hash = history_mix(self._seed[0] ^ m.sent_time, self._seed[1] ^ m.dest_type)
+        cdef size_t size = PROPERTIES_SIZE + 2 * <size_t>m.label_chars + m.extension_length
+        cdef bint readable = True
+        memcpy(identity.identifier, packet + 16, 16)
+        memcpy(identity.identifier + 16, packet + 56, 4)
+        hash = history_absorb(hash, packet + m.dest_offset, m.dest_length, self._seed)
+        if m.security_offset:
+            readable = packet[m.security_offset] & SECURITY_ENCRYPTED == 0
+            hash = history_absorb(hash, packet + m.sender_id_offset, m.sender_id_length, self._seed)
+            hash = history_absorb(hash, packet + m.signature_offset, m.signature_length, self._seed)
+        if readable and m.body_offset == m.properties_offset + size:
+            size += m.body_length
+        elif readable:  # nothing, or where the message came with it over HTTP
+            hash = self._absorb(hash, packet + m.body_offset, m.body_length)
+        hash = self._absorb(hash, packet + m.properties_offset, size)
+        identity.fingerprint = hash if hash else 1
+
+    cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
+        # Of what is long both ends count, and how long it is: the whole would cost more than everything else.
+        if size <= 2 * SAMPLE:
+            return history_absorb(hash, data, size, self._seed)
+        hash = history_absorb(hash ^ size, data, SAMPLE, self._seed)
+        return history_absorb(hash, data + size - SAMPLE, SAMPLE, self._seed)
+
+    cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
+        cdef uint64_t low, high
+        cdef uint32_t ordinal
+        memcpy(&low, identifier, 8)
+        memcpy(&high, identifier + 8, 8)
+        memcpy(&ordinal, identifier + 16, 4)
+        low = history_mix(low ^ self._seed[0], high ^ self._seed[1])
+        return history_mix(low ^ fingerprint, self._seed[0] ^ ordinal)
+
+    cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
+        cdef uint64_t slot = self._hash(identifier, fingerprint) & self._mask
         cdef int32_t index = self._slots[slot]
+        cdef HistoryEntry* entry
         while index >= 0:
-            if memcmp(self._entries[index].identifier, identifier, IDENTIFIER_SIZE) == 0:
+            entry = &self._entries[index]
+            if entry.fingerprint == fingerprint and memcmp(entry.identifier, identifier, IDENTIFIER_SIZE) == 0:
                 return index
             slot = (slot + 1) & self._mask
             index = self._slots[slot]
         return -1
 
+    cdef int32_t _find(self, const Identity* identity) noexcept:
+        cdef int32_t index = self._probe(identity.identifier, identity.fingerprint)
+        if index < 0 and self._unprinted:
+            return self._probe(identity.identifier, 0)
+        return index
+
+    cdef int32_t _victim(self, uint32_t origin) noexcept:
+        # Of a full table: the entry that makes room for a new one of `origin`. Some origin has a full share at least.
+        cdef int64_t entries = self._capacity
+        cdef int32_t most = 0
+        cdef int i
+        if <int64_t>self._shares[origin].count * self._active >= entries:
+            return self._shares[origin].oldest
+        if <int64_t>self._shares[self._largest].count * self._active < entries:
+            for i in range(ORIGINS):
+                if self._shares[i].count > most:
+                    most = self._shares[i].count
+                    self._largest = i
+        return self._shares[self._largest].oldest
+
     cdef void _unlink(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
+        cdef Share* share = &self._shares[entry.origin]
+        if entry.elder >= 0:
+            self._entries[entry.elder].younger = entry.younger
+        else:
+            share.oldest = entry.younger
+        if entry.younger >= 0:
+            self._entries[entry.younger].elder = entry.elder
+        else:
+            share.newest = entry.elder
+        share.count -= 1
+        self._active -= share.count == 0
         if entry.older >= 0:
             self._entries[entry.older].newer = entry.newer
         else:
@@ -87,6 +196,16 @@ cdef class DuplicateHistory(CommitListener):
 
     cdef void _link_newest(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
+        cdef Share* share = &self._shares[entry.origin]
+        entry.elder = share.newest
+        entry.younger = -1
+        if share.newest >= 0:
+            self._entries[share.newest].younger = index
+        else:
+            share.oldest = index
+        share.newest = index
+        self._active += share.count == 0
+        share.count += 1
         entry.older = self._newest
         entry.newer = -1
         if self._newest >= 0:
@@ -97,8 +216,10 @@ cdef class DuplicateHistory(CommitListener):
 
     cdef void _forget(self, int32_t index) noexcept:
         # Backward-shift deletion keeps every probe sequence without gaps.
-        cdef uint64_t hole = _hash(self._entries[index].identifier) & self._mask
+        cdef HistoryEntry* entry = &self._entries[index]
+        cdef uint64_t hole = self._hash(entry.identifier, entry.fingerprint) & self._mask
         cdef uint64_t slot, home
+        self._unprinted -= entry.fingerprint == 0
         while self._slots[hole] != index:
             hole = (hole + 1) & self._mask
         slot = hole
@@ -106,7 +227,8 @@ cdef class DuplicateHistory(CommitListener):
             slot = (slot + 1) & self._mask
             if self._slots[slot] < 0:
                 break
-            home = _hash(self._entries[self._slots[slot]].identifier) & self._mask
+            entry = &self._entries[self._slots[slot]]
+            home = self._hash(entry.identifier, entry.fingerprint) & self._mask
             if ((slot - home) & self._mask) >= ((slot - hole) & self._mask):
                 self._slots[hole] = self._slots[slot]
                 hole = slot
@@ -116,8 +238,8 @@ cdef class DuplicateHistory(CommitListener):
         self._free = index
         self._count -= 1
 
-    cdef Sighting sight(self, const uint8_t* identifier, uint32_t now) noexcept:
-        cdef int32_t index = self._find(identifier)
+    cdef Sighting sight(self, const Identity* identity, uint32_t now) noexcept:
+        cdef int32_t index = self._find(identity)
         cdef HistoryEntry* entry
         if index < 0:
             return SIGHTING_NEW
@@ -128,25 +250,29 @@ cdef class DuplicateHistory(CommitListener):
             self._link_newest(index)
         return SIGHTING_PENDING if entry.generation > self._settled else SIGHTING_DURABLE
 
-    cdef bint knows(self, const uint8_t* identifier) noexcept:
-        return self._find(identifier) >= 0
+    cdef bint knows(self, const Identity* identity) noexcept:
+        return self._find(identity) >= 0
 
-    cdef int remember(self, const uint8_t* identifier, uint32_t now, Writer writer) except -1:
+    cdef int remember(self, const Identity* identity, uint32_t origin, uint32_t now, Writer writer) except -1:
         cdef int32_t index
         cdef uint64_t slot
         cdef HistoryEntry* entry
         if writer is not None:
             self._attach(writer)
-        index = self._find(identifier)
+        index = self._find(identity)
         if index >= 0:
             self._unlink(index)
         else:
             if self._count == self._capacity:
-                self._forget(self._oldest)
+                self._forget(self._victim(origin))
             index = self._free
             self._free = self._entries[index].newer
-            memcpy(self._entries[index].identifier, identifier, IDENTIFIER_SIZE)
-            slot = _hash(identifier) & self._mask
+            entry = &self._entries[index]
+            memcpy(entry.identifier, identity.identifier, IDENTIFIER_SIZE)
+            entry.fingerprint = identity.fingerprint
+            entry.origin = origin
+            self._unprinted += identity.fingerprint == 0
+            slot = self._hash(identity.identifier, identity.fingerprint) & self._mask
             while self._slots[slot] >= 0:
                 slot = (slot + 1) & self._mask
             self._slots[slot] = index
@@ -182,20 +308,38 @@ cdef class DuplicateHistory(CommitListener):
     cdef int settled(self) except -1:
         return 0
 
-    def check(self, bytes identifier not None, uint32_t now) -> int:
-        """NEW, DURABLE or PENDING for the 20 bytes of an identifier; a hit gets the time `now` (Unix seconds)."""
-        if PyBytes_GET_SIZE(identifier) != IDENTIFIER_SIZE:
-            raise ValueError("a message identifier has 20 bytes")
-        return self.sight(<const uint8_t*>PyBytes_AS_STRING(identifier), now)
+    def fingerprint(self, bytes packet not None) -> int:
+        """The fingerprint of a UserMessage packet. ValueError: it is malformed."""
+        cdef UserMessage m
+        cdef Identity identity
+        cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
+        if fault:
+            raise ValueError(f"not a UserMessage packet (fault {fault})")
+        self.identify(<const uint8_t*>PyBytes_AS_STRING(packet), &m, &identity)
+        return identity.fingerprint
 
-    def add(self, bytes identifier not None, uint32_t now, Writer writer=None) -> None:
-        """Remember an accepted message; the entry with the earliest time makes room for it.
+    def origin(self, bytes name not None) -> int:
+        """The share of the table that a sender with this name takes; others may have the same one."""
+        cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(name)
+        return history_absorb(self._seed[1], data, PyBytes_GET_SIZE(name), self._seed) % ORIGINS
 
-        With a `writer` it is pending until the batch that this is gathering has ended.
+    def check(self, bytes identifier not None, uint32_t now, uint64_t fingerprint=0) -> int:
+        """NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint; a hit gets the time `now` (Unix seconds)."""
+        cdef Identity identity = make_identity(identifier, fingerprint)
+        return self.sight(&identity, now)
+
+    def add(
+        self, bytes identifier not None, uint32_t now, Writer writer=None, uint64_t fingerprint=0, uint32_t origin=0
+    ) -> None:
+        """Remember an accepted message; an entry with an early time makes room for it.
+
+        With a `writer` it is pending until the batch that this is gathering has ended. Without a fingerprint, as in stores of
+        earlier versions, every message with this identifier is a duplicate.
         """
-        if PyBytes_GET_SIZE(identifier) != IDENTIFIER_SIZE:
-            raise ValueError("a message identifier has 20 bytes")
-        self.remember(<const uint8_t*>PyBytes_AS_STRING(identifier), now, writer)
+        cdef Identity identity = make_identity(identifier, fingerprint)
+        if origin >= ORIGINS:
+            raise ValueError(f"an origin is a number below {ORIGINS}")
+        self.remember(&identity, origin, now, writer)
 
     def expire(self, uint32_t now) -> int:
         """Forget what was seen more than `lifetime` seconds before `now`; returns how many that were."""
@@ -204,6 +348,20 @@ cdef class DuplicateHistory(CommitListener):
             self._forget(self._oldest)
             expired += 1
         return expired
+
+    def identifiers_of(self, uint32_t origin) -> list:
+        """As `identifiers`, of one origin only."""
+        cdef int32_t index = self._shares[origin].oldest if origin < ORIGINS else -1
+        result = []
+        while index >= 0:
+            result.append(
+                (
+                    PyBytes_FromStringAndSize(<char*>self._entries[index].identifier, IDENTIFIER_SIZE),
+                    self._entries[index].seen,
+                )
+            )
+            index = self._entries[index].younger
+        return result
 
     def identifiers(self) -> list:
         """(identifier, seen) from the earliest to the latest sighting."""
@@ -218,3 +376,12 @@ cdef class DuplicateHistory(CommitListener):
             )
             index = self._entries[index].newer
         return result
+
+
+cdef Identity make_identity(bytes identifier, uint64_t fingerprint) except *:
+    cdef Identity identity
+    if PyBytes_GET_SIZE(identifier) != IDENTIFIER_SIZE:
+        raise ValueError("a message identifier has 20 bytes")
+    memcpy(identity.identifier, PyBytes_AS_STRING(identifier), IDENTIFIER_SIZE)
+    identity.fingerprint = fingerprint
+    return identity

@@ -222,13 +222,13 @@ cdef class QueueCore(CommitListener):
     cdef object _fetcher
     # `packet` is the UserMessage packet without SessionHeader, its SH flag clear; `m` describes it.
     # A recoverable message becomes available, and `origin` (if not None) is told, when it is durable.
-    # remember=1 also writes the message id to the duplicate history in the same commit.
+    # With a `fingerprint` (see history.pxd) the same commit adds the message to the stored duplicate history; 0: it does not.
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
-                     bint remember) except -1
+                     uint64_t fingerprint) except -1
     # Whether a transactional message of another queue manager waits here to be passed on.
     cdef bint passes(self, const uint8_t* source, uint32_t ordinal) except -1
     # The same with the ordinal of the dead-letter queue that the application chose, or 0.
-    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, bint remember,
+    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1
     # Whether `count` messages of `size` bytes together would all be taken now.
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept

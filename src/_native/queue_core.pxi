@@ -48,10 +48,10 @@ cdef class QueueCore(CommitListener):
     # ---- arrival
 
     cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
-                     bint remember) except -1:
-        return self.enqueue_with(packet, m, origin, token, remember, 0)
+                     uint64_t fingerprint) except -1:
+        return self.enqueue_with(packet, m, origin, token, fingerprint, 0)
 
-    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, bint remember,
+    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1:
         cdef Ledger ledger = self.ledger
         cdef Slot* slot = NULL
@@ -72,12 +72,13 @@ cdef class QueueCore(CommitListener):
         self.arrived_total += 1
         if ledger.traces is not None:
             ledger.traces.append((self, slot.key))
-        if remember:
+        if fingerprint:
+            entry.fingerprint = fingerprint
             memcpy(entry.source, data + SOURCE_OFFSET, 16)
             entry.ordinal = m.message_id
             entry.time_s = ledger.now_s
         if not recoverable:
-            if remember:
+            if fingerprint:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), True)
             if ledger.feed:
                 self._tell(EVENT_SENT if self.outgoing else EVENT_ARRIVED, slot, True)
@@ -93,7 +94,7 @@ cdef class QueueCore(CommitListener):
             number(self, slot, &record)
             ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
-            if remember:
+            if fingerprint:
                 ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
             if ledger.feed:
                 self._came(slot, m, data, &record)
@@ -1006,8 +1007,10 @@ cdef class QueueCore(CommitListener):
 
     # ---- by packet
 
-    def enqueue_packets(self, list packets not None, sink=None, bint remember=False, list dead_letters=None) -> tuple:
+    def enqueue_packets(self, list packets not None, sink=None, uint64_t fingerprint=0, list dead_letters=None) -> tuple:
         """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
+
+        With a `fingerprint` (`DuplicateHistory.fingerprint`) they are kept in the duplicate history.
 
         `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
         `dead_letters`: for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a packet that is malformed; then none of them is enqueued.
@@ -1041,7 +1044,7 @@ cdef class QueueCore(CommitListener):
                 number = 0
                 for packet in packets:
                     result = self.enqueue_with(
-                        packet, &parsed[number], None, 0, remember, 0 if dead_letters is None else dead_letters[number]
+                        packet, &parsed[number], None, 0, fingerprint, 0 if dead_letters is None else dead_letters[number]
                     )
                     number += 1
                     stored = stored or result == ENQUEUED_PENDING

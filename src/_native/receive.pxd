@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.framing cimport PacketScanner, UserMessage
-from msmq_fast._native.history cimport DuplicateHistory
+from msmq_fast._native.history cimport DuplicateHistory, Identity
 from msmq_fast._native.instream cimport InStream, InStreams
 from msmq_fast._native.queue cimport Ledger, QueueCore
 from msmq_fast._native.window cimport ReceiveWindow, SendWindow
@@ -44,6 +44,7 @@ cdef class Receiver:
     cdef ReceiveWindow _window
     cdef SendWindow _sent
     cdef DuplicateHistory _history
+    cdef uint32_t _origin       # whose share of the history this session takes
     cdef Ledger _ledger
     cdef Routes _routes
     cdef InStreams _streams     # None: every transactional message is for Python
@@ -81,3 +82,4 @@ cdef class Receiver:
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _drop(self) except -1
+    cdef void _identify(self, Identity* identity) noexcept

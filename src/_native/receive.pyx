@@ -32,7 +32,7 @@ from msmq_fast._native.framing cimport (
     patch_session_flag,
     put_u16,
 )
-from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, IDENTIFIER_SIZE, Sighting
+from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, ORIGINS, Identity, Sighting
 from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED
 from msmq_fast._native.positions cimport BANDS
 from msmq_fast._native.queue cimport (
@@ -86,11 +86,6 @@ cdef enum:
 cdef uint8_t[16] NOBODY       # all zero: what a direct format name gives
 
 
-cdef inline void _identify(const uint8_t* packet, const UserMessage* m, uint8_t* identifier) noexcept nogil:
-    memcpy(identifier, packet + SOURCE_OFFSET, 16)
-    memcpy(identifier + 16, packet + 56, 4)
-
-
 cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept nogil:
     # Whether the signature of a MultiQueueFormatHeader stands behind its three lists.
     cdef uint64_t at = m.mqf_offset
@@ -117,7 +112,8 @@ cdef class Receiver:
     """Bytes go in by `buffer` and `commit`; `run` handles what is complete until Python has to decide something.
 
     `own` is the GUID of this queue manager in wire order; `routes` is shared by all sessions and filled by the general path.
-    `streams` are the transactional streams, which remember `address`, that of the peer.
+    `streams` are the transactional streams, which remember `address`, that of the peer. `origin`: whose share of the duplicate history
+    is used, see `DuplicateHistory.origin`.
     """
 
     def __init__(
@@ -130,6 +126,7 @@ cdef class Receiver:
         Routes routes not None,
         InStreams streams=None,
         str address not None="",
+        int origin=0,
     ):
         if PyBytes_GET_SIZE(own) != 16:
             raise ValueError("a GUID has 16 bytes")
@@ -140,6 +137,7 @@ cdef class Receiver:
         self._window = window
         self._sent = sent
         self._history = history
+        self._origin = origin % ORIGINS
         self._ledger = ledger
         self._routes = routes
         self._streams = streams
@@ -217,7 +215,7 @@ cdef class Receiver:
     cdef int _user_message(self) except -1:
         cdef const UserMessage* m = &self._scanner.message
         cdef QueueCore core
-        cdef uint8_t identifier[IDENTIFIER_SIZE]
+        cdef Identity identity
         if self.lingering:
             return self._skip()
         self._number = self._window.count(m.delivery != 0)
@@ -232,8 +230,8 @@ cdef class Receiver:
         core = self._find_route()
         if core is None:
             return EVENT_MESSAGE
-        _identify(self._scanner.packet, m, identifier)
-        if self._history.sight(identifier, self._ledger.now_s) != SIGHTING_NEW:
+        self._identify(&identity)
+        if self._history.sight(&identity, self._ledger.now_s) != SIGHTING_NEW:
             self.result = DELIVERY_DUPLICATE
             return EVENT_REFUSED
         if self._expired():
@@ -318,24 +316,28 @@ cdef class Receiver:
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
-        cdef uint8_t identifier[IDENTIFIER_SIZE]
+        cdef Identity identity
         cdef Writer writer = None
         cdef int result
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
+        if m.transaction_offset == 0:
+            self._identify(&identity)
         if self._number:
             writer = self._ledger.writer
             writer.make_room(PyBytes_GET_SIZE(packet))
             writer.begin_unit()
         try:
-            result = core.enqueue(packet, m, self._window, self._number, self._number != 0 and not m.transaction_offset)
+            result = core.enqueue(
+                packet, m, self._window, self._number,
+                identity.fingerprint if self._number != 0 and not m.transaction_offset else 0
+            )
             if result != ENQUEUED and result != ENQUEUED_PENDING:
                 pass
             elif m.transaction_offset:
                 decide(self, core.ordinal)
             else:
-                _identify(self._scanner.packet, &self._scanner.message, identifier)
-                self._history.remember(identifier, self._ledger.now_s, writer)
+                self._history.remember(&identity, self._origin, self._ledger.now_s, writer)
         finally:
             if writer is not None:
                 writer.end_unit()
@@ -350,8 +352,11 @@ cdef class Receiver:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
 
+    cdef void _identify(self, Identity* identity) noexcept:
+        self._history.identify(self._scanner.packet, &self._scanner.message, identity)
+
     cdef int _drop(self) except -1:
-        cdef uint8_t identifier[IDENTIFIER_SIZE]
+        cdef Identity identity
         cdef Repetition repetition
         if self._number == 0:
             return 0
@@ -365,8 +370,8 @@ cdef class Receiver:
             finally:
                 self._ledger.writer.end_unit()
             return 0
-        _identify(self._scanner.packet, &self._scanner.message, identifier)
-        if self._history.sight(identifier, self._ledger.now_s) != SIGHTING_PENDING:
+        self._identify(&identity)
+        if self._history.sight(&identity, self._ledger.now_s) != SIGHTING_PENDING:
             return self._window.dispose(self._number)
         # The first copy is not durable yet, perhaps on another session: say nothing of this one before it is.
         self._ledger.writer.begin_unit()
@@ -374,7 +379,7 @@ cdef class Receiver:
             repetition = Repetition.__new__(Repetition)
             repetition._history = self._history
             repetition._window = self._window
-            memcpy(repetition._identifier, identifier, IDENTIFIER_SIZE)
+            repetition._identity = identity
             self._ledger.writer.notify(repetition, self._number)
         finally:
             self._ledger.writer.end_unit()
@@ -382,9 +387,9 @@ cdef class Receiver:
 
     def sight(self) -> int:
         """What the duplicate history knows of the current message: history.NEW, DURABLE or PENDING."""
-        cdef uint8_t identifier[IDENTIFIER_SIZE]
-        _identify(self._scanner.packet, &self._scanner.message, identifier)
-        return self._history.sight(identifier, self._ledger.now_s)
+        cdef Identity identity
+        self._identify(&identity)
+        return self._history.sight(&identity, self._ledger.now_s)
 
     def order(self) -> int:
         """Where the current transactional message stands in its stream: STORED if it is next, to be delivered, dropped or rejected now;

@@ -45,10 +45,10 @@ cdef class Repetition(CommitListener):
     """A copy of a message whose first copy is not durable yet: it shares its fate, whichever batch tells of it."""
     cdef DuplicateHistory _history
     cdef ReceiveWindow _window
-    cdef uint8_t _identifier[IDENTIFIER_SIZE]
+    cdef Identity _identity
 
     cdef int committed(self, uint64_t token, int status) except -1:
-        if status == STATUS_OK and not self._history.knows(self._identifier):
+        if status == STATUS_OK and not self._history.knows(&self._identity):
             status = ENOSPC     # what else fails ends the store
         return self._window.committed(token, status)
 

@@ -124,6 +124,7 @@ typedef struct {
     uint8_t source[16];
     uint32_t ordinal;
     uint32_t time_s; /* Unix seconds */
+    uint64_t fingerprint; /* of its content, keyed; before it was kept entries ended here */
 } HistoryEntry;
 
 /* Head of one packed record of TABLE_FEED or TABLE_HISTORY; `count` entries of `entry_size` bytes follow. */
@@ -142,7 +143,7 @@ _Static_assert(sizeof(OutgoingStream) == 32, "OutgoingStream is stored");
 _Static_assert(sizeof(RenamedStream) == 48, "RenamedStream is stored");
 _Static_assert(sizeof(IncomingStream) == 28, "IncomingStream is stored");
 _Static_assert(sizeof(FeedEntry) == 72, "FeedEntry is stored");
-_Static_assert(sizeof(HistoryEntry) == 24, "HistoryEntry is stored");
+_Static_assert(sizeof(HistoryEntry) == 32, "HistoryEntry is stored");
 _Static_assert(sizeof(PackHead) == 8, "PackHead is stored");
 
 #define POSITION_KEY_SIZE 12

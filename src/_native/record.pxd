@@ -99,6 +99,7 @@ cdef extern from "record.h" nogil:
         uint8_t source[16]
         uint32_t ordinal
         uint32_t time_s
+        uint64_t fingerprint
 
     ctypedef struct PackHead:
         uint8_t version

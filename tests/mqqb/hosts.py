@@ -150,11 +150,18 @@ class Host:
         return Session(self.node, address, now, initiator=True, **options)  # type: ignore[arg-type]
 
     def opened(
-        self, now: float = 100.0, window: int = 64, recoverable: int = 500, ack: int = 20_000
+        self,
+        now: float = 100.0,
+        window: int = 64,
+        recoverable: int = 500,
+        ack: int = 20_000,
+        *,
+        peer: UUID = wire.PEER,
+        address: str = "127.0.0.9",
     ) -> Session:
         """An accepted session in state OPEN whose handshake output was taken."""
-        session = self.accept(now)
-        session.receive(wire.establish(), now)
+        session = self.accept(now, address)
+        session.receive(wire.establish(peer), now)
         session.receive(wire.parameters(recoverable, ack, window), now)
         assert session.state is State.OPEN
         session.data_to_send()

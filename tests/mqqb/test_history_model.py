@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.batch import MemoryTables, MemoryWriter
 from msmq_fast._native.history import DURABLE, NEW, PENDING, DuplicateHistory
+from tests.mqqb import wire
 
 
 def identifier(number: int) -> bytes:
@@ -120,3 +121,128 @@ def test_an_identifier_has_twenty_bytes(size: int) -> None:
         history.check(bytes(size), 1)
     with pytest.raises(ValueError):
         history.add(bytes(size), 1)
+
+
+def known(history: DuplicateHistory, number: int, fingerprint: int) -> bool:
+    return history.check(identifier(number), 1, fingerprint) != NEW
+
+
+def test_other_content_under_one_identifier_is_another_message() -> None:
+    history = DuplicateHistory()
+    history.add(identifier(1), 1, fingerprint=7)
+    assert known(history, 1, 7)
+    assert not known(history, 1, 8)
+    assert not known(history, 2, 7)
+    history.add(identifier(1), 1, fingerprint=8)
+    assert known(history, 1, 7)
+    assert known(history, 1, 8)
+    assert len(history) == 2
+
+
+def test_an_entry_of_an_earlier_version_stands_for_any_content() -> None:
+    history = DuplicateHistory(4)
+    history.add(identifier(1), 1)
+    assert known(history, 1, 7)
+    assert history.expire(10_000) == 1
+    assert not known(history, 1, 7)
+
+
+def test_an_origin_that_brings_much_pushes_out_only_its_own() -> None:
+    history = DuplicateHistory(100)
+    for number in range(20):
+        history.add(identifier(number), 1, fingerprint=1, origin=1)
+    for number in range(1_000):
+        history.add(identifier(number), 2, fingerprint=2, origin=2)
+    assert all(known(history, number, 1) for number in range(20))
+    assert sum(known(history, number, 2) for number in range(1_000)) == 80
+    # What the others bring takes from the one with the most, down to equal shares.
+    for number in range(500):
+        history.add(identifier(number), 3, fingerprint=3, origin=1)
+    assert sum(known(history, number, 2) for number in range(1_000)) == 50
+    assert sum(known(history, number, 3) for number in range(500)) == 50
+    # A third origin finds its share as well, whoever has the most now.
+    for number in range(40):
+        history.add(identifier(number), 4, fingerprint=4, origin=1023)
+    assert sum(known(history, number, 4) for number in range(40)) == 34
+    assert len(history) == 100
+
+
+shared = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40), st.booleans()), max_size=300)
+
+
+@given(shared)
+@settings(max_examples=100, deadline=None)
+def test_no_origin_below_its_share_loses_an_entry_to_another(steps: list[tuple[int, int, bool]]) -> None:
+    capacity = 12
+    history = DuplicateHistory(capacity, 100)
+    held: dict[int, list[int]] = {origin: [] for origin in range(4)}
+    for now, (origin, number, add) in enumerate(steps, 1):
+        key, there = identifier(number), held[origin]
+        if not add:
+            assert (history.check(key, now, origin + 1) != NEW) == (number in there)
+            if number in there:
+                there.remove(number)
+                there.append(number)
+            continue
+        history.add(key, now, fingerprint=origin + 1, origin=origin)
+        if number in there:
+            there.remove(number)
+        there.append(number)
+        active = [each for each in held if held[each]]
+        if sum(map(len, held.values())) > capacity:
+            entries = {(entry, held_by) for held_by in active for entry in held[held_by]}
+            kept = {e for e in entries if _held(history, *e)}
+            ((lost, loser),) = entries - kept
+            assert held[loser][0] == lost, "the oldest of its origin goes"
+            assert len(held[loser]) * len(active) >= capacity, "who has less than its share loses nothing"
+            held[loser].remove(lost)
+        assert len(history) == sum(map(len, held.values()))
+
+
+def _held(history: DuplicateHistory, number: int, origin: int) -> bool:
+    """Without a look that would refresh the entry."""
+    return identifier(number) in [each for each, _ in history.identifiers_of(origin)]
+
+
+SEED = bytes(range(100, 116))
+
+
+def test_an_origin_is_a_number_below_1024() -> None:
+    history = DuplicateHistory(seed=SEED)
+    assert history.origin(b"10.0.0.1") == DuplicateHistory(seed=SEED).origin(b"10.0.0.1")
+    assert len({history.origin(b"10.0.0.%d" % host) for host in range(200)}) > 150
+    with pytest.raises(ValueError, match="below 1024"):
+        history.add(identifier(1), 1, origin=1024)
+    with pytest.raises(ValueError, match="16 bytes"):
+        DuplicateHistory(seed=b"short")
+
+
+def packet(**changes: object) -> bytes:
+    return wire.message(5, **{"queue": "OS:host\\private$\\q", "body": b"x" * 3000, **changes})  # type: ignore[arg-type]
+
+
+def test_a_fingerprint_is_of_what_every_transmission_has_in_common() -> None:
+    history = DuplicateHistory()
+    usual = history.fingerprint(packet())
+    assert usual == history.fingerprint(packet())
+    assert usual != DuplicateHistory().fingerprint(packet()), "nobody else can calculate it"
+    same = [packet(reach=5), packet(received=7), packet(priority=0, address=wire.PEER)]
+    hops = bytearray(packet())
+    hops[60] |= 9
+    assert {history.fingerprint(each) for each in (*same, bytes(hops))} == {usual}
+    other = [
+        packet(sent_time=1_001),
+        packet(queue="OS:host\\private$\\r"),
+        packet(label="x"),
+        packet(body=b"x" * 2999 + b"y"),
+        packet(body=b"y" + b"x" * 2999),
+        packet(body=b"x" * 2999),
+        packet(body=b"x" * 3001),
+        packet(message_class=2),
+        packet(body=b""),
+        packet(body=bytes(8)),
+        packet(body=bytes(16)),
+    ]
+    assert len({history.fingerprint(each) for each in other} | {usual}) == len(other) + 1
+    with pytest.raises(ValueError, match="not a UserMessage"):
+        history.fingerprint(packet()[:-4])

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
+THIRD = UUID("33333333-2222-3333-4444-555555555555")
 TRANSACTION = struct.pack("<IIIII", 0b1100, 1, 7, 1, 0)
 SID = bytes.fromhex("010500000000000515000000AD4A9EBD36D9FA3D63A656DAE8030000")
 
@@ -66,6 +68,47 @@ def test_nobody_can_claim_that_a_message_is_authenticated() -> None:
     for message in host["q"].take(9, 1 << 20, host.ledger.new_owner()):
         offset = message.packet.index(security(flags=0x0001))
         assert message.packet[offset : offset + 2] == b"\x01\x00"
+
+
+@pytest.mark.parametrize("recoverable", [False, True])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_stranger_who_uses_identifiers_first_drops_nothing(recoverable: bool, plain: bool) -> None:
+    host = Host()
+    host.add("junk")
+    stranger = host.opened(peer=OTHER, address="10.0.0.66")
+    owner = host.opened()
+    for session in (stranger, owner):
+        session.receiver.plain = plain
+    for number in range(1, 21):
+        claim = wire.message(number, queue="OS:host\\private$\\junk", body=b"", recoverable=recoverable)
+        stranger.receive(claim, 101.0)
+    host.commit()
+    packets = [wire.message(number, recoverable=recoverable) for number in range(1, 21)]
+    for packet in packets:
+        owner.receive(packet, 102.0)
+    host.commit()
+    assert host.messages() == list(range(1, 21))
+    # By whatever way the very same message comes again, it is a duplicate.
+    for session in (owner, host.opened(peer=THIRD, address="10.0.0.1")):
+        session.receiver.plain = plain
+        for packet in packets:
+            session.receive(packet, 103.0)
+    assert host.messages() == list(range(1, 21))
+    assert host.refusals == [("duplicate", f"{{{wire.PEER}}}\\{n}") for n in range(1, 21)] * 2
+
+
+def test_who_brings_much_pushes_nothing_of_others_out_of_the_history() -> None:
+    host = Host(history=DuplicateHistory(100))
+    owner, stranger = host.opened(), host.opened(peer=OTHER, address="10.0.0.66")
+    packets = [wire.message(number) for number in range(1, 21)]
+    for packet in packets:
+        owner.receive(packet, 101.0)
+    for number in range(1, 1_001):
+        stranger.receive(wire.message(number, source=OTHER), 102.0)
+    taken = len(host.messages())
+    for packet in packets:
+        owner.receive(packet, 103.0)
+    assert taken == len(host.messages()) == 1_020
 
 
 @pytest.mark.rule("QB-226", "QB-224")

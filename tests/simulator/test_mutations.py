@@ -62,12 +62,12 @@ def acknowledged_before_durable(patch: Patch) -> None:
 
 def history_not_persisted(patch: Patch) -> None:
     """A restart forgets which messages were taken in."""
-    patch.setattr(mqqblistener, "_history", lambda store: DuplicateHistory())
+    patch.setattr(mqqblistener, "load_history", lambda *_: DuplicateHistory())
 
 
 def history_forgets_early(patch: Patch) -> None:
     """A computer knows the last message only that it took in."""
-    patch.setattr(mqqblistener, "_history", lambda store: DuplicateHistory(1))
+    patch.setattr(mqqblistener, "load_history", lambda *_: DuplicateHistory(1))
 
 
 def incoming_streams_not_loaded(patch: Patch) -> None:

@@ -18,6 +18,8 @@ from tests.srmp.partner import request
 SENDER = UUID("5c1a3f6e-9d0c-4a52-8f6b-0f2c7a9d1e44")
 STREAM = 0x6543_2100_0000_0001
 PLAIN, EXACT = "plain", "exact"
+SENT = time.time()
+"""When all messages were made: a repetition says the same as the first copy."""
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Lane:
             )
         to = f"http://localhost/msmq/private$/{self.queue}"
         ordinal = self.number + (1 << 30) * (self.queue == EXACT)
-        return request(to, b"%d" % self.number, headers=headers, number=ordinal, sender=SENDER)
+        return request(to, b"%d" % self.number, headers=headers, number=ordinal, sender=SENDER, now=SENT)
 
 
 @dataclass

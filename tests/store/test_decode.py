@@ -57,6 +57,7 @@ def test_golden_records_of_version_1_are_read() -> None:
     assert second == make.EVENT._replace(number=101, kind=decode.EventKind.SENT)
     assert decode.feed(*RECORDS["feed_whole"]) == [make.WHOLE_EVENT]
     assert decode.history(*RECORDS["history"]) == [make.ITEM]
+    assert decode.history(*RECORDS["history_marked"]) == [make.MARKED]
     key, value = RECORDS["queue"]
     assert (decode.queue_key(key), decode.queue(value)) == (7, make.QUEUE)
     assert decode.cold(RECORDS["meta"][1]) == make.GUID
@@ -146,11 +147,13 @@ def test_a_record_of_a_sequence_that_was_cut_or_is_of_a_later_version_is_refused
             read(data)
 
 
-@pytest.mark.parametrize("name", ["position", "feed", "feed_whole", "history", "queue", "meta"])
+@pytest.mark.parametrize(
+    "name", ["position", "feed", "feed_whole", "history", "history_marked", "queue", "meta"]
+)
 def test_a_record_that_was_cut_or_is_of_a_later_version_is_refused(name: str) -> None:
     key, value = RECORDS[name]
     read = {"position": decode.position, "queue": decode.cold, "meta": decode.cold}.get(name)
-    name = name.removesuffix("_whole")
+    name = name.removesuffix("_whole").removesuffix("_marked")
     for data in (*(value[:end] for end in range(len(value))), b"\x02" + value[1:]):
         with pytest.raises(decode.DecodeError):
             read(data) if read else getattr(decode, name)(key, data)

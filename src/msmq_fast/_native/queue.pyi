@@ -157,7 +157,7 @@ class QueueCore(CommitListener):
         self,
         packets: list[builtins.bytes],
         sink: Callable[[int], None] | None = None,
-        remember: bool = False,
+        fingerprint: int = 0,
         dead_letters: list[int] | None = None,
     ) -> tuple[list[int], list[int]]: ...
     def give_back(self, messages: list[Received], told: bool = True) -> None: ...

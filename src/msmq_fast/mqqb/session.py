@@ -28,6 +28,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.timers import earliest
 from msmq_fast.packet.errors import PacketFaultCode
+from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 
 
@@ -95,6 +96,7 @@ class Session:
             node.routes,
             node.streams,
             peer_address,
+            node.history.origin(address_group(peer_address).encode()),
         )
         self._server_guid = server_guid
         self._refusal = refusal

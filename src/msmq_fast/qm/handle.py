@@ -237,7 +237,7 @@ class OpenQueue:
             else:
                 completion.resolve(value)
 
-        results, keys = self._target().core.enqueue_packets(packets, kept, False, dead_letters)
+        results, keys = self._target().core.enqueue_packets(packets, kept, 0, dead_letters)
         fill(results, keys)
         filled = True
         if early:

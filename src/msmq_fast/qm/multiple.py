@@ -153,7 +153,7 @@ class MultipleQueue:
                 completion.resolve(tuple(sent))
 
         for child, copy, packet in zip(self.children, copies, packets, strict=True):
-            (result,), (key,) = child.queue.core.enqueue_packets([packet], kept, False, [dead_letter])
+            (result,), (key,) = child.queue.core.enqueue_packets([packet], kept, 0, [dead_letter])
             if result not in _TAKEN:
                 raise refusal(result)
             sent.append(SentMessage(key, copy.message_id))

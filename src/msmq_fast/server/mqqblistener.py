@@ -8,11 +8,11 @@ import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.history import load_history
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
@@ -90,7 +90,7 @@ class MqqbListener:
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
-            history=_history(store),
+            history=load_history(store, manager.random_bytes),
             window=config.mqqb.window,
             timers=_timers(config),
             limits=_limits(config),
@@ -303,14 +303,6 @@ class MqqbListener:
             transport.close()
         self._network.close()
         self.endpoint.stop(self._clock.monotonic())
-
-
-def _history(store: Store) -> DuplicateHistory:
-    """The identifiers of messages that were taken in before the last stop."""
-    history = DuplicateHistory()
-    for item in store.load_history():
-        history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s)
-    return history
 
 
 def _order_acks(config: Config, manager: QueueManager, store: Store, clock: SystemClock) -> OrderAcks:

@@ -7,6 +7,7 @@ together or not at all; the answer follows when that is durable, unless the mess
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.queue import Ledger, QueueCore
@@ -28,6 +29,12 @@ _REFUSED = {
 }
 
 
+_SENT_TIME: Final = 52
+"""Where UserHeader.SentTime begins."""
+_SHARE: Final = b"SRMP"
+"""Of the duplicate history: what comes over HTTP takes no more of it than one address does over MS-MQQB."""
+
+
 class Intake:
     """Puts messages into local queues, and knows which were there before."""
 
@@ -46,6 +53,7 @@ class Intake:
         self._streams = streams
         self._tally = tally
         self._report = report
+        self._origin = history.origin(_SHARE)
 
     def insert(
         self,
@@ -58,14 +66,16 @@ class Intake:
         """
         history, now = self._history, self._ledger.now_s
         identifier = identifier_of(envelope)
+        fingerprint = 0
         if identifier is not None:
-            known = history.check(identifier, now)
+            fingerprint = history.fingerprint(_as_sent(places[0][1], envelope))
+            known = history.check(identifier, now, fingerprint)
             if known != NEW:
                 self._tally.count(Reason.DUPLICATE, "")
                 for core, packet in places:
                     self._tally.tell(Reason.DUPLICATE, envelope, len(packet), core)
                 return (
-                    self.when_kept(lambda: history.check(identifier, now) != NEW)
+                    self.when_kept(lambda: history.check(identifier, now, fingerprint) != NEW)
                     if known == PENDING
                     else _ok()
                 )
@@ -76,12 +86,12 @@ class Intake:
         writer.begin_unit()
         try:
             for core, packet in places:
-                (result,), _ = core.enqueue_packets([packet], None, identifier is not None and not results)
+                (result,), _ = core.enqueue_packets([packet], None, 0 if results else fingerprint)
                 results.append(result)
             taken = [result for result in results if result in TAKEN]
             stored = _RECOVERABLE in taken
             if taken and identifier is not None:
-                history.add(identifier, now, writer if stored else None)
+                history.add(identifier, now, writer if stored else None, fingerprint, self._origin)
             if taken and effect is not None:
                 effect()
                 stored = True
@@ -172,6 +182,13 @@ def _ok() -> Completion[int]:
 def refusal(result: int) -> Reason:
     """Why a queue did not take a message (EnqueueResult)."""
     return _REFUSED.get(result, Reason.MACHINE_QUOTA)
+
+
+def _as_sent(packet: bytes, envelope: Envelope) -> bytes:
+    """The same for every copy of a message: without sentAt a packet has the time of its arrival."""
+    if envelope.sent_at is not None:
+        return packet
+    return packet[:_SENT_TIME] + bytes(4) + packet[_SENT_TIME + 4 :]
 
 
 def identifier_of(envelope: Envelope) -> bytes | None:

@@ -38,8 +38,9 @@ INCOMING_STREAM: Final = struct.Struct("<BBBBIQIII")
 # since the second layout: sequence id, sequence number, abort count, reason
 FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sIIQIHH")
 FIRST_FEED_ENTRY: Final = struct.Struct("<BBHIQQQ16sII")
-# source GUID, ordinal, time_s
-HISTORY_ENTRY: Final = struct.Struct("<16sII")
+# source GUID, ordinal, time_s; since the second layout: fingerprint of the content
+HISTORY_ENTRY: Final = struct.Struct("<16sIIQ")
+FIRST_HISTORY_ENTRY: Final = struct.Struct("<16sII")
 # version, reserved, entry size, count
 PACK_HEAD: Final = struct.Struct("<BBHI")
 
@@ -206,12 +207,13 @@ class FeedEvent(NamedTuple):
 
 
 class HistoryItem(NamedTuple):
-    """A message identifier that was accepted."""
+    """A message identifier that was accepted, and the fingerprint of what came under it (0: unknown)."""
 
     number: int
     source: bytes
     ordinal: int
     time_s: int
+    fingerprint: int = 0
 
 
 def _versioned(value: bytes) -> bytes:
@@ -348,7 +350,10 @@ def feed_span(key: bytes, value: bytes) -> FeedSpan:
 
 def history(key: bytes, value: bytes) -> list[HistoryItem]:
     """The message identifiers that one commit added to the duplicate history."""
-    return [HistoryItem(number, *fields) for number, fields in _entries(key, value, HISTORY_ENTRY)]
+    return [
+        HistoryItem(number, *fields)
+        for number, fields in _entries(key, value, FIRST_HISTORY_ENTRY, HISTORY_ENTRY)
+    ]
 
 
 def queue_key(key: bytes) -> int:

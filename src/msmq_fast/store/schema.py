@@ -12,6 +12,7 @@ from typing import Final
 
 from msmq_fast.store.decode import CONTENT_KEY as CONTENT_KEY
 from msmq_fast.store.decode import FEED_ENTRY as FEED_ENTRY
+from msmq_fast.store.decode import FIRST_HISTORY_ENTRY as FIRST_HISTORY_ENTRY
 from msmq_fast.store.decode import HISTORY_ENTRY as HISTORY_ENTRY
 from msmq_fast.store.decode import NUMBER_KEY as NUMBER_KEY
 from msmq_fast.store.decode import ORDINAL_KEY as ORDINAL_KEY
@@ -76,6 +77,7 @@ class MetaName:
     )
     LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lessee may begin with
     COMPUTER_NAME: Final = b"computer_name"  # under which the queue manager ran last
+    HISTORY_SEED: Final = b"history_seed"  # 16 secret bytes: the key of fingerprints in the duplicate history
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative
     SECRET: Final = b"secret:"  # and a name: a private key, sealed (KV-13)
     PEER_KEYS: Final = b"peer_keys:"  # and a GUID: MQDSPUBLICKEYS of another queue manager, by hand

@@ -433,11 +433,13 @@ def _arrive(body: str, ordinal: int, **values: Any) -> Callable[[Host], Completi
         ).to_packet()
         done: Completion[Any] = Completion()
         history = DuplicateHistory()
+        fingerprint = history.fingerprint(packet)
         writer = host.store.writer
         writer.begin_unit()
         try:
-            host.manager.find("orders").core.enqueue_packets([packet], None, True)
-            history.add(STRANGER.bytes_le + ordinal.to_bytes(4, "little"), host.manager.ledger.now_s, writer)
+            host.manager.find("orders").core.enqueue_packets([packet], None, fingerprint)
+            identifier = STRANGER.bytes_le + ordinal.to_bytes(4, "little")
+            history.add(identifier, host.manager.ledger.now_s, writer, fingerprint)
             writer.when_durable(lambda status: stored(done, status, None))
         finally:
             writer.end_unit()

@@ -38,6 +38,7 @@ WHOLE_EVENT = EVENT._replace(
     reason=0xC002,
 )  # fmt: skip
 ITEM = decode.HistoryItem(500, GUID, 99, 1_700_000_000)
+MARKED = ITEM._replace(fingerprint=0x0123456789ABCDEF)
 QUEUE = {
     "path": ".\\private$\\größe",
     "quota": None,
@@ -55,7 +56,9 @@ def golden_records() -> dict[str, list[str]]:
         old.pack(*event[1:11]) for event in (EVENT, EVENT._replace(kind=EventKind.SENT))
     )
     events = decode.PACK_HEAD.pack(1, 0, decode.FEED_ENTRY.size, 1) + records.feed_entry(WHOLE_EVENT)
-    history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(ITEM)
+    first = decode.FIRST_HISTORY_ENTRY  # as it was written before identifiers had fingerprints
+    old_history = decode.PACK_HEAD.pack(1, 0, first.size, 1) + first.pack(*ITEM[1:4])
+    history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(MARKED)
     pairs = {
         "position": (decode.POSITION_KEY.pack(7, 0x0100000000000037), records.position(POSITION)),
         "position_numbered": (decode.POSITION_KEY.pack(7, 0x0700000000000038), records.position(NUMBERED)),
@@ -63,7 +66,8 @@ def golden_records() -> dict[str, list[str]]:
         "content": (decode.CONTENT_KEY.pack(2, 0), records.content(b"packet")[0]),
         "feed": (decode.NUMBER_KEY.pack(100), old_events),
         "feed_whole": (decode.NUMBER_KEY.pack(100), events),
-        "history": (decode.NUMBER_KEY.pack(500), history),
+        "history": (decode.NUMBER_KEY.pack(500), old_history),
+        "history_marked": (decode.NUMBER_KEY.pack(500), history),
         "queue": (decode.ORDINAL_KEY.pack(7), records.cold(QUEUE)),
         "meta": (MetaName.GUID, records.cold(GUID)),
     }
