@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -48,6 +49,18 @@ def establish(server: Server) -> tuple[socket.socket, bytes]:
         assert chunk
         answer += chunk
     return connection, answer
+
+
+def test_five_hundred_hosts_behind_one_nat_are_let_in(server: Server) -> None:
+    """Each has two sessions, since peers reach it by its name and by its address."""
+    server.start()
+    with contextlib.ExitStack() as stack:
+        for _ in range(1000):
+            connection, answer = establish(server)
+            stack.enter_context(connection)
+            assert not answer[18] & 0x10
+        assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 0
+    assert refusals(server) == {}
 
 
 def test_a_handshake_that_does_not_come_is_cut_off_and_counted(server: Server) -> None:

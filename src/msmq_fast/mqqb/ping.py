@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msmq_fast.packet.session import Ping
 from msmq_fast.qm.deadlines import Deadlines
-from msmq_fast.security.rates import AddressRate
+from msmq_fast.security.allowance import Allowance
 
 PORT = 3527
 """Where queue managers answer pings unless they are configured otherwise (2.1.2)."""
@@ -37,7 +37,8 @@ class Responder:
         answers in a second to one address group."""
         self._own = own
         self._ports = ports | {PORT}
-        self._rate = AddressRate(rate, IN_ALL)
+        self._each = Allowance(rate, 1.0)
+        self._all = Allowance(IN_ALL, 1.0)
 
     def answer(
         self, request: bytes, address: str, port: int, own_port: int, now: float, *, would_refuse: bool
@@ -46,7 +47,7 @@ class Responder:
         ping = Ping.decode(request[: Ping.SIZE])
         if ping is None or port < _FIRST_UNPRIVILEGED or port == own_port or port in self._ports:
             return None
-        if not self._rate.take(address, now):
+        if not self._each.take(address, 1, now) or not self._all.take("", 1, now):
             return None
         return Ping(ping.cookie, self._own, client_class=ping.client_class, refused=would_refuse).encode()
 

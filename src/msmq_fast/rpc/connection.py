@@ -18,6 +18,8 @@ from msmq_fast.rpc.outbox import Buffer, Outbox
 from msmq_fast.rpc.pdu import (
     WHOLE,
     Flag,
+    NakReason,
+    PduFault,
     PduType,
     build_bind_nak,
     build_fault,
@@ -292,6 +294,9 @@ class ServerConnection:
 
     def _take(self, pdu: Pdu) -> None:
         try:
+            if pdu.fault == PduFault.VERSION and self.association is None:
+                # Whatever it is: Windows answers so to other protocols too, and scanners know it by that.
+                raise BindRefused("protocol version", NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
             if pdu.type == PduType.REQUEST:
                 self._request(pdu)
             elif pdu.type == PduType.BIND:

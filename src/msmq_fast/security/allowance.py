@@ -38,7 +38,8 @@ class Allowance:
     def has(self, address: str, amount: float, now: float) -> bool:
         """Whether `take` would give that."""
         full_at = max(self._full_at.get(address_group(address), now), now) + amount * self._cost
-        return not self._empty and full_at - now <= self._seconds
+        # Sums of fractions of a second are not exact.
+        return not self._empty and full_at - now <= self._seconds * (1 + 1e-9)
 
     def _forget(self, now: float) -> None:
         self._full_at = {group: due for group, due in self._full_at.items() if due > now}

@@ -109,6 +109,16 @@ def test_versions_of_the_protocol(world: World, major: int, minor: int, accepted
     assert client.ask(wire.request(1, ECHO, b"x", minor=minor)).stub == b"x"
 
 
+def test_another_protocol_is_answered_as_windows_does(world: World) -> None:
+    """The probe by which nmap finds SMB servers, and what it knows "Microsoft Windows RPC" by."""
+    probe = bytes.fromhex("000000a4ff534d4272000000000801400000000000000000000000000000400600000100")
+    client = world.connect()
+    client.send(probe + bytes(132))
+    answer = b"".join(client.connection.data_to_send())
+    assert answer == bytes.fromhex("05000d0310000000180000000008014004000105") + bytes(4)
+    assert client.closed
+
+
 @pytest.mark.rule("RP-01")
 def test_a_request_in_another_version_ends_the_connection(world: World) -> None:
     client = world.bound()

@@ -1,0 +1,117 @@
+"""Failed log-ons: what is guessed slows down and is locked out; honest users elsewhere are not.
+
+1. An account has `FREE` failures from one address group. Each further one locks this pair of account and
+   group, for 1 s, 2 s, 4 s, … up to `LONGEST`. While it is locked even the right secret is refused, and
+   attempts count for nothing, so that a lock ends.
+2. A group has `FREE_IN_ALL` failures for all accounts, existing ones or not, and is then locked in the same
+   way: it may not try one secret with many names.
+3. All failures together have a budget of `RATE` a second. It slows down a guesser with many addresses.
+4. Rules 2 and 3 do not concern an account that has logged on from the group before. So neither a neighbour
+   behind the same NAT nor a crowd of strangers locks out a user who is at work.
+5. A success ends rule 1 for its pair. What was quiet for `MEMORY` seconds is forgotten.
+
+The account of a secret that names none (a token) or of a name that does not exist is "". So the number of
+accounts is that of the users file, whatever names strangers try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from msmq_fast.security.addresses import address_group
+from msmq_fast.security.allowance import Allowance
+
+__all__ = ["LogonLimits"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+FREE: Final = 5
+FREE_IN_ALL: Final = 20
+LONGEST: Final = 300.0
+MEMORY: Final = 3600.0
+RATE: Final = 10.0
+_BURST: Final = 10.0  # seconds of RATE that may come at once
+_MOST: Final = 10_000  # entries of each kind; the one that is oldest goes first
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int = 0
+    last: float = 0.0
+    locked_until: float = 0.0
+
+    def add(self, free: int, now: float) -> None:
+        if now - self.last > MEMORY:
+            self.count = 0
+        self.count += 1
+        self.last = now
+        if self.count >= free:
+            self.locked_until = now + min(LONGEST, 2.0 ** min(self.count - free, 20))
+
+
+class LogonLimits:
+    """Sans-IO. `monotonic` gives seconds."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._pairs: dict[tuple[str, str], _Failures] = {}
+        self._groups: dict[str, _Failures] = {}
+        self._known: dict[tuple[str, str], None] = {}
+        self._budget = Allowance(RATE * _BURST, _BURST)
+
+    def admit(self, account: str, address: str, *, proven: bool) -> str | None:
+        """Decide on a log-on, whose secret is right if `proven`: None lets it in, else the reason, for logs.
+
+        Call it once for each attempt, and only after the secret was compared, so that the time that an
+        attempt takes tells nothing.
+        """
+        now = self._monotonic()
+        group = address_group(address)
+        pair = (account, group)
+        reason = self._locked(pair, now)
+        if reason is not None:
+            return reason
+        if proven:
+            self._pairs.pop(pair, None)
+            _put(self._known, pair, None)
+            return None
+        self._fail(pair, now)
+        return "wrong name or secret"
+
+    def _locked(self, pair: tuple[str, str], now: float) -> str | None:
+        _, group = pair
+        failures = self._pairs.get(pair)
+        if failures is not None and failures.locked_until > now:
+            return f"locked for {failures.locked_until - now:.0f} s after {failures.count} failures"
+        if pair in self._known:
+            return None
+        failures = self._groups.get(group)
+        if failures is not None and failures.locked_until > now:
+            seconds = failures.locked_until - now
+            return f"its address is locked for {seconds:.0f} s after {failures.count} failures"
+        if not self._budget.has("", 1.0, now):
+            return "too many log-ons fail at this server"
+        return None
+
+    def _fail(self, pair: tuple[str, str], now: float) -> None:
+        _, group = pair
+        one = self._pairs.pop(pair, None) or _Failures()
+        one.add(FREE, now)
+        _put(self._pairs, pair, one)
+        if pair in self._known:
+            return
+        every = self._groups.pop(group, None) or _Failures()
+        every.add(FREE_IN_ALL, now)
+        _put(self._groups, group, every)
+        self._budget.take("", 1.0, now)
+
+
+def _put(table: dict[K, V], key: K, value: V) -> None:
+    """As the newest entry; the oldest makes room."""
+    table.pop(key, None)
+    if len(table) >= _MOST:
+        del table[next(iter(table))]
+    table[key] = value
