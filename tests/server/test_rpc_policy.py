@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
+import time
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +15,13 @@ from impacket.dcerpc.v5 import mgmt, transport
 from impacket.dcerpc.v5.rpcrt import DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
+from msmq_fast.rpc.auth.context import AuthLevel
+from msmq_fast.rpc.auth.ntlm import NtlmInitiator, NtlmUser
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable
+from tests.rpc import wire
 from tests.server.processes import Server, command, data_directory, until
 from tests.server.test_limits import refusals
 
@@ -81,9 +89,10 @@ def closed(server: Server, level: int) -> int:
     [
         ({}, PRIVACY),
         ({"REMOTE_READ_LEVEL": "integrity"}, INTEGRITY),
-        ({"REMOTE_READ_LEVEL": "packet"}, PACKET),
-        ({"REMOTE_READ_LEVEL": "connect"}, CONNECT),
-        ({"REMOTE_READ_LEVEL": "none"}, NONE),
+        ({"REMOTE_READ_LEVEL": "connect"}, INTEGRITY),
+        ({"REMOTE_READ_LEVEL": "packet", "NAMED_LEVEL": "none"}, PACKET),
+        ({"REMOTE_READ_LEVEL": "connect", "NAMED_LEVEL": "connect"}, CONNECT),
+        ({"REMOTE_READ_LEVEL": "none", "NAMED_LEVEL": "none"}, NONE),
         ({"ALLOW_UNAUTHENTICATED": "on"}, NONE),
     ],
 )
@@ -117,7 +126,84 @@ def test_a_wrong_password_executes_nothing(users: Server, level: int, user: str,
     with pytest.raises(DCERPCException, match="access_denied"):
         call(users, QM2QM, "get_version", level, user=user, password=password)
     assert refusals(users)["rpc authentication: logon"] == 1
-    assert call(users, QM2QM, "get_version", level).pMajor == 6
+    assert call(users, QM2QM, "get_version", max(level, INTEGRITY)).pMajor == 6
+
+
+@pytest.mark.parametrize("table", [QM2QM, QMCOMM])
+def test_callers_with_a_name_must_sign_and_those_without_need_not(
+    users: Server, table: InterfaceTable
+) -> None:
+    """Nothing is signed at the level connect, so that a log-on of another place can be passed on to us."""
+
+    def let_in(level: int) -> bool:
+        try:
+            if table is QM2QM:
+                answer = call(users, QM2QM, "close_cursor", level, hQueue=1, hCursor=1)
+                return bool(answer.result == INVALID_HANDLE)
+            call(users, QMCOMM, "close_remote_queue_context", level, pphContext=None)
+        except DCERPCException:
+            return False
+        return True
+
+    users.start()
+    assert [level for level in LEVELS if let_in(level)] == [NONE, INTEGRITY, PRIVACY]
+    users.stop()
+    users.environment["MSMQ_FAST_RPC__NAMED_LEVEL"] = "none"
+    users.start()
+    assert [level for level in LEVELS if let_in(level)] == [*LEVELS]
+
+
+@pytest.mark.parametrize(
+    ("target", "let_in"),
+    [
+        ("cifs/fileserver.corp.example", False),  # a log-on that another server passes on
+        ("host/orders01.evil.example", False),
+        ("host/10.255.255.1", False),
+        ("host/ORDERS01", True),
+        ("HOST/orders01.example.net:2105", True),
+        ("host/127.0.0.1", True),
+        ("MSMQ/queues.example.org", True),  # rpc.target_names
+        ("", True),
+    ],
+)
+def test_a_log_on_must_be_meant_for_this_server(users: Server, target: str, let_in: bool) -> None:
+    users.environment |= {
+        "MSMQ_FAST_SERVER__NAME": "ORDERS01",
+        "MSMQ_FAST_SERVER__DOMAIN": "example.net",
+        "MSMQ_FAST_RPC__TARGET_NAMES": "queues.example.org",
+    }
+    users.start()
+    mine = NtlmInitiator(NtlmUser("alice", "", PASSWORD), AuthLevel.INTEGRITY, target, time.time, os.urandom)
+    with socket.create_connection((users.host, users.port("qm2qm")), 10) as connection:
+        body = wire.bind_body([(0, (str(QM2QM.uuid), *QM2QM.version), [wire.NDR])])
+        connection.sendall(wire.pdu(wire.BIND, 1, body, auth=wire.Auth(10, 5, 0, mine.step(b""))))
+        ack = connection.recv(4096)
+        size = int.from_bytes(ack[10:12], "little")
+        auth = wire.Auth(10, 5, 0, mine.step(ack[-size:]))
+        connection.sendall(wire.pdu(wire.AUTH3, 1, bytes(4), auth=auth))
+        until(lambda: logons(users) != (0, 0), what="the end of the log-on")
+    assert logons(users) == ((1, 0) if let_in else (0, 1))
+    if not let_in:
+        assert target in users.log.read_text()
+
+
+def logons(server: Server) -> tuple[int, int]:
+    """Those that succeeded, and those that failed."""
+    stats = server.ok("stats")[0]
+    url = f"http://{server.host}:{server.port('admin')}/metrics"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        found = re.search(r'rpc_logons\S*{type="ntlm"} (\d+)', answer.read().decode())
+    return int(found[1]) if found else 0, stats["refusals"].get("rpc authentication: logon", 0)
+
+
+def test_who_guesses_passwords_is_locked_out_for_a_while(users: Server) -> None:
+    users.environment["MSMQ_FAST_LOG__REFUSALS_PER_SECOND"] = "1000"
+    users.start()
+    for number in range(5):
+        assert not _answers(users, f"guess {number}")
+    assert not _answers(users, PASSWORD)  # even the right one, for a second
+    assert "locked for 1 s after 5 failures" in users.log.read_text()
+    until(lambda: _answers(users, PASSWORD), what="the end of the lock")
 
 
 def test_a_password_that_changes_counts_at_once(users: Server) -> None:

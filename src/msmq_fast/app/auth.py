@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
+from msmq_fast.security.logons import LogonLimits
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -18,14 +20,20 @@ class Identity:
 class TokenTable:
     """The tokens of the users of TCP connections."""
 
-    def __init__(self, users: dict[str, str], groups: dict[str, tuple[str, ...]] | None = None) -> None:
-        """`users` maps names to tokens, `groups` some of them to groups.
+    def __init__(
+        self,
+        users: dict[str, str],
+        groups: dict[str, tuple[str, ...]] | None = None,
+        logons: LogonLimits | None = None,
+    ) -> None:
+        """`users` maps names to tokens, `groups` some of them to groups. `logons` slows down who guesses.
 
         Raises ValueError for an empty token, which would admit everyone.
         """
         for name, token in users.items():
             if not token:
                 raise ValueError(f"the token of {name} is empty")
+        self._logons = logons
         given = groups or {}
         self._tokens = [
             (Identity(name, None, given.get(name, ())), token.encode()) for name, token in users.items()
@@ -35,8 +43,9 @@ class TokenTable:
         """Take over the tokens of `other`; connections that are open keep their identity."""
         self._tokens = other._tokens
 
-    def identify(self, token: str) -> Identity | None:
-        """The identity that belongs to `token`, or None.
+    def identify(self, token: str, address: str) -> Identity | None:
+        """The identity that belongs to `token`, or None: the token is wrong, or too many were that came from
+        this address.
 
         Every token is compared in full, so the time taken tells nothing about any of them.
         """
@@ -45,4 +54,8 @@ class TokenTable:
         for identity, expected in self._tokens:
             if hmac.compare_digest(given, expected):
                 found = identity
+        if self._logons is not None:
+            account = "" if found is None else found.name
+            if self._logons.admit(account, address, proven=found is not None) is not None:
+                return None
         return found

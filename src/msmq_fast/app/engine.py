@@ -42,10 +42,13 @@ class AppEngine:
     `reading` is false.
     """
 
-    def __init__(self, service: Service, identity: Identity | None, wake: Callable[[], None]) -> None:
-        """`identity` is None where the token of the hello decides who the peer is."""
+    def __init__(
+        self, service: Service, identity: Identity | None, wake: Callable[[], None], address: str = ""
+    ) -> None:
+        """`identity` is None where the token of the hello decides who the peer at `address` is."""
         self.service = service
         self.identity = identity
+        self._address = address
         self.closing = False
         self.lost = False
         self.on_broken: Callable[[str], object] = log.warning  # strangers break off as often as they like
@@ -231,7 +234,7 @@ class AppEngine:
             token = hello.get("token")
             tokens = self.service.tokens
             if isinstance(token, str) and tokens is not None:
-                self.identity = tokens.identify(token)
+                self.identity = tokens.identify(token, self._address)
             if self.identity is None:
                 self.break_off(request_id, AccessDenied("the token is missing or wrong"))
                 return

@@ -15,8 +15,14 @@ WRITE_HIGH = 1_048_576  # bytes that the transport holds before it says stop
 class AppProtocol(asyncio.BufferedProtocol):
     """One per connection. `identity` is None where the token of the hello decides."""
 
-    def __init__(self, service: Service, identity: Identity | None, loop: asyncio.AbstractEventLoop) -> None:
-        self.engine = AppEngine(service, identity, self._wake)
+    def __init__(
+        self,
+        service: Service,
+        identity: Identity | None,
+        loop: asyncio.AbstractEventLoop,
+        address: str = "",
+    ) -> None:
+        self.engine = AppEngine(service, identity, self._wake, address)
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._scheduled = False

@@ -41,21 +41,24 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """`of_token` knows whose token a text is, `of_local` whose the client's end of a loopback connection is;
-    None: nobody's.
+    """`of_token` knows whose token a text is that came from an address, `of_local` whose the client's end of
+    a loopback connection is; None: nobody's.
     """
 
     access: Access
-    of_token: Callable[[str], Token | None]
+    of_token: Callable[[str, str], Token | None]
     of_local: Callable[[Address, Address], Token | None]
 
     def identify(self, request: web.Request) -> Token:
         """Who asks. Raises Refusal: UNAUTHORIZED, ACCESS_DENIED."""
         header = request.headers.get("Authorization")
         if header is not None:
-            known = self.of_token(_bearer(header))
+            known = self.of_token(_bearer(header), request.remote or "")
             if known is None:
-                raise Refusal("UNAUTHORIZED", "the token is not known here")
+                raise Refusal(
+                    "UNAUTHORIZED",
+                    "the token is not known here, or too many wrong ones came from your address",
+                )
             return known
         if self.access is not Access.LOOPBACK:
             raise Refusal("UNAUTHORIZED", f"a token is needed: {_ADVICE}")

@@ -77,6 +77,8 @@ class InterfacePolicy:
 
     minimum_level: int = 1
     """The least authentication level: 1 none, 2 connect, 4 packet, 5 integrity, 6 privacy."""
+    named_level: int = 1
+    """The least authentication level of callers with a name, where it is higher than `minimum_level`."""
     anonymous: bool = True
     """Whether callers without a name may call: those without authentication, and NTLM's anonymous user."""
     exempt: frozenset[int] = frozenset()
@@ -91,7 +93,9 @@ class InterfacePolicy:
         """Whether a caller at this level may call."""
         if opnum in self.exempt:
             return True
-        return level >= self.minimum_level and (self.anonymous or not anonymous)
+        if anonymous:
+            return level >= self.minimum_level and self.anonymous
+        return level >= max(self.minimum_level, self.named_level)
 
 
 class Service(Protocol):

@@ -10,8 +10,9 @@
    behind the same NAT nor a crowd of strangers locks out a user who is at work.
 5. A success ends rule 1 for its pair. What was quiet for `MEMORY` seconds is forgotten.
 
-The account of a secret that names none (a token) or of a name that does not exist is "". So the number of
-accounts is that of the users file, whatever names strangers try.
+The account of a wrong secret that names none (a token) or of a name that does not exist is "". So the
+number of accounts is that of the users file, whatever names strangers try. Its lock holds for the whole
+group: else a right token among many wrong ones would be found.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from typing import Final, TypeVar
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.allowance import Allowance
 
-__all__ = ["LogonLimits"]
+__all__ = ["WRONG", "LogonLimits"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
+WRONG: Final = "wrong name or secret"
 FREE: Final = 5
 FREE_IN_ALL: Final = 20
 LONGEST: Final = 300.0
@@ -79,7 +81,7 @@ class LogonLimits:
             _put(self._known, pair, None)
             return None
         self._fail(pair, now)
-        return "wrong name or secret"
+        return WRONG
 
     def _locked(self, pair: tuple[str, str], now: float) -> str | None:
         _, group = pair
@@ -88,10 +90,10 @@ class LogonLimits:
             return f"locked for {failures.locked_until - now:.0f} s after {failures.count} failures"
         if pair in self._known:
             return None
-        failures = self._groups.get(group)
-        if failures is not None and failures.locked_until > now:
-            seconds = failures.locked_until - now
-            return f"its address is locked for {seconds:.0f} s after {failures.count} failures"
+        for failures in (self._groups.get(group), self._pairs.get(("", group))):
+            if failures is not None and failures.locked_until > now:
+                seconds = failures.locked_until - now
+                return f"its address is locked for {seconds:.0f} s after {failures.count} failures"
         if not self._budget.has("", 1.0, now):
             return "too many log-ons fail at this server"
         return None

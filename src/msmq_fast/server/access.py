@@ -15,6 +15,7 @@ from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import Sid, sid
@@ -40,6 +41,7 @@ class AccessControl:
         self._config = config
         self._due = monotonic() + _LOOK_INTERVAL
         self._on_change: Callable[[], None] | None = None
+        self.logons = LogonLimits(monotonic)
         self.audit = Audit(monotonic, interval=config.security.audit_interval)
         self._source = UsersSource(config.users_file, Users.new(os.urandom), self._complain)
         self._check_file()

@@ -9,10 +9,19 @@ from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
-__all__ = ["host_names", "is_own_address", "local_addresses", "source_address"]
+__all__ = ["host_names", "is_address", "is_own_address", "local_addresses", "source_address"]
 
 _SIOCGIFADDR = 0x8915
 _IF_INET6 = Path("/proc/net/if_inet6")
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address and not a name."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:

@@ -40,7 +40,7 @@ class _Connection(AppProtocol):
     def __init__(
         self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop, slot: Slot
     ) -> None:
-        super().__init__(service, None, loop)
+        super().__init__(service, None, loop, slot.address)
         self._owner = owner
         self._slot = slot
         self.engine.on_broken = lambda detail: owner.refuse("app connection", "broken off", detail)

@@ -133,7 +133,7 @@ class Assembly:
         manager.start()
         self._note_name(store)
         declare(manager, config.queues)
-        self._tokens = token_table(config)
+        self._tokens = token_table(config, access.logons)
         self._quarantine = access.quarantine(manager)
         self._security = MessageSecurity(config, manager, self._clock.monotonic)
         manager.signing = self._security.signing
@@ -292,7 +292,7 @@ class Assembly:
             self._loop,
             pacemaker,
             self._refused,
-            acceptors(config, manager, self._access.principals, self._clock.wall_s),
+            acceptors(config, manager, self._access.principals, self._clock.wall_s, self._access.logons),
             bound,
             ports,
         )

@@ -33,8 +33,8 @@ def bulk_callers(
             name = ""
         return principals.of_unix(uid, name)
 
-    def of_token(text: str) -> Token | None:
-        identity = tokens.identify(text)
+    def of_token(text: str, address: str) -> Token | None:
+        identity = tokens.identify(text, address)
         if identity is None:
             return None
         try:

@@ -6,14 +6,18 @@ import ssl
 from pathlib import Path
 
 from msmq_fast.app.auth import TokenTable
+from msmq_fast.security.logons import LogonLimits
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 
 __all__ = ["TlsFiles", "token_table"]
 
 
-def token_table(config: Config) -> TokenTable:
-    """The tokens of the [[users]]. Raises DeclarationError for a file that cannot be read or is empty."""
+def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable:
+    """The tokens of the [[users]]; `logons` slows down who guesses them.
+
+    Raises DeclarationError for a file that cannot be read or is empty.
+    """
     users = {}
     for user in config.users:
         token = user.token
@@ -25,7 +29,7 @@ def token_table(config: Config) -> TokenTable:
         if not token:
             raise DeclarationError(f'user "{user.name}": the token is empty')
         users[user.name] = token
-    return TokenTable(users, {user.name: user.groups for user in config.users})
+    return TokenTable(users, {user.name: user.groups for user in config.users}, logons)
 
 
 class TlsFiles:

@@ -38,6 +38,16 @@ class RpcConfig:
     )
     qm2qm_level: str = key(kinds.choice(*_LEVELS), "none", "of callers of qm2qm")
     qmcomm_level: str = key(kinds.choice(*_LEVELS), "none", "of callers of qmcomm and qmcomm2")
+    named_level: str = key(
+        kinds.choice(*_LEVELS),
+        "integrity",
+        "least authentication level of callers with a name, at any of these interfaces",
+    )
+    target_names: tuple[str, ...] = key(
+        kinds.TEXTS,
+        (),
+        'more names, besides those of the server, that NTLM clients may log on to; "*": any name',
+    )
     allow_unauthenticated: bool = key(
         kinds.FLAG, False, "RemoteRead at any level, as AllowNonauthenticatedRpc has it on Windows"
     )

@@ -24,7 +24,9 @@ from msmq_fast.rpc.services.qm2qm import Qm2QmService
 from msmq_fast.rpc.services.qmcomm import QmCommService
 from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
 from msmq_fast.rpc.services.remoteread import RemoteReadService
+from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals
+from msmq_fast.server.addresses import is_address, local_addresses
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import Timed
@@ -58,6 +60,7 @@ class RpcServices:
         self.at_rpc_port: list[Service] = []
         self.at_qm2qm_port: list[Service] = []
         self._anonymous = rpc.anonymous
+        self._named_level = int(_LEVELS[rpc.named_level])
         if rpc.qmcomm:
             server = SupportingServer(manager, DependentPolicy(rpc.dependent_clients, rpc.anonymous_outgoing))
             for service in (
@@ -67,8 +70,13 @@ class RpcServices:
                 self.at_rpc_port.append(self._under(rpc.qmcomm_level, service))
         if rpc.remote_read:
             reading = RemoteReadService(manager, queues, ports, cleanup=rpc.end_timeout)
-            level = "none" if rpc.allow_unauthenticated else rpc.remote_read_level
-            self.at_rpc_port.append(self._under(level, reading))
+            if rpc.allow_unauthenticated:
+                reading.policy = replace(
+                    reading.policy, minimum_level=int(AuthLevel.NONE), anonymous=rpc.anonymous
+                )
+                self.at_rpc_port.append(reading)
+            else:
+                self.at_rpc_port.append(self._under(rpc.remote_read_level, reading))
             self.timed.append(reading)
         if rpc.qm2qm:
             self.at_qm2qm_port.append(self._under(rpc.qm2qm_level, Qm2QmService(queues, ports)))
@@ -96,7 +104,12 @@ class RpcServices:
 
     def _under(self, level: str, service: Any) -> Service:
         """The service, for callers of this level at least."""
-        policy = replace(service.policy, minimum_level=int(_LEVELS[level]), anonymous=self._anonymous)
+        policy = replace(
+            service.policy,
+            minimum_level=int(_LEVELS[level]),
+            named_level=self._named_level,
+            anonymous=self._anonymous,
+        )
         service.policy = policy
         return service  # type: ignore[no-any-return]
 
@@ -122,10 +135,17 @@ def acceptors(
     manager: QueueManager,
     principals: Principals,
     wall_s: Callable[[], float],
+    logons: LogonLimits,
 ) -> Acceptors:
     """How callers prove who they are. Raises DeclarationError for a keytab that cannot be used."""
     rpc = config.rpc
-    policy = AcceptorPolicy(ntlm=rpc.ntlm, anonymous=rpc.anonymous, keytab=rpc.keytab)
+    policy = AcceptorPolicy(
+        ntlm=rpc.ntlm,
+        anonymous=rpc.anonymous,
+        keytab=rpc.keytab,
+        is_own_name=_own_names(config, manager.settings.local_hosts),
+        logons=logons,
+    )
     try:
         if rpc.keytab is not None:
             rpc.keytab.open("rb").close()  # the libraries of Kerberos say it in more words
@@ -137,6 +157,25 @@ def acceptors(
         raise DeclarationError(f"rpc.keytab: {rpc.keytab}: {error.strerror}") from None
     except AuthError:
         raise DeclarationError(f"rpc.keytab: there are no keys in {rpc.keytab}") from None
+
+
+def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] | None:
+    """Tells the names of this server; None where every name will do.
+
+    Without `server.domain` the server does not know its qualified name: the first label decides then.
+    """
+    more, server = config.rpc.target_names, config.server
+    if "*" in more:
+        return None
+    names = known | {name.casefold() for name in more}
+
+    def is_own(name: str) -> bool:
+        name = name.casefold().removesuffix(".")
+        if name in names or name in local_addresses(server.rpc_host or server.host):
+            return True
+        return not server.domain and not is_address(name) and name.partition(".")[0] in names
+
+    return is_own
 
 
 def principal_names(config: Config, host: str) -> dict[int, str]:

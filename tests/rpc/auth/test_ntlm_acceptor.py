@@ -15,6 +15,7 @@ from msmq_fast.rpc.auth.acceptors import Acceptors
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType
 from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters, Context
+from msmq_fast.rpc.auth.ntlm import host_of
 from msmq_fast.rpc.auth.ntlmmessages import Authenticate, Challenge, Flags, pack_negotiate
 from msmq_fast.rpc.auth.ntlmsession import ntowf_v2
 from msmq_fast.security.nthash import nt_hash
@@ -471,3 +472,23 @@ def test_only_so_many_legs() -> None:
     for _ in itertools.repeat(None, 2):
         with pytest.raises(AuthError):
             context.step(bytes(70_000))
+
+
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        ("host/orders01", "orders01"),
+        ("host/orders01.example.net:2103", "orders01.example.net"),
+        ("MSMQ/orders01/example.net@EXAMPLE.NET", "orders01"),
+        ("host/10.0.0.7", "10.0.0.7"),
+        ("host/fe80::1", "fe80::1"),
+        ("host/[fe80::1]:2103", "fe80::1"),
+        ("orders01", "orders01"),
+        ("EXAMPLE\\orders01$", "orders01"),
+        ("orders01$@EXAMPLE.NET", "orders01"),
+        ("", ""),
+        ("host/", ""),
+    ],
+)
+def test_the_host_of_a_service_principal_name(target: str, host: str) -> None:
+    assert host_of(target) == host

@@ -37,11 +37,14 @@ LOOKUP_RECEIVE_NEXT = 0x40000021
 MINE = r"DIRECT=OS:.\private$\{}"
 
 
+ANY_LEVEL = {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__NAMED_LEVEL": "none"}
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server with a user; RemoteRead is open at every level."""
     with directory_of_user() as data:
-        running = Server(data, environment={"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none"})
+        running = Server(data, environment=ANY_LEVEL)
         try:
             running.start()
             readable(running, "plain")

@@ -12,6 +12,7 @@ from msmq_fast.rpc.auth.mechanism import AuthCounters, Context, Mechanism
 from msmq_fast.rpc.auth.ntlm import NtlmAcceptor, NtlmServer
 from msmq_fast.rpc.auth.spnego import SpnegoAcceptor
 from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NTLM
+from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals
 
 if TYPE_CHECKING:
@@ -24,11 +25,17 @@ _NETBIOS_NAME: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class AcceptorPolicy:
-    """Who may log on how. `anonymous` is about NTLM without a name; without a keytab there is no Kerberos."""
+    """Who may log on how. `anonymous` is about NTLM without a name; without a keytab there is no Kerberos.
+
+    `is_own_name` tells the names of this server that an NTLM client may ask for; None: any name. `logons`
+    slows down who guesses; None: nothing does.
+    """
 
     ntlm: bool = True
     anonymous: bool = False
     keytab: Path | None = None
+    is_own_name: Callable[[str], bool] | None = None
+    logons: LogonLimits | None = None
 
 
 class Acceptors:
@@ -45,7 +52,16 @@ class Acceptors:
         """Raises AuthError for a keytab that is of no use, and ImportError where python-gssapi is missing."""
         self.counters = AuthCounters()
         computer = host.partition(".")[0].upper()[:_NETBIOS_NAME]
-        self._ntlm = NtlmServer(principals, computer, host, policy.anonymous, now, random_bytes)
+        self._ntlm = NtlmServer(
+            principals,
+            computer,
+            host,
+            policy.anonymous,
+            now,
+            random_bytes,
+            policy.is_own_name,
+            policy.logons,
+        )
         self._kerberos: KerberosServer | None = None
         if policy.keytab is not None:
             from msmq_fast.rpc.auth.kerberos import KerberosServer  # an extra
@@ -57,14 +73,14 @@ class Acceptors:
         """See AcceptorFactory."""
         try:
             known_level = _level(level)
-            known_type, mechanism = self._mechanism(auth_type, known_level)
+            known_type, mechanism = self._mechanism(auth_type, known_level, address)
         except AuthError as error:
             self.counters.failed[error.failure] += 1
             raise
         return Context(mechanism, known_type, known_level, self.counters, address)
 
-    def _mechanism(self, auth_type: int, level: AuthLevel) -> tuple[AuthType, Mechanism]:
-        mechanisms = self._mechanisms(level)
+    def _mechanism(self, auth_type: int, level: AuthLevel, address: str) -> tuple[AuthType, Mechanism]:
+        mechanisms = self._mechanisms(level, address)
         if auth_type == AuthType.NTLM and NTLM in mechanisms:
             return AuthType.NTLM, mechanisms[NTLM]()
         if auth_type == AuthType.KERBEROS and KERBEROS in mechanisms:
@@ -75,10 +91,10 @@ class Acceptors:
             return AuthType.SPNEGO, SpnegoAcceptor(mechanisms)
         raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not spoken here")
 
-    def _mechanisms(self, level: AuthLevel) -> dict[bytes, Callable[[], Mechanism]]:
+    def _mechanisms(self, level: AuthLevel, address: str) -> dict[bytes, Callable[[], Mechanism]]:
         found: dict[bytes, Callable[[], Mechanism]] = {}
         if self._policy.ntlm:
-            found[NTLM] = lambda: NtlmAcceptor(self._ntlm, level)
+            found[NTLM] = lambda: NtlmAcceptor(self._ntlm, level, address)
         if self._kerberos is not None:
             from msmq_fast.rpc.auth.kerberos import KerberosAcceptor
 

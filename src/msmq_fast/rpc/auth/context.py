@@ -55,7 +55,7 @@ class AuthFailure(StrEnum):
     TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
     LEVEL = "level"  # not a level for a security context: bind_nak reason 0
     TOKEN = "token"  # noqa: S105 - malformed, or not what is due now: bind_nak reason 9
-    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed: nobody is told which
+    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed, locked: nobody is told which
     WEAK = "weak"  # the peer offers less than is asked for
     SIGNATURE = "signature"  # a PDU was changed, repeated, or is out of sequence
 

@@ -26,12 +26,13 @@ from msmq_fast.rpc.auth.ntlmmessages import (
     parse_negotiate,
 )
 from msmq_fast.rpc.auth.ntlmsession import SIGNATURE_SIZE, NtlmSession, ntowf_v2, rc4_key
+from msmq_fast.security.logons import WRONG, LogonLimits
 from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 from msmq_fast.security.users import User
 
-__all__ = ["NtlmAcceptor", "NtlmInitiator", "NtlmServer", "NtlmUser"]
+__all__ = ["NtlmAcceptor", "NtlmInitiator", "NtlmServer", "NtlmUser", "host_of"]
 
 _KEY_SIZE: Final = 16
 _CHALLENGE_SIZE: Final = 8
@@ -61,6 +62,21 @@ def _filetime(now: float) -> int:
     return _EPOCH + int(now * 10_000_000)
 
 
+def host_of(target: str) -> str:
+    """The host in a service principal name: `class/host`, `class/host:port`, `class/host/service@REALM`.
+
+    A name without a class is `host`, `host$@REALM` or `DOMAIN\\host$`.
+    """
+    _, slash, rest = target.partition("/")
+    host = (
+        (rest if slash else target).partition("/")[0].partition("@")[0].rpartition("\\")[2].removesuffix("$")
+    )
+    name, colon, port = host.rpartition(":")
+    if colon and port.isdigit() and (":" not in name or name.endswith("]")):
+        host = name
+    return host.removeprefix("[").removesuffix("]")
+
+
 def _check_strength(flags: Flags, level: AuthLevel) -> None:
     """Whether what was agreed on can protect messages at a level. Raises AuthError."""
     if level < AuthLevel.CALL:
@@ -76,7 +92,10 @@ def _check_strength(flags: Flags, level: AuthLevel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NtlmServer:
-    """What all acceptors share. `now` is in seconds since 1970; `computer` and `host` are our own names."""
+    """What all acceptors share. `now` is in seconds since 1970; `computer` and `host` are our own names.
+
+    `is_own_name` and `logons` as in `AcceptorPolicy`.
+    """
 
     principals: Principals
     computer: str
@@ -84,6 +103,8 @@ class NtlmServer:
     anonymous: bool
     now: Callable[[], float]
     random_bytes: Callable[[int], bytes]
+    is_own_name: Callable[[str], bool] | None = None
+    logons: LogonLimits | None = None
 
     def find(self, name: str) -> User | None:
         """The account that a client names; also by `user@anything`. None if it has no NT hash."""
@@ -171,9 +192,10 @@ class _NtlmMechanism:
 class NtlmAcceptor(_NtlmMechanism):
     """The server's side. Whoever cannot log on learns nothing of the reason, not even by the time it took."""
 
-    def __init__(self, server: NtlmServer, level: AuthLevel) -> None:
+    def __init__(self, server: NtlmServer, level: AuthLevel, address: str) -> None:
         self._server = server
         self._level = level
+        self._address = address
         self._negotiate = self._challenge = b""
         self._server_challenge = b""
         self._flags = Flags(0)
@@ -244,9 +266,29 @@ class NtlmAcceptor(_NtlmMechanism):
             if hmac.compare_digest(proof, response.proof):
                 proven = hmac_md5(key, proof)
         apart = abs(response.timestamp - _filetime(self._server.now()))
-        if proven is None or user is None or apart > _LIFETIME:
-            raise AuthError(AuthFailure.LOGON, f"NTLM: {message.user!r} cannot log on")
+        good = proven is not None and user is not None and apart <= _LIFETIME
+        logons = self._server.logons
+        if logons is not None:
+            refused = logons.admit("" if user is None else user.name, self._address, proven=good)
+        else:
+            refused = None if good else WRONG
+        if refused is not None or proven is None or user is None:
+            why = "" if refused == WRONG else f": {refused}"
+            raise AuthError(AuthFailure.LOGON, f"NTLM: {message.user!r} cannot log on{why}")
+        self._check_target(response)
         return user, proven
+
+    def _check_target(self, response: NtlmV2Response) -> None:
+        """The name that the client asked for, which the proof covers, must be ours: else it has been talking
+        to another server, which passes its messages on to us (MS-NLMP 3.2.5.1.2). Raises AuthError."""
+        target = response.pairs.get(AvId.TARGET_NAME, b"").decode("utf-16-le", "replace")
+        is_own_name = self._server.is_own_name
+        if target and is_own_name is not None and not is_own_name(host_of(target)):
+            raise AuthError(
+                AuthFailure.LOGON,
+                f"NTLM: the client asked for {target!r}, which is no name of this server "
+                "(server.aliases, rpc.target_names)",
+            )
 
     def _session_key(self, message: Authenticate, base_key: bytes) -> bytes:
         """ExportedSessionKey; with NTLMv2 the key exchange key is the SessionBaseKey (3.4.5.1)."""
