@@ -21,6 +21,7 @@ from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts
 from msmq_fast.srmp.receive import Parts, Pipeline, Verify
 from msmq_fast.srmp.redirection import Redirections, Redirector
+from msmq_fast.srmp.returnpath import ReturnPaths, split
 from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.urls import OwnUrls
@@ -150,11 +151,14 @@ class Station(World):
         redirections: Redirections | None = None,
         *,
         dead_letters: Allowance | None = None,
+        receipts_to: tuple[str, ...] = (),
         verify: Verify | None = None,
         turns: KeyTurns | None = None,
         **settings: object,
     ) -> None:
         self.verify, self.turns = verify, turns
+        self.receipts_to = receipts_to
+        self.receipts_refused: list[tuple[Reason, str]] = []
         self.dead_letters = dead_letters or Allowance(1 << 20, 3600.0)
         self.redirections = redirections or Redirections()
         self.refused: list[tuple[Reason, str]] = []
@@ -171,7 +175,13 @@ class Station(World):
             Redirector(own, self.redirections), manager.guard, manager.directory.queues
         )
         manager.on_changed = self.destinations.forget
-        self.receipts = Receipts(manager, self.destinations, self.recorder)
+        self.receipts = Receipts(
+            manager,
+            self.destinations,
+            self.recorder,
+            ReturnPaths(self.receipts_to),
+            lambda *what: self.receipts_refused.append(what),
+        )
         self.streams = IncomingStreams(manager.ledger, self.receipts.stream, self.clock.monotonic)
         self.receipts.streams = self.streams
         manager.disposition.receipts = self.receipts
@@ -203,15 +213,16 @@ class Station(World):
         extension: bytes | None = None,
         *,
         peer: str = "192.0.2.1",
+        fields: str = "",
     ) -> Completion[int]:
         """Hand a request over, and nothing more."""
         kind, body = compound(text, content, extension)
-        head = "POST /msmq/x HTTP/1.1\r\nHost: host\r\n"
+        head = f"POST /msmq/x HTTP/1.1\r\nHost: host\r\n{fields}"
         head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-        fields = [(b"host", b"host"), (b"content-type", kind.encode())]
+        known = [(b"host", b"host"), (b"content-type", kind.encode())]
         self.manager.tick()
         return self.pipeline.handle(
-            HttpRequest("POST", b"/msmq/x", fields, body, peer, raw_head=head.encode())
+            HttpRequest("POST", b"/msmq/x", known, body, peer, raw_head=head.encode())
         )
 
     def post(
@@ -221,9 +232,10 @@ class Station(World):
         extension: bytes | None = None,
         *,
         peer: str = "192.0.2.1",
+        fields: str = "",
     ) -> int:
-        """Hand a request over; its status when everything has settled."""
-        return int(self.finish(self.begin(text, content, extension, peer=peer)))
+        """Hand a request over, with more header lines; its status when everything has settled."""
+        return int(self.finish(self.begin(text, content, extension, peer=peer, fields=fields)))
 
     def dead(self) -> list[bytes]:
         """Bodies of the dead letters."""
@@ -260,7 +272,7 @@ class Station(World):
         requests = Requests(lambda to: SINK)
         found: list[Sent] = []
         for queue in self.manager.outgoing():
-            if queue.key == f"direct={url}".casefold():
+            if split(queue.key)[0] == f"direct={url}".casefold():
                 for key in queue.core.positions.keys():  # noqa: SIM118 - no mapping
                     packets: list[bytes] = []
                     queue.core.peek(key, lambda message, _: packets.append(message.packet))  # noqa: B023
@@ -271,6 +283,6 @@ class Station(World):
     def sent(self, url: str = "") -> list[Message]:
         """What waits in outgoing queues, in one or in all."""
         self.run()
-        names = [f"direct={url}".casefold()] if url else [queue.key for queue in self.manager.outgoing()]
-        queues = [queue for queue in self.manager.outgoing() if queue.key in names]
+        wanted = f"direct={url}".casefold()
+        queues = [each for each in self.manager.outgoing() if not url or split(each.key)[0] == wanted]
         return [message for queue in queues for message in self.messages(queue)]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.server.processes import Server, until
-from tests.srmp.independent import answer, post
+from tests.srmp.independent import Sink, answer, post
 from tests.srmp.partner import Program, request
 from tests.srmp.serving import serving
 
@@ -164,6 +164,30 @@ def test_repeated_fields_with_two_meanings(port: int, witness: Program) -> None:
     both = whole.replace(b"\r\n", b"\r\nTransfer-Encoding: chunked\r\n", 1)
     assert b" 400 " not in _said(port, both, half_close=True)
     assert b" 200 " not in _said(port, both.replace(b"POST", b"post"), half_close=True)
+
+
+def test_receipts_are_no_way_to_post_to_other_hosts(server: Server, port: int, witness: Program) -> None:
+    """A service of the same network, and a name that leads to it, are not connected to; the sender is."""
+    asked = "<deliveryReceiptRequest><sendTo>{}</sendTo></deliveryReceiptRequest>"
+    services = '<services se:mustUnderstand="1"><durable/>{}</services>'
+    with socket.create_server(("127.0.55.77", 0)) as inside, Sink() as own:
+        inside.setblocking(False)
+        there = inside.getsockname()[1]
+        targets = [
+            f"http://127.0.55.77:{there}/msmq/private$/x",
+            f"http://127.0.55.77:{there}/msmq/../v1/agent/service/register",
+            f"http://[::ffff:127.0.55.77]:{there}/msmq/x",
+            f"http://127.0.55.77:{there}/msmq/x;at=127.0.55.77",
+            own.url("private$/receipts"),
+        ]
+        for target in targets:
+            wanted = services.format(asked.format(target))
+            assert post(port, request(URL, b"x", headers=wanted))[0] == 200
+        own.wait(1)
+        with pytest.raises(BlockingIOError):
+            inside.accept()
+    refusals = server.ok("stats")[0]["refusals"]
+    assert refusals["message: receipt to a host other than the sender"] == 4
 
 
 def test_a_wrong_boundary_and_documents_that_are_none(port: int, witness: Program) -> None:

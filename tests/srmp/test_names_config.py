@@ -8,6 +8,7 @@ import pytest
 
 from msmq_fast.qm.certificates import Certificates
 from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.vault import Vault
 from msmq_fast.server.config import keys_of
 from msmq_fast.server.declarations import DeclarationError
@@ -127,6 +128,7 @@ def test_the_public_host() -> None:
 def test_the_policy_of_signatures() -> None:
     world = World()
     certificates = Certificates(world.manager, Vault(bytes(32), world.manager.random_bytes))
-    made = verifier(configured(signature_digests="sha256", unregistered_certificates=False), certificates)
+    settings = configured(signature_digests="sha256", unregistered_certificates=False)
+    made = verifier(settings, certificates, KeyTurns(0.1), lambda: 0.0)
     assert made.policy.digests == {HashAlgorithm.SHA256}
     assert not made.policy.unregistered

@@ -7,11 +7,13 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from msmq_fast.server.connections import Pool as Connections
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy
+from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.transfer import Endpoint, Progress, Timers, Transfer
 from tests.srmp.certificates import issue
 from tests.srmp.test_transfer import Queue
@@ -297,6 +299,106 @@ def test_a_proxy_for_https_is_asked_for_a_tunnel(tmp_path: Path) -> None:
         assert b"\r\nProxy-Accept: NonInteractiveClient\r\n" in asked[1]
         assert len(server.requests) == 2
         assert server.requests[0].startswith(b"POST /msmq/private$/q HTTP/1.1\r\n")
+        world.pool.close()
+
+    run(test)
+
+
+# ---- receipts, whose URLs peers choose
+
+
+class Names:
+    """What names resolve to: another list at each question, the last one for ever."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *lists: list[str]) -> None:
+        self.lists = list(lists)
+        self.asked = 0
+
+        async def getaddrinfo(_: object, host: str, port: int, **__: object) -> list[Any]:
+            self.asked += 1
+            found = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+            return [(0, 0, 0, "", (each, port)) for each in found]
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+
+
+def receipt(server: Server, host: str, only: str) -> Messages:
+    return Messages("a", endpoint=Endpoint("http", host, server.port, only))
+
+
+def test_a_receipt_goes_to_the_address_that_asked_for_it_and_the_name_is_looked_up_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        names = Names(monkeypatch, ["192.0.2.9", "127.0.0.1"], ["127.0.0.2"])
+        server, world = Server(), World()
+        await server.start()
+        sent = receipt(server, "sender.test", "127.0.0.1")
+        world.submit(sent)
+        await world.until(lambda: len(sent.done) == 1)
+        assert (names.asked, server.connections) == (1, 1)
+        world.pool.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("inside.test", ()),
+        ("127.0.0.1", ()),
+        ("inside.test", ("other.test", "10.0.0.0/8")),
+        ("inside.test", ("*.test",)),  # a name says nothing of the loopback of this computer
+    ],
+)
+def test_a_receipt_connects_to_no_other_host(
+    monkeypatch: pytest.MonkeyPatch, host: str, allowed: tuple[str, ...]
+) -> None:
+    """Also when the name meant its sender a moment ago, or will."""
+
+    async def test() -> None:
+        Names(monkeypatch, ["127.0.0.1"])
+        server, world = Server(), World(paths=ReturnPaths(allowed))
+        await server.start()
+        sent = receipt(server, host, "192.0.2.66")
+        world.submit(sent)
+        await world.until(lambda: sent.heard.count(Progress.DNS_FAILURE) == 3)
+        assert (server.connections, sent.done) == (0, [])
+        world.pool.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("allowed", ["127.0.0.0/8", "127.0.0.1"])
+def test_a_receipt_goes_where_the_configuration_allows(monkeypatch: pytest.MonkeyPatch, allowed: str) -> None:
+    async def test() -> None:
+        Names(monkeypatch, ["127.0.0.1"])
+        server, world = Server(), World(paths=ReturnPaths([allowed]))
+        await server.start()
+        sent = receipt(server, "relay.test", "192.0.2.66")
+        world.submit(sent)
+        await world.until(lambda: len(sent.done) == 1)
+        world.pool.close()
+
+    run(test)
+
+
+def test_the_receipt_of_a_peer_takes_no_proxy_that_would_resolve_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        Names(monkeypatch, ["127.0.0.1"])
+        server, proxy = Server(), Server()
+        await server.start()
+        await proxy.start()
+        world = World(proxy=lambda host: Proxy("127.0.0.1", proxy.port), paths=ReturnPaths(["named.test"]))
+        checked, named = (
+            receipt(server, "sender.test", "127.0.0.1"),
+            receipt(server, "named.test", "192.0.2.1"),
+        )
+        world.submit(checked, named)
+        await world.until(lambda: len(checked.done) == len(named.done) == 1)
+        assert (server.connections, proxy.connections) == (1, 1)
         world.pool.close()
 
     run(test)

@@ -79,7 +79,7 @@ def test_a_delivery_receipt(station: Station, durable: bool) -> None:
     asked = services(durable=durable, delivery=ADMIN)
     assert station.post(envelope(HERE, headers=asked, label="MSMQ:the label", priority=6), b"x") == 200
     (receipt,) = station.sent()
-    assert str(receipt.destination) == f"DIRECT={ADMIN}"
+    assert str(receipt.destination) == f"DIRECT={ADMIN};at=192.0.2.1"
     assert (receipt.message_class, receipt.correlation_id) == (MessageClass.ACK_REACH_QUEUE, ORIGINAL)
     assert (receipt.label, receipt.priority, receipt.sent_time) == ("the label", 6, WALL)
     assert str(receipt.response_queue) == f"DIRECT={HERE}"
@@ -170,7 +170,7 @@ def test_a_commitment_receipt(
     station.crash()  # everything that it says is read from what is stored
     remove(station, "in")
     (receipt,) = station.sent()
-    assert str(receipt.destination) == f"DIRECT={OTHER}"
+    assert str(receipt.destination) == f"DIRECT={OTHER};at=192.0.2.1"
     assert (receipt.message_class, receipt.correlation_id) == (reason, ORIGINAL)
     assert (receipt.label, receipt.body) == ("a label", b"")
     assert receipt.sent_time == WALL + 3600 * (remove is expire)
@@ -299,7 +299,7 @@ def test_a_final_stream_receipt(
     station.run()
     (receipt,) = finals(station)
     ack = FinalAck.decode_body(receipt.body, receipt.message_class)
-    assert str(receipt.destination) == f"DIRECT={SINK}", "of message 1, also after a restart"
+    assert str(receipt.destination) == f"DIRECT={SINK};at=192.0.2.1", "of message 1, also after a restart"
     assert (ack.source, ack.sequence_timestamp << 32 | ack.sequence_ordinal) == (SENDER, NUMBER)
     assert (ack.sequence_number, ack.message_id, ack.message_class) == (2, 8, reason)
     assert (receipt.label, receipt.correlation_id) == (
@@ -341,7 +341,7 @@ def test_final_receipts_of_a_stream_that_was_followed_by_others(station: Station
     for _ in range(3):
         receive(station, "tx")
     assert [str(each.destination) for each in finals(station)] == [
-        f"DIRECT={url}" for url in (first, SINK, SINK)
+        f"DIRECT={url};at=192.0.2.1" for url in (first, SINK, SINK)
     ]
 
 

@@ -306,3 +306,33 @@ def test_a_queue_that_is_gone() -> None:
     assert world.effects == [Drop(number)]
     assert not world.transfer.answered(number, 200, world.now)
     assert world.transfer.next_deadline() is None
+
+
+def test_a_host_that_a_peer_named_is_asked_ever_less_often() -> None:
+    """And one that the configuration or a program named as often as ever."""
+    for only, expected in ((None, [20.0] * 9), ("192.0.2.1", [20.0 * (1 << min(n, 7)) for n in range(9)])):
+        effects: list[Effect] = []
+        transfer: Transfer[str] = Transfer(effects.append, Timers())
+        queue = Queue("a", endpoint=Endpoint("http", "host", 80, only))
+        now = 0.0
+        transfer.submit(queue, now)
+        waits = []
+        for _ in range(9):
+            reach = effects[-1]
+            assert isinstance(reach, Reach)
+            transfer.failed(reach.number, Progress.CONNECT_FAILURE, "", now)
+            due = transfer.next_deadline()
+            assert due is not None
+            waits.append(due - now)
+            now = due
+            transfer.expire(now)
+        assert waits == expected
+        reach = effects[-1]
+        assert isinstance(reach, Reach)
+        assert transfer.opened(reach.number, "192.0.2.1", now) == "a"
+        transfer.answered(reach.number, 200, now)
+        queue.messages.append("b")
+        transfer.proceed(reach.number, now)
+        transfer.failed(reach.number, Progress.CONNECT_FAILURE, "", now)
+        due = transfer.next_deadline()
+        assert due == now + 20.0, "an answer forgives all"

@@ -16,8 +16,10 @@ from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError, PacketFault
 from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.soap import has_envelope
 from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for
+from msmq_fast.qm.opening import is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
 from msmq_fast.store.schema import Wish
@@ -44,6 +46,11 @@ class Receipts(Protocol):
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
         """A transactional message left its queue; whether its sender is told."""
+
+    def answer_to(self, name: FormatName) -> FormatName | None:
+        """The outgoing queue for acknowledgments to an HTTP name that a message of another computer gives;
+        None: they must not go there.
+        """
 
 
 class Disposition:
@@ -87,7 +94,9 @@ class Disposition:
             return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
-        told = reason != _SENT and bool(wishes & asked_for(reason)) and self._acknowledge(message, reason)
+        own = role == Role.OUTGOING and message.source_machine == self._manager.guid
+        told = reason != _SENT and bool(wishes & asked_for(reason))
+        told = told and self._acknowledge(message, reason, own=own)
         return reason, told, self._copy_to(role, message, reason, wishes, chosen)
 
     def _receipts(
@@ -204,16 +213,26 @@ class Disposition:
             return None
         return queue.core, lookup_id
 
-    def _acknowledge(self, message: Message, reason: int) -> bool:
+    def _acknowledge(self, message: Message, reason: int, *, own: bool = False) -> bool:
         """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); False: none was due, or none could be
-        sent.
+        sent. `own`: the message was sent here, not only said to be.
         """
         manager = self._manager
         name = answer_queue(message, manager.guid)
         if name is None or (reason in INSECURE and not self._insecure):
             return False
+        if self.receipts is not None and not own and is_http(name):
+            name = self.receipts.answer_to(name)
+            if name is None:
+                return self._discard()
         try:
-            queue = manager.queue_for(name)
+            queue: Queue
+            if is_http(name) and name.kind is NameKind.SUBQUEUE:  # bound to an address (`srmp.returnpath`)
+                if not manager.answers(name):
+                    return self._discard()
+                queue = manager.outgoing_to(name)
+            else:
+                queue = manager.queue_for(name)
             if queue.transactional and queue.kind is not QueueKind.OUTGOING:
                 return self._discard()
             answer = acknowledgment(message, reason, manager.guid)

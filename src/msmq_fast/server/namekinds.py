@@ -9,8 +9,9 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import multicast_group, parse_path
 from msmq_fast.packet.text import quoted
 from msmq_fast.server.kinds import TEXT, TEXTS, Kind
+from msmq_fast.srmp.returnpath import is_allowed_text
 
-__all__ = ["COMPUTER", "COMPUTERS", "COMPUTER_NAME", "GROUP", "HOPS", "PROXY", "QUEUE"]
+__all__ = ["COMPUTER", "COMPUTERS", "COMPUTER_NAME", "GROUP", "HOPS", "HOSTS", "PROXY", "QUEUE"]
 
 LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other hosts rely on it
 
@@ -77,3 +78,7 @@ GROUP: Final = _text(
     "text: a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))
 )
 PROXY: Final = _text("text: host:port", _is_proxy)
+HOSTS: Final = _texts(
+    "a text or a list of texts: host names, *.example.org, addresses or networks such as 10.0.0.0/8",
+    is_allowed_text,
+)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from msmq_fast.server.connections import Share, Slot
 from msmq_fast.srmp.http.client import BadAnswer, ClientConnection
+from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.transfer import Close, Drop, Effect, Endpoint, Progress, Reach, Transfer
 
 __all__ = ["Pool", "PoolSettings", "Proxy", "Request"]
@@ -52,6 +53,7 @@ class PoolSettings:
     connect_timeout: float = 10.0  # seconds
     proxy: Callable[[str], Proxy | None] = lambda host: None
     source: str | None = None  # local address of connections
+    paths: ReturnPaths = field(default_factory=ReturnPaths)  # where receipts may go
 
 
 @dataclass(slots=True)
@@ -232,11 +234,18 @@ class Pool:
         self._refill(endpoint, server)
 
     async def _connected(self, endpoint: Endpoint) -> _Connection:
-        proxy = self._settings.proxy(endpoint.host)
+        paths = self._settings.paths
+        checked = endpoint.only is not None and not paths.is_named(endpoint.host)
+        proxy = (
+            None if checked else self._settings.proxy(endpoint.host)
+        )  # which would resolve the name itself
         secure = endpoint.scheme == "https"
         host, port = (endpoint.host, endpoint.port) if proxy is None else (proxy.host, proxy.port)
         failure: OSError = OSError(errno.EHOSTUNREACH, "no address")
-        for address in await self._resolved(host, port):
+        addresses = await self._resolved(host, port)
+        if endpoint.only is not None and proxy is None:
+            addresses = _admitted(addresses, endpoint.only, endpoint.host, paths)
+        for address in addresses:
             slot = self._share.enter(address)
             if slot is None:
                 raise OSError(errno.EMFILE, "too many connections are open (limits.outgoing_connections)")
@@ -441,6 +450,19 @@ class _Tunnel(asyncio.Protocol):
 
 class _Unresolved(OSError):
     """A name has no address."""
+
+
+def _admitted(addresses: list[str], peer: str, host: str, paths: ReturnPaths) -> list[str]:
+    """Those of the addresses of a host that receipts for `peer` may go to."""
+    admitted = [each for each in addresses if paths.admits(peer, host, each)]
+    if addresses and not admitted:
+        shown = ", ".join(addresses[:4])
+        raise _Unresolved(
+            errno.EACCES,
+            f"{host} is at {shown}, but the message that asked for receipts came from {peer}; "
+            "see srmp.receipts_to",
+        )
+    return admitted
 
 
 def _cause(error: Exception) -> Progress:

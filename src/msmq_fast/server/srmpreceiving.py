@@ -16,6 +16,7 @@ from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts, Sequences
 from msmq_fast.srmp.receive import Parts, Pipeline, Verify
 from msmq_fast.srmp.redirection import Redirector
+from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.streams import IncomingStreams, StreamSettings
 
 __all__ = ["SrmpReceiving"]
@@ -44,7 +45,9 @@ class SrmpReceiving:
         self._manager = manager
         self._refused = refused
         self.destinations = Destinations(redirector, manager.guard, manager.directory.queues)
-        self.receipts = Receipts(manager, self.destinations, sequences)
+        self.receipts = Receipts(
+            manager, self.destinations, sequences, ReturnPaths(settings.receipts_to), self._not_taken
+        )
         self.streams = IncomingStreams(
             manager.ledger,
             self.receipts.stream,

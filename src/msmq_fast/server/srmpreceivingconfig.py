@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.server import kinds
+from msmq_fast.server import kinds, namekinds
 from msmq_fast.server.kinds import key
 from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
 
@@ -26,6 +26,12 @@ class SrmpReceivingConfig(SrmpNamesConfig):
         16 << 20,
         "bytes of dead letters in an hour that messages of one address (IPv6: of one /64) which have expired "
         "on arrival leave here; beyond it the answer is 400, and their senders keep them",
+    )
+    receipts_to: tuple[str, ...] = key(
+        namekinds.HOSTS,
+        (),
+        "hosts (*.example.org stands for all below it) and networks that receipts go to, besides the address "
+        "that their message came from; acknowledgments of messages over MS-MQQB to HTTP names go only there",
     )
     receipt_delay: float = key(
         kinds.duration(0.05, 60), 0.5, "how long a stream pauses before it is acknowledged"

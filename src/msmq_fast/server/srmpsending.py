@@ -22,6 +22,7 @@ from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
+from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.sending import Encode, Report, Sender
 from msmq_fast.srmp.transfer import Outgoing, Timers, Transfer
 from msmq_fast.srmp.urls import Url
@@ -66,6 +67,7 @@ class SrmpSending:
                 connect_timeout=settings.connect_timeout,
                 proxy=_proxies(settings),
                 source=source_address(config.server.host),
+                paths=ReturnPaths(settings.receipts_to),
             ),
             clock.monotonic,
             pacemaker.touch,

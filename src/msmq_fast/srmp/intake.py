@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
+from msmq_fast._native.instream import InStream
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
@@ -109,12 +110,18 @@ class Intake:
         self._tally.stored += bool(taken)
         return answer
 
-    def take(self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart) -> Completion[int]:
-        """A message of a stream: it is taken in its turn, and the stream goes on with it (A-31)."""
+    def take(
+        self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart, peer: str
+    ) -> Completion[int]:
+        """A message of a stream: it is taken in its turn, and the stream goes on with it (A-31). `peer` is
+        the address that brought it.
+        """
         streams = self._streams
         verdict, stream = streams.judge(part, core.ordinal, envelope.to)
         if verdict is Verdict.DUPLICATE:
             self._tally.turn_away(Reason.DUPLICATE, envelope, len(packet), core)
+            if stream is not None:
+                self._moved(stream, peer)
             if stream is None or not stream.unsettled:
                 return _ok()
             return self.when_kept(lambda: stream.durable_number >= part.current)
@@ -129,7 +136,7 @@ class Intake:
             (result,), _ = core.enqueue_packets([packet])
             if result in TAKEN:
                 priority = 0 if envelope.msmq is None else envelope.msmq.priority
-                streams.accept(stream, part, core.ordinal, envelope.to, priority)
+                streams.accept(stream, part, core.ordinal, envelope.to, priority, peer)
                 writer.when_durable(_answers(completion))
         finally:
             writer.end_unit()
@@ -138,6 +145,13 @@ class Intake:
         self._tally.stored += 1
         self.trace(packet)
         return completion
+
+    def _moved(self, stream: InStream, peer: str) -> None:
+        self._writer.begin_unit()
+        try:
+            self._streams.moved(stream, peer)
+        finally:
+            self._writer.end_unit()
 
     def trace(self, packet: bytes) -> None:
         """A message was put into a queue: its sender may want to know where (MS-MQDMPR 3.1.1.12)."""

@@ -53,6 +53,7 @@ class Reason(Enum):
     OUT_OF_ORDER = "out of order", Status.OK
     MACHINE_QUOTA = "computer quota", Status.LATER
     TOO_MANY_STREAMS = "too many streams", Status.LATER
+    RECEIPT = "receipt to a host other than the sender", Status.REJECTED
     KEYS = "too many signatures wait to be verified", Status.LATER
     NOT_STORED = "not stored", Status.LATER
     STOPPING = "stopping", Status.LATER

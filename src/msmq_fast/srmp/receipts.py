@@ -9,6 +9,7 @@ body. All that it needs of its original is read from the envelope that is kept w
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
@@ -17,15 +18,19 @@ from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Delivery, Journal, Message
-from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.soap import SRMPEnvelopeHeader, has_envelope
 from msmq_fast.qm.acknowledgment import identifier
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.superseding import Place
 from msmq_fast.srmp.destinations import Destinations
+from msmq_fast.srmp.destinations import Place as QueuePlace
 from msmq_fast.srmp.model import Envelope, Nonconforming
 from msmq_fast.srmp.reading import read_envelope
+from msmq_fast.srmp.reasons import Reason
+from msmq_fast.srmp.returnpath import ReturnPaths, peer_of
 from msmq_fast.srmp.streams import IncomingStreams, Terms
+from msmq_fast.srmp.urls import parse_url
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -72,7 +77,17 @@ def envelope_of(packet: bytes) -> Envelope | None:
 class Receipts:
     """Makes receipts and puts them on their way; all of it inside the unit of work of their cause."""
 
-    def __init__(self, manager: QueueManager, destinations: Destinations, sequences: Sequences) -> None:
+    def __init__(
+        self,
+        manager: QueueManager,
+        destinations: Destinations,
+        sequences: Sequences,
+        paths: ReturnPaths | None = None,
+        on_refusal: Callable[[Reason, str], None] | None = None,
+    ) -> None:
+        """`paths`: where receipts may go; `on_refusal(reason, description)` hears of those that may not."""
+        self._paths = paths or ReturnPaths()
+        self._on_refusal = on_refusal
         self.sent: Counter[str] = Counter()  # by kind
         self._manager = manager
         self._destinations = destinations
@@ -91,17 +106,17 @@ class Receipts:
         if envelope is None:
             return False
         if reason == MessageClass.ACK_REACH_QUEUE:
-            return self._deliver("delivery", envelope.delivery_to, original, reason)
-        return self.decided(envelope, original, reason)
+            return self._deliver("delivery", envelope.delivery_to, original, reason, peer_of(packet))
+        return self.decided(envelope, original, reason, peer_of(packet))
 
-    def decided(self, envelope: Envelope, original: Message, reason: int) -> bool:
-        """A commitment receipt, if one was asked for in this case."""
+    def decided(self, envelope: Envelope, original: Message, reason: int, peer: str) -> bool:
+        """A commitment receipt, if one was asked for in this case, by a message from the address `peer`."""
         wanted = envelope.negative_only if is_negative(reason) else envelope.positive_only
         if not wanted or reason not in DECIDED:
             return False
-        return self._deliver("commitment", envelope.commitment_to, original, reason)
+        return self._deliver("commitment", envelope.commitment_to, original, reason, peer)
 
-    def _deliver(self, kind: str, url: str | None, original: Message, reason: int) -> bool:
+    def _deliver(self, kind: str, url: str | None, original: Message, reason: int, peer: str) -> bool:
         if url is None:
             return False
         receipt = Message(
@@ -115,7 +130,7 @@ class Receipts:
             hash_algorithm=0,
             encryption_algorithm=0,
         )
-        return self._send(kind, url, receipt) is not None
+        return self._send(kind, url, receipt, peer) is not None
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
         """A message of a stream left its queue: whether its sender, who keeps it until then, is told
@@ -153,7 +168,23 @@ class Receipts:
             hash_algorithm=0,
             encryption_algorithm=0,
         )
-        return self._send("final", terms.receipts_to, receipt) is not None
+        return self._send("final", terms.receipts_to, receipt, peer_of(packet) or terms.peer) is not None
+
+    def answer_to(self, name: FormatName) -> FormatName | None:
+        """The outgoing queue for acknowledgments to an HTTP name that a message over MS-MQQB gives, whose
+        sender has no address by HTTP: only where the configuration allows them. None: they must not go there.
+        """
+        try:
+            url = parse_url(name.text)
+            if self._destinations.find(name.text).destination.local:
+                return name
+            text = self._paths.bind(name.text, url, "")
+            if text is not None:
+                return parse_format_name(f"DIRECT={text}")
+        except (ValueError, MSMQError):
+            return None
+        self._refused(name.text, "")
+        return None
 
     def terms(self, sender: UUID, sequence: int, to: str) -> Terms | None:
         """What is known of the stream of a message to a URL."""
@@ -181,18 +212,23 @@ class Receipts:
             hash_algorithm=0,
             encryption_algorithm=0,
         )
-        return self._send("stream", terms.receipts_to, receipt)
+        return self._send("stream", terms.receipts_to, receipt, terms.peer)
 
     # ---- on their way
 
-    def _send(self, kind: str, url: str, receipt: Message) -> Place | None:
-        """Into the outgoing queue of its URL, or into the local queue that this means."""
+    def _send(self, kind: str, url: str, receipt: Message, peer: str) -> Place | None:
+        """Into the outgoing queue of its URL and of the address `peer`, or into the local queue that this
+        means. Elsewhere it does not go.
+        """
         try:
             place = self._destinations.find(url)
-            receipt.destination = parse_format_name(f"DIRECT={url}")
+            found = place.destination
+            name = url if found.local else self._paths.bind(url, parse_url(url), peer)
+            if name is None:
+                return self._refused(url, peer)
+            receipt.destination = parse_format_name(f"DIRECT={name}")
         except (ValueError, MSMQError):
             return self._lost()
-        found = place.destination
         if not found.local:
             sent = self._manager.disposition.send_away(receipt)
         elif place.queue is None:
@@ -200,7 +236,7 @@ class Receipts:
         elif place.internal:
             sent = self._to_ourselves(place.queue, receipt)
         else:
-            sent = self._insert(place.queue, receipt)
+            sent = self._insert(place, place.queue, receipt)
         if sent is not None:
             self.sent[kind] += 1
         return sent
@@ -218,14 +254,20 @@ class Receipts:
             )
         return queue.core, 0
 
-    def _insert(self, queue: Queue, receipt: Message) -> Place | None:
+    def _insert(self, place: QueuePlace, queue: Queue, receipt: Message) -> Place | None:
+        """As if the sender of its original had sent it, whom nothing here proves."""
         manager = self._manager
-        if queue.transactional:
+        if queue.transactional or not (place.everybody or self._destinations.admits(queue)):
             return self._lost()
         receipt.message_id = manager.message_ordinals.take()
         receipt.sent_time = manager.ledger.now_s
         (result,), (key,) = queue.core.enqueue_packets([receipt.to_packet()])
         return (queue.core, key) if result in _TAKEN else self._lost()
+
+    def _refused(self, url: str, peer: str) -> Place | None:
+        if self._on_refusal is not None:
+            self._on_refusal(Reason.RECEIPT, f"to {url}, for a message from {peer or 'no HTTP address'}")
+        return self._lost()
 
     def _lost(self) -> Place | None:
         self._manager.disposition.discarded += 1

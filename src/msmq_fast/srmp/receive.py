@@ -27,6 +27,7 @@ from msmq_fast.srmp.intake import TAKEN, Intake, refusal
 from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.receipts import Receipts, Sequences
+from msmq_fast.srmp.returnpath import with_peer
 from msmq_fast.srmp.signature import SignaturePolicy, SignatureRefused, Signer, authenticated
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.tally import Tally, described
@@ -184,9 +185,9 @@ class Pipeline:
             return Completion.of(int(Status.REJECTED))
         if self._late(envelope):
             return self._expired(compound, raw, peer, queue)
-        packet = self._packet(compound, raw, admitted)
+        packet = self._packet(compound, raw, peer, admitted)
         if envelope.stream is not None:
-            return self._intake.take(queue.core, packet, envelope, envelope.stream)
+            return self._intake.take(queue.core, packet, envelope, envelope.stream, peer)
         return self._intake.insert([(queue.core, packet)], envelope)
 
     def _let_in(self, compound: Compound, size: int, queue: Queue, *, everybody: bool) -> _Admitted | None:
@@ -237,14 +238,17 @@ class Pipeline:
             ]
             let_in = [(core, admitted) for core, admitted in asked if admitted is not None]
             if let_in and self._late(envelope):
-                self._expired(compound, raw, group)
+                self._expired(compound, raw, group, answers_to="")
             elif let_in:
-                places = [(core, self._packet(compound, raw, admitted)) for core, admitted in let_in]
+                places = [(core, self._packet(compound, raw, "", admitted)) for core, admitted in let_in]
                 self._intake.insert(places, envelope)
         return Completion.of(int(Status.OK))
 
-    def _packet(self, compound: Compound, raw: bytes, admitted: _Admitted | None = None) -> bytes:
-        """What a queue keeps of a message."""
+    def _packet(self, compound: Compound, raw: bytes, peer: str, admitted: _Admitted | None = None) -> bytes:
+        """What a queue keeps of a message from the address `peer`, which is kept if receipts may go there."""
+        envelope = compound.envelope
+        if envelope.delivery_to or envelope.commitment_to or envelope.stream is not None:
+            raw = with_peer(raw, compound.size, peer)
         packet = to_packet(compound, raw, self._ledger.now_s, overdue=not self._parts.check_expiry)
         signer = None if admitted is None else admitted.signer
         return packet if signer is None else authenticated(packet, signer)
@@ -259,18 +263,26 @@ class Pipeline:
         return now > envelope.expires_at or (msmq is not None and now > msmq.ttrq)
 
     def _expired(
-        self, compound: Compound, raw: bytes, peer: str, queue: Queue | None = None
+        self,
+        compound: Compound,
+        raw: bytes,
+        peer: str,
+        queue: Queue | None = None,
+        *,
+        answers_to: str | None = None,
     ) -> Completion[int]:
         """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter;
         that of a stream is its sender's to keep. So is one beyond what dead letters of `peer` may use up
-        here: it is answered with 400, by which its sender makes a dead letter of it (SR-209).
+        here: it is answered with 400, by which its sender makes a dead letter of it (SR-209). `answers_to`:
+        the address that receipts may go to, if that is not `peer`.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
         core = None if queue is None else queue.core
         if not envelope.negative_only and not deadletter:
             return self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
-        packet = self._packet(compound, raw)
+        address = peer if answers_to is None else answers_to
+        packet = self._packet(compound, raw, address)
         disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if disposition.must_wait(packet, reason):
             return self.tally.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
@@ -280,7 +292,7 @@ class Pipeline:
 
         def follow() -> None:
             original = Message.from_packet(packet)
-            self._parts.receipts.decided(envelope, original, MessageClass.NACK_RECEIVE_TIMEOUT)
+            self._parts.receipts.decided(envelope, original, MessageClass.NACK_RECEIVE_TIMEOUT, address)
             if deadletter:
                 disposition.reject(packet, reason)
 
@@ -304,7 +316,7 @@ class Pipeline:
         self.tally.receipts[kind] += 1
         if internal and effect is not None:
             return self._intake.unit(effect)
-        return self._intake.insert([(queue.core, self._packet(compound, raw))], envelope, effect)
+        return self._intake.insert([(queue.core, self._packet(compound, raw, ""))], envelope, effect)
 
     def _effect(self, envelope: Envelope, kind: Kind) -> Callable[[], None] | None:
         receipt, decision = envelope.stream_receipt, envelope.commitment_receipt
@@ -346,7 +358,7 @@ class Pipeline:
                 forwarder.lost(passage)
             completion.resolve(Status.LATER if status else Status.OK)
 
-        packet = self._packet(compound, raw)
+        packet = self._packet(compound, raw, peer)
         (result,), (key,) = core.enqueue_packets([packet], kept)
         if result not in TAKEN:
             return self.tally.turn_away(refusal(result), envelope, len(raw))

@@ -20,6 +20,7 @@ from msmq_fast.packet.properties import is_traced
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.resending import OutgoingSequences
+from msmq_fast.srmp.returnpath import split
 from msmq_fast.srmp.transfer import Endpoint, Outgoing, Progress
 from msmq_fast.srmp.urls import Url, parse_url
 from msmq_fast.srmp.values import Nonconforming
@@ -71,7 +72,7 @@ class Encode(Protocol[R_co]):
 
 def url_of(queue: OutgoingQueue) -> Url:
     """Where the messages of an outgoing queue go. Raises ValueError."""
-    return parse_url(queue.destination.text)
+    return parse_url(split(queue.destination.text)[0])
 
 
 def too_late(core: QueueCore, packet: bytes) -> bool:
@@ -116,12 +117,14 @@ class _Source(Outgoing[S]):
         self._core = queue.core
         self._encode = encode
         self._url = url_of(queue)
+        self._only = split(queue.destination.text)[1]  # receipts go to the computer that asked for them
         self._key = 0  # of the message that is under way
         self._address = ""  # of the other side of the connection
 
     def endpoint(self) -> Endpoint:
         url = self._sender.connect_to(self._url)
-        return Endpoint(url.scheme, url.host, url.port)
+        only = self._only if url is self._url else None  # an administrator leads it elsewhere
+        return Endpoint(url.scheme, url.host, url.port, only)
 
     def waits(self) -> bool:
         return (

@@ -71,15 +71,24 @@ class Terms:
     priority: int = 3
     acknowledged: int = 0
     """Highest number of which a receipt was made (LastAcknowledgedStreamMessage)."""
+    peer: str = ""
+    """The address that brought its latest message."""
 
     def record(self) -> dict[str, Any]:
         """As it is stored."""
-        return {"to": self.receipts_to, "for": self.destination, "p": self.priority, "n": self.acknowledged}
+        return {
+            "to": self.receipts_to,
+            "for": self.destination,
+            "p": self.priority,
+            "n": self.acknowledged,
+            "a": self.peer,
+        }
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Terms:
         """From what is stored. KeyError, TypeError, ValueError: it is damaged."""
-        return cls(str(record["to"]), str(record["for"]), int(record["p"]), int(record["n"]))
+        known = str(record["to"]), str(record["for"]), int(record["p"]), int(record["n"])
+        return cls(*known, str(record.get("a", "")))
 
 
 Acknowledge = Callable[[UUID, int, int, Terms], "Place | None"]
@@ -139,13 +148,26 @@ class IncomingStreams:
             return Verdict.ACCEPT, stream
         return (Verdict.OUT_OF_ORDER if order == AHEAD else Verdict.DUPLICATE), stream
 
-    def accept(self, stream: InStream, part: StreamPart, queue: int, destination: str, priority: int) -> None:
-        """The message was taken by a queue; inside its unit. `destination` is the URL that it was sent to."""
+    def accept(
+        self, stream: InStream, part: StreamPart, queue: int, destination: str, priority: int, peer: str = ""
+    ) -> None:
+        """The message was taken by a queue; inside its unit. `destination` is the URL that it was sent to,
+        `peer` the address that brought it.
+        """
         if part.start and part.receipts_to is not None:
-            self._keep(stream, Terms(part.receipts_to, destination, priority))
+            self._keep(stream, Terms(part.receipts_to, destination, priority, peer=peer))
+        else:
+            self.moved(stream, peer)
         if stream.queue != queue or part.start:
             self._follow(stream, part.sequence, queue, destination)
         self.streams.take(stream, part.sequence, part.current, queue)
+
+    def moved(self, stream: InStream, peer: str) -> None:
+        """Where the sender of a stream is now: its receipts go there. Inside a unit."""
+        terms = self._terms.get(_key(stream))
+        if terms is not None and terms.peer != peer:
+            terms.peer = peer
+            self._write(stream, terms)
 
     def _follow(self, stream: InStream, sequence: int, queue: int, destination: str) -> None:
         """Remember the greatest stream of a sender for a URL; the one before is closed."""

@@ -28,17 +28,22 @@ __all__ = [
     "Transfer",
 ]
 
+_LEAST_OFTEN = 7  # doublings of the time until receipts are sent again
+
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets."""
+    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets. `only`: the
+    address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
+    """
 
     scheme: str
     host: str
     port: int
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,18 @@ class Stage(Enum):
 class _Lane(Generic[R]):
     """One queue."""
 
-    __slots__ = ("connected", "endpoint", "held", "number", "queue", "sent", "stage", "tried", "used")
+    __slots__ = (
+        "connected",
+        "endpoint",
+        "failures",
+        "held",
+        "number",
+        "queue",
+        "sent",
+        "stage",
+        "tried",
+        "used",
+    )
 
     def __init__(self, number: int, queue: Outgoing[R], endpoint: Endpoint) -> None:
         self.number = number
@@ -151,6 +167,7 @@ class _Lane(Generic[R]):
         self.used = 0.0  # when the Session Cleanup Timer was started
         self.sent = 0.0  # when the request under way was written
         self.tried = 0.0  # when its turn began
+        self.failures = 0  # since the last answer
 
 
 class Transfer(Generic[R]):
@@ -273,7 +290,7 @@ class Transfer(Generic[R]):
             lane.queue.accepted()
         else:
             lane.queue.rejected()
-        lane.stage, lane.used = Stage.IDLE, now
+        lane.stage, lane.used, lane.failures = Stage.IDLE, now, 0
         if self._timers.cleanup < self._timers.response:  # else the look for the answer comes before
             self._watch(lane, now + self._timers.cleanup)
         return not lane.held or self._shared(lane)
@@ -305,7 +322,13 @@ class Transfer(Generic[R]):
             return
         lane.stage = Stage.FAILED
         self._watched.set(lane, None)
-        self._retries.set(lane, now + self._timers.retransmission)
+        wait = self._timers.retransmission
+        if (
+            lane.endpoint.only is not None
+        ):  # a peer named the URL: hosts that are not there are asked less often
+            wait *= 1 << min(lane.failures, _LEAST_OFTEN)
+        lane.failures += 1
+        self._retries.set(lane, now + wait)
 
     def _rest(self, lane: _Lane[R]) -> None:
         """A queue is on hold and nothing of it is under way."""

@@ -1,0 +1,126 @@
+"""Where receipts may go: to the computer that asked for them, or where the configuration says.
+
+Anyone who can post a message names URLs for its receipts. Without a rule this server would post to any host
+and port for a stranger.
+
+1. A message that asks for receipts is kept with the address that it came from, in a header line behind those
+   of its request (`with_peer`, `peer_of`); a stream keeps it with its terms.
+2. The outgoing queue of a receipt has that address in its name, behind the URL: `;at=192.0.2.5` (`bound`).
+   That reads as the name of a subqueue, which nothing is sent to: so no URL of another queue reads so, and
+   programs cannot open one. `*` stands for no address.
+3. When a connection is opened, the host of the URL is resolved once, and only addresses that `ReturnPaths`
+   admits are connected to. So neither a restart nor a name that later means another host opens a way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from msmq_fast._native.framing import parse
+from msmq_fast.packet.soap import has_envelope
+from msmq_fast.security.addresses import is_confined
+from msmq_fast.srmp.urls import Url
+
+__all__ = ["NO_ADDRESS", "ReturnPaths", "bound", "is_allowed_text", "peer_of", "split", "with_peer"]
+
+NO_ADDRESS: Final = "*"
+
+_AT: Final = ";at="
+_LINE: Final = b"X-MSMQ-Fast-Peer: "
+_HEAD: Final = 80 << 10  # bytes: no request has a longer head
+_COMPOUND: Final = 16  # bytes in front of the request in a CompoundMessageHeader
+
+
+def bound(url: str, address: str) -> str:
+    """The name, without `DIRECT=`, of the outgoing queue for receipts to a URL and an address."""
+    return f"{url}{_AT}{address}"
+
+
+def split(text: str) -> tuple[str, str | None]:
+    """The URL, and the address that it is bound to; None: to none, a program of this computer sends there."""
+    url, at, address = text.rpartition(_AT)
+    return (url, address) if at else (text, None)
+
+
+def with_peer(raw: bytes, size: int, peer: str) -> bytes:
+    """A request whose body has `size` bytes, with the address that it came from."""
+    head = raw[: len(raw) - size].rstrip(b"\r\n")
+    return b"%b\r\n%b%b\r\n\r\n%b" % (head, _LINE, peer.encode(), raw[len(raw) - size :])
+
+
+def peer_of(packet: bytes) -> str:
+    """The address that a stored message came from; empty: it is not known."""
+    if not has_envelope(packet):
+        return ""
+    offset = parse(packet).fields()["compound_offset"]
+    head = packet[offset + _COMPOUND : offset + _COMPOUND + _HEAD] if offset else b""
+    head, end, _ = head.partition(b"\r\n\r\n")
+    line = head.rpartition(b"\r\n")[2]
+    return line[len(_LINE) :].decode("latin-1") if end and line.startswith(_LINE) else ""
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def is_allowed_text(text: str) -> bool:
+    """Whether a text is a host name, a pattern of such names, an address or a network."""
+    if "/" in text:
+        try:
+            ip_network(text)
+        except ValueError:
+            return False
+        return True
+    return bool(text) and not set(text) & set(" @\\?#%")
+
+
+class ReturnPaths:
+    """`allowed` are host names, patterns such as `*.example.org`, addresses and networks such as 10.0.0.0/8.
+
+    A host that is allowed by its name must not be at an address that means another host to each computer
+    (loopback, link-local, multicast), unless its network is allowed too.
+    """
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._patterns: list[str] = []
+        self._networks: list[IPv4Network | IPv6Network] = []
+        for text in allowed:
+            try:
+                self._networks.append(ip_network(text))
+            except ValueError:
+                self._patterns.append(text.casefold())
+
+    def bind(self, text: str, url: Url, peer: str) -> str | None:
+        """The name of the outgoing queue for receipts to a URL, written `text`, that a message from `peer`
+        asks for; None: there must not be one. `peer` is empty where no address is known.
+        """
+        if _AT in text:
+            return None
+        if self.is_named(url.host):
+            return bound(text, peer or NO_ADDRESS)
+        literal = _address(url.host)
+        if literal is not None:
+            admitted = self.admits(peer or NO_ADDRESS, url.host, url.host)
+        else:
+            admitted = bool(peer or self._networks)
+        return bound(text, peer or NO_ADDRESS) if admitted else None
+
+    def admits(self, peer: str, host: str, address: str) -> bool:
+        """Whether a receipt for a message from `peer` may go to `address`, by the name `host`."""
+        found = _address(address)
+        if found is None:
+            return False
+        if found == _address(peer) or any(found in network for network in self._networks):
+            return True
+        return self.is_named(host) and not is_confined(address)
+
+    def is_named(self, host: str) -> bool:
+        """Whether a host is allowed by its name."""
+        return any(fnmatchcase(host.casefold(), pattern) for pattern in self._patterns)
