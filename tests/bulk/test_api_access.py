@@ -108,6 +108,8 @@ def test_a_wrong_token_is_refused_and_never_written_down(guarded: Server) -> Non
 def test_web_pages_and_proxies_on_this_machine_are_refused(guarded: Server) -> None:
     for headers in (
         {"Origin": "http://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
         {"Host": "evil.example:1802"},
         {"Host": "10.0.0.1"},
         {"X-Forwarded-For": "203.0.113.9"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from aiohttp import web
@@ -12,15 +12,28 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from msmq_fast.admin.metrics import Metrics
 from msmq_fast.admin.view import View
+from msmq_fast.security.webpages import is_of_another_site, loopback_ends, names_this_machine
 
 __all__ = ["build"]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def build(view: View, queue_limit: int) -> web.Application:
-    """The application; `queue_limit` bounds the number of queues with metrics of their own."""
+def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Application:
+    """The application; `queue_limit` bounds the number of queues with metrics of their own.
+
+    `names`, in lower case, are those of this machine, besides localhost.
+    """
     metrics = Metrics(view, queue_limit)
+
+    def guarded(handler: _Handler) -> _Handler:
+        """For what tells of queues: not for web pages."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            _refuse_web_pages(request, names)
+            return await handler(request)
+
+        return handle
 
     async def livez(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -49,12 +62,27 @@ def build(view: View, queue_limit: int) -> web.Application:
     application = web.Application(middlewares=[_harden])
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)
-    application.router.add_get("/metrics", metrics_text)
-    application.router.add_get("/v1/queues", queues)
-    application.router.add_get("/v1/outgoing", outgoing)
-    application.router.add_get("/v1/readers", readers)
-    application.router.add_get("/v1/stats", stats)
+    application.router.add_get("/metrics", guarded(metrics_text))
+    application.router.add_get("/v1/queues", guarded(queues))
+    application.router.add_get("/v1/outgoing", guarded(outgoing))
+    application.router.add_get("/v1/readers", guarded(readers))
+    application.router.add_get("/v1/stats", guarded(stats))
     return application
+
+
+def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
+    """Raises HTTPForbidden for a request that a page of another site makes a browser send, and for one over
+    the loopback interface that names another host, as after DNS rebinding."""
+    if is_of_another_site(request.headers):
+        raise web.HTTPForbidden(reason="requests of pages of other sites are refused (Sec-Fetch-Site)")
+    transport = request.transport
+    local = transport is not None and loopback_ends(
+        transport.get_extra_info("sockname"), transport.get_extra_info("peername")
+    )
+    if local and not names_this_machine(request.headers.get("Host", "localhost"), names):
+        raise web.HTTPForbidden(
+            reason="the Host header names another computer: use localhost, or add the name to server.aliases"
+        )
 
 
 def _flat(view: Any) -> dict[str, Any]:

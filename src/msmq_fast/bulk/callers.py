@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from typing import Final
 
 from aiohttp import web
 
 from msmq_fast.bulk.errors import Refusal
 from msmq_fast.security.token import Token
+from msmq_fast.security.webpages import (
+    Address,
+    Ends,
+    is_of_another_site,
+    loopback_ends,
+    names_this_machine,
+)
 
 __all__ = ["Access", "Address", "Callers"]
-
-Address = tuple[str, int]
-"""Host and port of one end of a connection."""
 
 _SCHEME: Final = "bearer "
 _OF_OTHERS: Final = ("Origin", "Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
@@ -30,13 +32,6 @@ class Access(StrEnum):
     LOOPBACK = "loopback"
     TOKEN = "token"  # noqa: S105 - a word of the configuration
     OFF = "off"
-
-
-class Ends(NamedTuple):
-    """Both ends of a connection over the loopback interface."""
-
-    server: Address
-    client: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +75,18 @@ def _bearer(header: str) -> str:
 
 def _loopback(request: web.Request) -> Ends | None:
     transport = request.transport
-    ends = [transport.get_extra_info(name) for name in ("sockname", "peername")] if transport else []
-    if not all(ends):
+    if transport is None:
         return None
-    server, client = (_plain(end) for end in ends)
-    both = (ip_address(server[0]), ip_address(client[0]))
-    return Ends(server, client) if all(address.is_loopback for address in both) else None
-
-
-def _plain(end: tuple[str, int]) -> Address:
-    """Without a zone, and IPv4 as such."""
-    address: IPv4Address | IPv6Address | None = ip_address(end[0].partition("%")[0])
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return str(address), end[1]
+    return loopback_ends(transport.get_extra_info("sockname"), transport.get_extra_info("peername"))
 
 
 def _refuse_web_pages(request: web.Request) -> None:
     """Browsers send what any page wants to this machine, and a page may call its own host by our address.
     What a proxy passes on is not the wish of the user that the proxy runs as.
     """
-    foreign = any(name in request.headers for name in _OF_OTHERS)
-    if foreign or not _is_here(request.headers.get("Host", "localhost")):
+    foreign = any(name in request.headers for name in _OF_OTHERS) or is_of_another_site(request.headers)
+    if foreign or not names_this_machine(request.headers.get("Host", "localhost")):
         raise Refusal(
             "ACCESS_DENIED",
             "requests of web pages, proxies and by other names than localhost need a token",
         )
-
-
-def _is_here(header: str) -> bool:
-    try:
-        host = urlsplit(f"//{header}").hostname or ""
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import cast
 
 from aiohttp import web
@@ -28,7 +28,7 @@ _HEAD = 10.0  # seconds from the first byte of a connection to its first whole h
 class _Refused(logging.Filter):
     """Counts what is the client's fault; aiohttp would log a traceback for each, as if we had failed."""
 
-    def __init__(self, refuse: Callable[[str, str], None]) -> None:
+    def __init__(self, refuse: Callable[[str, str, str], None]) -> None:
         super().__init__()
         self._refuse = refuse
 
@@ -36,16 +36,22 @@ class _Refused(logging.Filter):
         """False for a request that could not be parsed, or whose client did not wait for the answer."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):
-            self._refuse("admin request", "malformed")
+            self._refuse("admin request", "malformed", _client(record))
         elif isinstance(error, ConnectionError):
-            self._refuse("admin request", "client left")
+            self._refuse("admin request", "client left", _client(record))
         else:
             return True
         return False
 
 
+def _client(record: logging.LogRecord) -> str:
+    """The address that aiohttp names."""
+    return str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
+
+
 class AdminListener:
-    """Serves the admin application until it is closed; `refuse(what, reason)` hears of malformed requests.
+    """Serves the admin application until it is closed; `refuse(what, reason, detail)` hears of malformed
+    requests. `names` are those of this machine, in lower case.
 
     `parts` are applications of their own, by the path under which they are served.
     """
@@ -54,8 +60,9 @@ class AdminListener:
         self,
         view: View,
         queue_limit: int,
-        refuse: Callable[[str, str], None],
+        refuse: Callable[[str, str, str], None],
         acceptors: Acceptors,
+        names: Collection[str],
         *,
         tls: ssl.SSLContext | None = None,
         parts: Mapping[str, web.Application] | None = None,
@@ -65,7 +72,7 @@ class AdminListener:
         self._share = acceptors.table.admin.share("admin connection", acceptors.table.limits.admin)
         self._stop_accepting: list[Callable[[], None]] = []
         self._connections: dict[asyncio.BaseProtocol, _Connection] = {}
-        application = build(view, queue_limit)
+        application = build(view, queue_limit, names)
         application.middlewares.insert(0, self._count)
         for path, part in (parts or {}).items():
             application.add_subapp(path, part)

@@ -399,7 +399,13 @@ class Assembly:
             server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate"
         )
         self._admin = AdminListener(
-            view, config.limits.metric_queues, self._refused.refuse, self._acceptors, tls=tls, parts=parts
+            view,
+            config.limits.metric_queues,
+            self._refused.refuse,
+            self._acceptors,
+            self._manager.settings.local_hosts,
+            tls=tls,
+            parts=parts,
         )
         await self._admin.listen(listeners)
 

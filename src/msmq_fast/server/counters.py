@@ -19,6 +19,20 @@ About = Callable[[], Mapping[str, str]]
 """Further fields of a log line, by name; empty ones are left out."""
 
 
+_ASKING = ("bulk request",)
+_ORDINARY = (
+    "BAD_REQUEST",
+    "INCARNATION",
+    "METHOD_NOT_ALLOWED",
+    "NOT_FOUND",
+    "NOT_READY",
+    "QUEUE_NOT_FOUND",
+    "STAGE_NOT_FOUND",
+    "SUBSCRIPTION_NOT_FOUND",
+)
+"""A client that asks for what is not there: of no concern to operators, so only counted."""
+
+
 class RefusalCounters:
     """Counts refusals by what was refused ("connection", "packet", "message") and by reason.
 
@@ -45,6 +59,9 @@ class RefusalCounters:
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
             key = (what, "other")
         self._counts[key] += count
+        if what in _ASKING and reason in _ORDINARY:
+            _log.debug("refused %s: %s (%s)", what, reason, detail)
+            return
         second = int(self._monotonic())
         if second != self._second:
             self._second, self._lines = second, 0
