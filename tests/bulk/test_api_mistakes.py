@@ -10,7 +10,9 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
+from msmq_fast.bulk.errors import refusal_of
 from msmq_fast.bulk.patterns import NamePattern
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.spark.bulk import BulkClient, WrongIncarnation
 from tests.bulk import api
 from tests.server.processes import Server
@@ -283,3 +285,11 @@ def test_patterns_that_cannot_be_used(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match="pattern") as wrong:
         NamePattern(pattern)
     assert words in str(wrong.value)
+
+
+def test_only_what_is_meant_for_the_client_reaches_it() -> None:
+    """Any other ValueError is a fault of the server: it is logged, and answered without its text."""
+    told = refusal_of(Malformed("the column 'x' comes twice"))
+    assert told is not None
+    assert (told.code, str(told)) == ("BAD_REQUEST", "the column 'x' comes twice")
+    assert refusal_of(ValueError("invalid literal for int() with base 10")) is None

@@ -66,7 +66,7 @@ def test_the_contract_of_the_verbs() -> None:
         (["send", "q", "--ack", "reach,never"], "'never' is none of reach"),
         (["receive", "q", "--timeout", "soon"], "'soon' is not a number of seconds"),
         (["queue", "create"], "required: NAME"),
-        (["nonsense"], "invalid choice"),
+        (["nonsense"], "unknown verb"),
     ],
 )
 def test_wrong_arguments_are_one_line(

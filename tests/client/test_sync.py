@@ -88,3 +88,27 @@ def test_all_names_are_there() -> None:
     assert set(msmq_fast.__all__) <= set(dir(msmq_fast))
     with pytest.raises(AttributeError):
         msmq_fast.nothing  # noqa: B018
+
+
+def test_a_sender_ends_with_everything_acknowledged(path: str) -> None:
+    with sync.connect(path) as connection:
+        connection.create_queue("orders")
+        with connection.open("orders") as queue:
+            with queue.sender(window=4) as sender:
+                for number in range(20):
+                    sender.send(Message(str(number).encode()))
+            assert sender.acknowledged == 20
+            assert [queue.receive(1).body for _ in range(20)] == [
+                str(number).encode() for number in range(20)
+            ]
+
+
+def test_keywords_win_over_the_properties_of_a_message(path: str) -> None:
+    message = Message(b"one", label="mine")
+    with sync.connect(path) as connection:
+        connection.create_queue("orders")
+        with connection.open("orders") as queue:
+            queue.send(message, label="other", priority=6)
+            received = queue.receive(1)
+    assert (received.body, received.label, received.priority) == (b"one", "other", 6)
+    assert message.label == "mine"

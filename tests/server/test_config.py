@@ -280,3 +280,9 @@ def test_every_key_is_documented_and_every_documented_key_exists() -> None:
             held = keys[key].metadata["kind"]
             assert expected == held.described.replace('"', "'"), key
             assert held.check(tomllib.loads(f"shown = {default}")["shown"]) == getattr(kind(), key), key
+
+
+@pytest.mark.parametrize("written", ["2048", '"2048"'])
+def test_a_choice_between_numbers_takes_a_number(tmp_path: Path, written: str) -> None:
+    assert read(tmp_path, f"[protection]\nrsa_bits = {written}").protection.rsa_bits == "2048"
+    assert "rsa_bits" in mistakes(tmp_path, "[protection]\nrsa_bits = 2047")[0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from msmq_fast.server.disk import DiskGuard
 from msmq_fast.server.memory import available_memory
 from msmq_fast.store.watermark import SpaceFigures
@@ -32,6 +34,26 @@ def test_the_intake_stops_below_the_mark_and_resumes_with_some_slack() -> None:
     assert told == [True, False, True]  # a commit found the disk full
     guard.expire(now)
     assert told == [True, False, True, False]
+
+
+def test_a_full_disk_is_told_once_not_with_every_trial(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a mark the intake opens after each interval to try: that is not worth two lines each time."""
+    failures, told = [0], []
+    space = SpaceFigures(1, 1, 0, 65_536)
+    guard = DiskGuard(0, 2.0, lambda: 0.0, lambda: space, lambda: failures[0], told.append)
+    caplog.set_level("INFO")
+    for _ in range(5):
+        failures[0] += 1
+        guard.expire(0.0)
+        guard.expire(0.0)
+    assert told == [True, False] * 5
+    assert [record.message for record in caplog.records] == [
+        "the disk is full: a commit failed, nothing is taken in"
+    ]
+    guard.expire(0.0)
+    assert caplog.records[-1].message == "the disk takes commits again"
+    guard.expire(0.0)
+    assert len(caplog.records) == 2
 
 
 def test_the_memory_of_a_container_counts(tmp_path: Path) -> None:

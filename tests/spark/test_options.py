@@ -39,7 +39,7 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"startingOffsets": '{"orders": "x"}'}, "must have a number, -2"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "exclude each other"),
         ({"maxRowsPerTrigger": "0"}, "must be an integer from 1, not '0'"),
-        ({"maxBytesPerTrigger": "4x"}, "a size in bytes, such as 4194304 or 4m"),
+        ({"maxBytesPerTrigger": "4x"}, "a size in bytes, such as 4194304, 4m, 4MiB or 4MB"),
         ({"maxTriggerDelay": "soon"}, "a duration, such as 15m"),
         ({"minRowsPerTrigger": "9", "maxRowsPerTrigger": "3"}, "greater than 'maxRowsPerTrigger'"),
         ({"failOnDataLoss": "maybe"}, "must be true or false"),
@@ -123,6 +123,13 @@ def test_values() -> None:
     assert options["maxTriggerDelay"] == 900_000
     assert options["content"] == "messages"
     assert options.given == {"maxBytesPerTrigger", "lease", "timeoutMs", "failOnDataLoss"}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("64m", 64 << 20), ("64MiB", 64 << 20), ("64MB", 64_000_000), ("64", 64), ("1k", 1024)]
+)
+def test_sizes_mean_what_they_mean_in_the_configuration(text: str, size: int) -> None:
+    assert source_options({"maxBytesPerTrigger": text})["maxBytesPerTrigger"] == size
 
 
 def test_every_option_of_the_table_is_in_the_documentation() -> None:

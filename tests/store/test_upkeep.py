@@ -15,6 +15,7 @@ from msmq_fast.store.backup import Backup, Manifest
 from msmq_fast.store.compact import compact
 from msmq_fast.store.errors import BackupError, StoreLockedError, StorePlaceError
 from msmq_fast.store.feed import Feed
+from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.restore import restore
 from msmq_fast.store.schema import EventKind, Table
 from msmq_fast.store.store import Store
@@ -93,6 +94,8 @@ def test_a_compacting_backup_is_smaller(tmp_path: Path) -> None:
     commit(writer)
     whole = Backup(tables, tmp_path / "whole", now_s=1).run()
     small = Backup(tables, tmp_path / "small", now_s=1, compact=True).run()
+    for copy in ("whole", "small"):
+        assert (tmp_path / copy / DATA_NAME).stat().st_mode & 0o777 == 0o600
     assert small.size < whole.size // 4
     store.close()
     restore(tmp_path / "small", tmp_path / "again", now_s=1)

@@ -62,7 +62,7 @@ def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -
         return result | {
             "kind": "outgoing",
             "state": queue.outgoing_state.name.lower(),
-            "next_hop": ", ".join(queue.next_hops),
+            "next_hops": list(queue.next_hops),
             "manager": "" if queue.manager is None else str(queue.manager),
             "history": [_connection_event(event) for event in queue.history],
             "stalled": queue.stalled,

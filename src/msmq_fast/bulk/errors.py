@@ -12,6 +12,7 @@ from msmq_fast.packet.errors import (
     QueueNotFound,
     ServiceNotAvailable,
 )
+from msmq_fast.packet.malformed import Malformed
 
 __all__ = ["Refusal", "bad_request", "events_gone", "refusal_of"]
 
@@ -78,7 +79,7 @@ def refusal_of(error: Exception) -> Refusal | None:
             return Refusal("BAD_REQUEST", _words(error))
         case ArrowMissing():
             return Refusal("NO_ARROW", str(error))
-        case ValueError():
+        case Malformed():
             return Refusal("BAD_REQUEST", str(error))
     return None
 

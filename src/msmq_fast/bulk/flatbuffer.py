@@ -6,6 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from msmq_fast.packet.malformed import Malformed
+
 __all__ = ["Table"]
 
 _MOST_NAME: Final = 4096  # bytes of a text
@@ -25,13 +27,13 @@ class Table:
     def root(cls, data: bytes | bytearray, base: int) -> Table:
         """The root of the flatbuffer that begins at `base`."""
         if not 0 <= base <= len(data) - 4:
-            raise ValueError("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message are damaged")
         offset: int = struct.unpack_from("<i", data, base)[0]
         return cls(data, base, base + offset)
 
     def _unpack(self, layout: str, at: int) -> int:
         if not self._base <= at <= len(self._data) - struct.calcsize(layout):
-            raise ValueError("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message are damaged")
         value: int = struct.unpack_from(layout, self._data, at)[0]
         return value
 
@@ -53,7 +55,7 @@ class Table:
         """The table in a field that must be present."""
         place = self._place(field)
         if not place:
-            raise ValueError("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message lack a part")
         return Table(self._data, self._base, place + self._unpack("<I", place))
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
@@ -64,14 +66,14 @@ class Table:
         start = place + self._unpack("<I", place)
         count = self._unpack("<I", start)
         if start + 4 + count * width > len(self._data):
-            raise ValueError("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message are damaged")
         return start + 4, count
 
     def text(self, field: int) -> str:
         """A text, "" by default. Bytes that are not UTF-8 are escaped."""
         start, count = self._vector(field, 1)
         if count > _MOST_NAME:
-            raise ValueError(f"a name in the Arrow schema has more than {_MOST_NAME} bytes")
+            raise Malformed(f"a name in the Arrow schema has more than {_MOST_NAME} bytes")
         return bytes(self._data[start : start + count]).decode(errors="backslashreplace")
 
     def tables(self, field: int) -> Iterator[Table]:
@@ -84,12 +86,12 @@ class Table:
         """One structure of a vector, in the `struct` layout."""
         start, count = self._vector(field, struct.calcsize(layout))
         if not 0 <= index < count:
-            raise ValueError("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message lack a part")
         return struct.unpack_from(layout, self._data, start + index * struct.calcsize(layout))
 
     def numbers(self, field: int, count: int) -> tuple[int, ...]:
         """The first `count` signed 64-bit numbers of a vector."""
         start, there = self._vector(field, 8)
         if count > there:
-            raise ValueError("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message lack a part")
         return struct.unpack_from(f"<{count}q", self._data, start)

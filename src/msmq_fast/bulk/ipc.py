@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from msmq_fast.bulk.flatbuffer import Table
+from msmq_fast.packet.malformed import Malformed
 
 __all__ = ["HEAD", "MOST_MESSAGE_BYTES", "MOST_ROWS", "MessageCutter", "StreamMessage"]
 
@@ -70,7 +71,7 @@ class MessageCutter:
         view = memoryview(data)
         while view:
             if self.ended:
-                raise ValueError("the Arrow stream goes on behind its end")
+                raise Malformed("the Arrow stream goes on behind its end")
             missing = self._wanted - len(self._buffer)
             self._buffer += view[:missing]
             view = view[missing:]
@@ -89,13 +90,13 @@ class MessageCutter:
             return None
         mark, size = self._buffer[:4], int.from_bytes(self._buffer[4:HEAD], "little", signed=True)
         if mark != _CONTINUATION:
-            raise ValueError(
+            raise Malformed(
                 "the body is not an Arrow IPC stream: a message does not begin with a continuation mark"
             )
         if size == 0:
             self.ended = True
         elif not 8 <= size <= MOST_MESSAGE_BYTES or size & 7:
-            raise ValueError(f"the metadata of an Arrow message have {size} bytes")
+            raise Malformed(f"the metadata of an Arrow message have {size} bytes")
         else:
             self._wanted += size
         return None
@@ -103,7 +104,7 @@ class MessageCutter:
     def _body_length(self) -> int:
         length = Table.root(self._buffer, HEAD).number("<q", _BODY_LENGTH)
         if length < 0 or self._wanted + length > MOST_MESSAGE_BYTES:
-            raise ValueError(
+            raise Malformed(
                 f"an Arrow message has {length} bytes: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
             )
         return length
@@ -114,7 +115,7 @@ class MessageCutter:
         message = Table.root(whole, HEAD)
         body = HEAD + int.from_bytes(whole[4:HEAD], "little")
         if message.number("<h", _VERSION) < _V5:
-            raise ValueError(
+            raise Malformed(
                 "the Arrow stream has a metadata version before V5: write it with Arrow 1.0 or newer"
             )
         kind = message.number("<B", _HEADER_TYPE)
@@ -124,11 +125,11 @@ class MessageCutter:
             self._schema = header
             return None
         if kind not in (_DICTIONARY, _BATCH) or self._schema is None:
-            raise ValueError("an Arrow stream is one schema, dictionaries and record batches, in this order")
+            raise Malformed("an Arrow stream is one schema, dictionaries and record batches, in this order")
         if kind == _BATCH:
             return StreamMessage(whole, header, body, _rows(header), None)
         if header.number("<B", _DELTA):
-            raise ValueError("the Arrow stream adds to a dictionary: write each dictionary as a whole")
+            raise Malformed("the Arrow stream adds to a dictionary: write each dictionary as a whole")
         number = header.number("<q", _ID)
         self._count(number, len(whole))
         batch = header.table(_DATA)
@@ -137,15 +138,15 @@ class MessageCutter:
     def _count(self, part: int, size: int) -> None:
         self._sizes[part] = size
         if sum(self._sizes.values()) > _MOST_PREFIX:
-            raise ValueError(
+            raise Malformed(
                 f"the schema and the dictionaries of the Arrow stream have more than {_MOST_PREFIX} bytes"
             )
 
 
 def _rows(batch: Table) -> int:
     if batch.has(_COMPRESSION):
-        raise ValueError("the Arrow stream is compressed: write it without compression")
+        raise Malformed("the Arrow stream is compressed: write it without compression")
     rows = batch.number("<q", _LENGTH)
     if not 0 <= rows <= MOST_ROWS:
-        raise ValueError(f"a record batch has {rows} rows: {MOST_ROWS} is the limit, use smaller batches")
+        raise Malformed(f"a record batch has {rows} rows: {MOST_ROWS} is the limit, use smaller batches")
     return rows

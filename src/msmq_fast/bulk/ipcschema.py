@@ -18,6 +18,7 @@ from typing import Final
 
 from msmq_fast.bulk.flatbuffer import Table
 from msmq_fast.bulk.ipc import StreamMessage
+from msmq_fast.packet.malformed import Malformed
 
 __all__ = ["BatchBuffers", "Field", "read_schema"]
 
@@ -91,10 +92,10 @@ class _Walk:
         """One array and its children."""
         self.fields += 1
         if self.fields > _MOST_FIELDS or depth > _DEEPEST:
-            raise ValueError("the Arrow schema has too many fields")
+            raise Malformed("the Arrow schema has too many fields")
         kind = field.number("<B", _TYPE_TYPE)
         if not 1 <= kind <= _LAST_TYPE:
-            raise ValueError(f"the Arrow schema has a type of an unknown number, {kind}")
+            raise Malformed(f"the Arrow schema has a type of an unknown number, {kind}")
         self.nodes += 1
         if field.has(_DICTIONARY):
             self.buffers += 2
@@ -114,7 +115,7 @@ def _buffers_of(field: Table, kind: int) -> int:
 def read_schema(schema: Table) -> list[Field]:
     """The columns. ValueError."""
     if schema.number("<h", _ENDIANNESS):
-        raise ValueError("the Arrow stream is big-endian: write it little-endian")
+        raise Malformed("the Arrow stream is big-endian: write it little-endian")
     walk, found = _Walk(), []
     for field in schema.tables(_FIELDS):
         node, buffer, variadic = walk.nodes, walk.buffers, walk.variadic
@@ -150,7 +151,7 @@ def _plain(table: Table, name: str) -> Field:
     if number == _FIXED:
         width = table.table(_TYPE).number("<i", _BYTE_WIDTH)
         if width < 0:
-            raise ValueError("the Arrow schema has a fixed size below 0")
+            raise Malformed("the Arrow schema has a fixed size below 0")
         return Field(name, f"fixed_size_binary[{width}]", "binary", width, fixed=True)
     if number in _STRINGS:
         return Field(
@@ -167,7 +168,7 @@ def _int(kind: Table) -> tuple[int, bool]:
     """Bytes, and whether it has a sign."""
     bits = kind.number("<i", _BIT_WIDTH)
     if bits not in (8, 16, 32, 64):
-        raise ValueError(f"the Arrow schema has integers of {bits} bits")
+        raise Malformed(f"the Arrow schema has integers of {bits} bits")
     return bits // 8, bool(kind.number("<B", _SIGNED))
 
 
@@ -183,7 +184,7 @@ class BatchBuffers:
         """Whether the column says that it has nulls."""
         rows, nulls = self._batch.row(_NODES, "<qq", field.node)
         if rows != self._rows or not 0 <= nulls <= rows:
-            raise ValueError(
+            raise Malformed(
                 f"the column {field.name} has {rows} rows, {nulls} of them null, in a batch of {self._rows}"
             )
         return nulls > 0
@@ -192,12 +193,12 @@ class BatchBuffers:
         """The first `count` buffers of a column, and its variadic ones if it has views."""
         counts = self._batch.numbers(_VARIADIC, field.variadic + field.view)
         if any(number < 0 for number in counts):
-            raise ValueError("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message are damaged")
         first = field.buffer + sum(counts[: field.variadic])
         last = first + count + (counts[field.variadic] if field.view else 0)
         return [self._slice(*self._batch.row(_BUFFERS, "<qq", index)) for index in range(first, last)]
 
     def _slice(self, offset: int, length: int) -> memoryview:
         if offset < 0 or length < 0 or offset + length > len(self._body):
-            raise ValueError("a buffer of an Arrow array leads out of its message")
+            raise Malformed("a buffer of an Arrow array leads out of its message")
         return self._body[offset : offset + length]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msmq_fast.packet.malformed import Malformed
+
 __all__ = ["NamePattern"]
 
 MAX_LENGTH: Final = 1024
@@ -28,7 +30,7 @@ class NamePattern:
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
-            raise ValueError(f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed")
+            raise Malformed(f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed")
         self.text = text
         self._free: list[list[int]] = [[]]  # where each state leads without a character
         self._tests: list[tuple[re.Pattern[str], int] | None] = [None]  # and where with one
@@ -61,7 +63,7 @@ class NamePattern:
 
     def _state(self, *sources: int) -> int:
         if len(self._free) >= MAX_STATES:
-            raise ValueError(f"{self.text!r} is too much for a pattern: it repeats too long parts too often")
+            raise Malformed(f"{self.text!r} is too much for a pattern: it repeats too long parts too often")
         self._free.append([])
         self._tests.append(None)
         for source in sources:
@@ -110,8 +112,8 @@ class _Parser:
             raise self._wrong("a ) without its (")
         return node
 
-    def _wrong(self, what: str) -> ValueError:
-        return ValueError(f"{self._text!r} is no pattern for names: {what} at position {self._at}")
+    def _wrong(self, what: str) -> Malformed:
+        return Malformed(f"{self._text!r} is no pattern for names: {what} at position {self._at}")
 
     def _alternatives(self) -> _Node:
         parts = [self._sequence()]

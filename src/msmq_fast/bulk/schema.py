@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from msmq_fast.packet.malformed import Malformed
+
 KINDS: Final = ("string", "binary", "int8", "int16", "int32", "int64", "bool", "timestamp")
 """Types of columns; a timestamp is microseconds in UTC."""
 
@@ -156,10 +158,10 @@ def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in columns:
-            raise ValueError(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")
+            raise Malformed(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"the column {twice[0]!r} is named twice")
+        raise Malformed(f"the column {twice[0]!r} is named twice")
     return tuple(columns[name] for name in names)
 
 

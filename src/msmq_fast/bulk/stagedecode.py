@@ -19,6 +19,7 @@ from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, StreamMessage
 from msmq_fast.bulk.ipcschema import BatchBuffers, read_schema
 from msmq_fast.bulk.ipcschema import Field as ArrowField
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
+from msmq_fast.packet.malformed import Malformed
 
 __all__ = ["Rows", "StageDecoder"]
 
@@ -81,21 +82,21 @@ class StageDecoder:
         for arrow in read_schema(schema):
             name = arrow.name
             if name in seen:
-                raise ValueError(f"the column {name[:100]!r} comes twice")
+                raise Malformed(f"the column {name[:100]!r} comes twice")
             seen.add(name)
             if name in _TAKEN:
                 if arrow.kind != "null":
                     self._fields.append(_typed(arrow))
             elif self._strict and name not in _PASSED_OVER:
                 known = ", ".join(sorted(_TAKEN))
-                raise ValueError(f"unknown column {name[:100]!r}; a message takes {known}")
+                raise Malformed(f"unknown column {name[:100]!r}; a message takes {known}")
         if "body" not in seen:
-            raise ValueError("there is no column body: rows without one are no messages")
+            raise Malformed("there is no column body: rows without one are no messages")
         for arrow in self._fields:
             if arrow.dictionary is not None and arrow.values is not None:
                 known_as = self._dictionaries.setdefault(arrow.dictionary, arrow.values)
                 if known_as.type != arrow.values.type or known_as.kind != arrow.values.kind:
-                    raise ValueError(f"the dictionary of column {arrow.name} has two types")
+                    raise Malformed(f"the dictionary of column {arrow.name} has two types")
 
     def decode(self, message: StreamMessage) -> Iterator[Rows]:
         """The rows of a record batch, in pieces; none for a dictionary, which is remembered."""
@@ -121,13 +122,13 @@ class StageDecoder:
             try:
                 column = self._column(arrow, buffers, rows, MOST_MESSAGE_BYTES - size)
             except OverflowError as problem:
-                raise ValueError(
+                raise Malformed(
                     f"rows from {self._rows}: the texts that rows of column {arrow.name} share have "
                     f"{problem} bytes, each as often as it is used: {MOST_MESSAGE_BYTES} is the limit, "
                     "use smaller batches"
                 ) from None
             except ValueError as problem:
-                raise ValueError(f"rows from {self._rows}: column {arrow.name}: {problem}") from None
+                raise Malformed(f"rows from {self._rows}: column {arrow.name}: {problem}") from None
             columns[arrow.name] = column
             size += column.nbytes
         return columns, size
@@ -137,7 +138,7 @@ class StageDecoder:
             return _array(arrow, buffers, rows, most)
         values = self._values.get(arrow.dictionary)
         if values is None:
-            raise ValueError("its dictionary is missing")
+            raise Malformed("its dictionary is missing")
         bits, numbers = buffers.take(arrow, 2)
         return gather(
             integers(rows, _validity(buffers, arrow, bits), numbers, arrow.width, arrow.signed), values, most
@@ -154,7 +155,7 @@ class StageDecoder:
             try:
                 numbers, names, each = places(column, name == "queue")
             except ValueError as problem:
-                raise ValueError(f"rows from {rows.first}: column {name}: {problem}") from None
+                raise Malformed(f"rows from {rows.first}: column {name}: {problem}") from None
             if name == "queue":
                 rows.targets, rows.queues, rows.places = numbers, names, each
             elif name == "resp_format_name":
@@ -169,7 +170,7 @@ class StageDecoder:
 def _typed(arrow: ArrowField) -> ArrowField:
     """The column, if it has a type of those that its values can have; bytes may stand for a text."""
     if arrow.dictionary is not None and not arrow.kind:
-        raise ValueError(
+        raise Malformed(
             f"column {arrow.name} of type {arrow.type}: a dictionary holds texts, bytes or whole numbers"
         )
     wanted: tuple[str, ...] = ("binary", "text")
@@ -180,7 +181,7 @@ def _typed(arrow: ArrowField) -> ArrowField:
         wanted, words = ("binary",), "bytes are needed"
     if arrow.kind not in wanted:
         words = "texts or bytes are needed" if arrow.name == "body" else words
-        raise ValueError(f"column {arrow.name} of type {arrow.type}: {words}")
+        raise Malformed(f"column {arrow.name} of type {arrow.type}: {words}")
     if arrow.name not in (*_TEXTS, *_NAMES):
         return arrow
     values = None if arrow.values is None else replace(arrow.values, kind="text")

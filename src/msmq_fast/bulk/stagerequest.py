@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from msmq_fast.bulk.fields import Fields
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import utf16_units
 from msmq_fast.qm.stages import Part
 
@@ -59,7 +60,7 @@ class StageRequest:
         }
         defaults |= {name: fields.text(name) for name in _TEXTS if name in fields}
         if utf16_units(defaults.get("label", "")) > _MOST_LABEL:
-            raise ValueError(f"the label has more than {_MOST_LABEL} characters")
+            raise Malformed(f"the label has more than {_MOST_LABEL} characters")
         request = cls(
             part,
             fields.text("queue", "", empty=True),

@@ -27,6 +27,7 @@ from msmq_fast.packet.errors import (
     error,
 )
 from msmq_fast.packet.fields import sent_field
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import OpenQueue
@@ -106,7 +107,7 @@ class StageUpload:
         """The stream has ended; returns when everything is durable."""
         await self._settle()
         if not self._cutter.ended:
-            raise ValueError("the Arrow stream breaks off: the mark at its end is missing")
+            raise Malformed("the Arrow stream breaks off: the mark at its end is missing")
         await self._check_schema()
         self._manager.tick()
         done = self._stage.finish()
@@ -146,7 +147,7 @@ class StageUpload:
         if not self._checked:
             schema = self._cutter.schema
             if schema is None:
-                raise ValueError("the Arrow stream has no schema")
+                raise Malformed("the Arrow stream has no schema")
             await self._run(partial(self._decoder.check_schema, schema))
             self._checked = True
 

@@ -60,6 +60,8 @@ def run_restore(arguments: argparse.Namespace) -> int:
 def run_compact(arguments: argparse.Namespace) -> int:
     """`msmq-fast compact`: give free pages back to the disk."""
     directory = _data(arguments)
+    if not (directory / DATA_NAME).is_file():
+        raise CommandError(Exit.NOT_FOUND, f"{directory} holds no store")
     try:
         done = compact(directory)
     except StoreLockedError as error:

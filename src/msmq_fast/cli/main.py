@@ -44,7 +44,11 @@ _VERBS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = build_parser()
-    parsed = parser.parse_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        verb = f" {parsed.verb}" if parsed.verb else ""
+        parser.prog += verb  # the help of the verb lists its options
+        parser.error(f"unknown arguments: {' '.join(unknown)}")
     if parsed.version:
         print(f"msmq-fast {release()}")
         return Exit.OK

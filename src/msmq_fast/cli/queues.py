@@ -17,7 +17,7 @@ from msmq_fast.client.connection import Connection
 __all__ = ["run_outgoing", "run_queue", "run_stats"]
 
 _QUEUE_COLUMNS = ("name", "messages", "bytes", "transactional", "label")
-_OUTGOING_COLUMNS = ("name", "state", "messages", "bytes", "next_hop")
+_OUTGOING_COLUMNS = ("name", "state", "messages", "bytes", "next_hops")
 _HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 

@@ -14,6 +14,7 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.keyarguments import HASHES, LEVELS
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
+from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.transaction import SINGLE_MESSAGE
@@ -55,8 +56,15 @@ async def _send(connection: Connection, arguments: argparse.Namespace, message: 
         async with connection.transaction() as transaction, queue.sender(transaction=transaction) as sender:
             await _repeat(sender, message, arguments.count)
     else:
-        async with queue.sender() as sender:
-            await _repeat(sender, message, arguments.count)
+        sender = queue.sender()
+        try:
+            async with sender:
+                await _repeat(sender, message, arguments.count)
+        except ConnectionLost as lost:
+            raise CommandError(
+                Exit.UNREACHABLE,
+                f"{lost.detail}: {sender.acknowledged} of {arguments.count} messages had been acknowledged",
+            ) from None
     elapsed = time.monotonic() - started
     rate = round(arguments.count / elapsed) if elapsed else 0
     if arguments.json:

@@ -112,4 +112,6 @@ def show_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json:
 
 def _printable(value: object) -> str:
     """Text for a terminal: what another host wrote into a name or label must not move the cursor."""
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
     return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

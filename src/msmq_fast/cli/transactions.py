@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from msmq_fast.cli.exits import Exit
-from msmq_fast.cli.session import converse, show_table
+from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
 
 __all__ = ["run_transaction"]
@@ -24,5 +24,10 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 async def _end(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.end_transaction(arguments.identifier, commit=arguments.action == "commit")
+    commit = arguments.action == "commit"
+    await connection.end_transaction(arguments.identifier, commit=commit)
+    if arguments.json:
+        show(
+            {"identifier": arguments.identifier, "state": "committed" if commit else "aborted"}, as_json=True
+        )
     return Exit.OK

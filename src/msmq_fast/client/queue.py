@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -63,12 +64,15 @@ class Queue:
     ) -> str:
         """Send one message; returns its message id when it is kept (recoverable) or in memory (express).
 
-        `message` may be a body, with properties of Message as keywords. In a `transaction` it is sent with
-        the commit; SINGLE_MESSAGE stands for one of its own. Raises what the queue manager refuses it with:
-        LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
+        `message` may be a body. Keywords are properties of Message, and win over those of a `message`. In a
+        `transaction` it is sent with the commit; SINGLE_MESSAGE stands for one of its own. Raises what the
+        queue manager refuses it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
+        TransactionUsage.
         """
         if not isinstance(message, Message):
             message = Message(message, **properties)
+        elif properties:
+            message = replace(message, **properties)
         return (await self.send_many([message], transaction=transaction))[0]
 
     async def send_many(

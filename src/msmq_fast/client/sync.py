@@ -21,6 +21,7 @@ from msmq_fast.app.wire import Access, Lookup, Share
 from msmq_fast.client import connection as _connection
 from msmq_fast.client import cursor as _cursor
 from msmq_fast.client import queue as _queue
+from msmq_fast.client import sender as _sender
 from msmq_fast.client import subscription as _subscription
 from msmq_fast.client import transaction as _transaction
 from msmq_fast.client.message import Message
@@ -177,6 +178,23 @@ class Cursor(_Wrapper[_cursor.Cursor]):
         return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
 
 
+class Sender(_Wrapper[_sender.Sender]):
+    """See `msmq_fast.Sender`; use as `with queue.sender() as sender`, which ends with all acknowledged."""
+
+    @property
+    def acknowledged(self) -> int:
+        """Messages that are kept."""
+        return self._inner.acknowledged
+
+    def send(self, message: Message) -> None:
+        """Send one message; waits while too many are not acknowledged. Raises what went wrong before."""
+        _runner.run(self._inner.send(message))
+
+    def flush(self) -> None:
+        """Wait until all are answered. Raises BatchRefused, ConnectionLost."""
+        _runner.run(self._inner.flush())
+
+
 class Queue(_Wrapper[_queue.Queue]):
     """See `msmq_fast.Queue`."""
 
@@ -204,6 +222,16 @@ class Queue(_Wrapper[_queue.Queue]):
         while chunk := list(islice(source, _CHUNK)):
             ids += _runner.run(self._inner.send_many(chunk, transaction=_inner(transaction)))
         return ids
+
+    def sender(
+        self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
+    ) -> Sender:
+        """A sender that batches by itself, for throughput."""
+
+        async def make() -> _sender.Sender:  # it belongs to the loop on which it is made
+            return self._inner.sender(window=window, batch=batch, transaction=_inner(transaction))
+
+        return Sender(_runner.run(make()))
 
     def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
         """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""

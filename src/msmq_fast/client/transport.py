@@ -104,6 +104,8 @@ class Link(asyncio.Protocol):
         if self.lost is not None:
             raise self.lost
         assert self._transport is not None  # noqa: S101 - write is possible only after connection_made
+        if self._transport.is_closing():  # asyncio would log each further write
+            raise ConnectionLost("the connection was lost")
         self._transport.write(data)
 
     def post(self, kind: Frame, payload: Any) -> None:

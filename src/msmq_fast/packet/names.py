@@ -190,6 +190,10 @@ def parse_path(text: str, computer: str) -> PathName:
     if host == ".":
         host = computer
     part = parse_queue_part(rest)
+    if part is None and len(rest.rpartition("\\")[2].partition(";")[0]) > MAX_QUEUE:
+        raise IllegalQueuePathName(
+            f"the queue name in {quoted(text[:40])}… has more than {MAX_QUEUE} characters"
+        )
     if part is None or not _COMPUTER.fullmatch(host):
         raise IllegalQueuePathName(
             f"{quoted(text)} is not a path name (computer\\queue or computer\\private$\\queue)"

@@ -27,6 +27,7 @@ from msmq_fast.packet.errors import (
     SharingViolation,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
@@ -121,9 +122,9 @@ class Leases:
         """
         self._manager.serving()
         if max_rows < 1 or max_bytes < 1:
-            raise ValueError("a lease has room for at least one message and one byte")
+            raise Malformed("a lease has room for at least one message and one byte")
         if not 1 <= seconds <= LONGEST_SECONDS:
-            raise ValueError(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
+            raise Malformed(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
         if queue.kind is QueueKind.OUTGOING:
             raise UnsupportedFormatNameOperation("messages of an outgoing queue are not received here")
         if any(excludes(one.access, one.share, Access.RECEIVE, Share.DENY_NONE) for one in queue.descriptors):
@@ -140,7 +141,7 @@ class Leases:
         """
         self._manager.serving()
         if not 0 < start <= stop:
-            raise ValueError(f"{start} to {stop} is no range of delivery numbers")
+            raise Malformed(f"{start} to {stop} is no range of delivery numbers")
         found = self._find(subscription, queue)
         if found is None:
             raise LeaseLost(f"{subscription} has nothing of {queue.name}")

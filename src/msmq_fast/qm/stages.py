@@ -17,6 +17,7 @@ from msmq_fast.packet.errors import (
     OperationCancelled,
     error,
 )
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion
@@ -55,13 +56,13 @@ class Staged(NamedTuple):
 def check_writer(writer: str) -> None:
     """ValueError: it cannot be the name of a writer."""
     if not 0 < len(writer) <= _LONGEST_WRITER or not writer.isprintable():
-        raise ValueError(f"a writer has a name of 1 to {_LONGEST_WRITER} printable characters")
+        raise Malformed(f"a writer has a name of 1 to {_LONGEST_WRITER} printable characters")
 
 
 def check_number(name: str, value: int) -> None:
     """ValueError: an epoch, a batch, a part or an attempt is out of range."""
     if not 0 <= value < _NUMBERS:
-        raise ValueError(f"{name} is a number from 0 to 2^63-1, not {value}")
+        raise Malformed(f"{name} is a number from 0 to 2^63-1, not {value}")
 
 
 class Part(NamedTuple):

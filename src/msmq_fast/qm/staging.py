@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
 from msmq_fast.packet.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.qm.rollforward import PUBLICATION_PREFIX, Publication, RollForward
 from msmq_fast.qm.stages import OpenStage, Part, Stage, Staged, StageState, check_number, check_writer
 from msmq_fast.store.completion import Completion
@@ -217,9 +218,9 @@ class Staging:
         check_number("batch", batch)
         identifiers = [_identifier(stage) for stage in stages]
         if len(identifiers) > MOST_STAGES:
-            raise ValueError(f"{len(identifiers)} stages: {MOST_STAGES} is the limit of one batch")
+            raise Malformed(f"{len(identifiers)} stages: {MOST_STAGES} is the limit of one batch")
         if len(set(identifiers)) != len(identifiers):
-            raise ValueError("a stage is named twice")
+            raise Malformed("a stage is named twice")
         completion: Completion[Published] = Completion()
 
         def begin() -> None:
@@ -342,7 +343,7 @@ class Staging:
                 " have not all come"
             )
         if (stage.part.writer, stage.part.batch) != (writer, batch):
-            raise ValueError(
+            raise Malformed(
                 f"the stage {stage.name} is of batch {stage.part.batch} of the writer {stage.part.writer},"
                 f" not of batch {batch} of {writer}"
             )
@@ -506,7 +507,7 @@ def _identifier(name: str) -> bytes:
     except ValueError:
         identifier = b""
     if len(identifier) != _IDENTIFIER or identifier.hex() != name:
-        raise ValueError(f"the name of a stage has {2 * _IDENTIFIER} hexadecimal digits in lower case")
+        raise Malformed(f"the name of a stage has {2 * _IDENTIFIER} hexadecimal digits in lower case")
     return identifier
 
 
@@ -515,6 +516,6 @@ def _check_parts(stages: list[Stage]) -> None:
     for stage in stages:
         other = parts.setdefault(stage.part.number, stage)
         if other is not stage:
-            raise ValueError(
+            raise Malformed(
                 f"the stages {other.name} and {stage.name} are two attempts of part {stage.part.number}"
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
 from msmq_fast.qm.records import Records, followed_by
 from msmq_fast.store import decode
@@ -49,7 +50,7 @@ class SlotDropped(Exception):
 def check_name(name: str) -> str:
     """The name of a subscription. ValueError: it cannot be one."""
     if _NAME.fullmatch(name) is None:
-        raise ValueError(
+        raise Malformed(
             f"{quoted(name)} is not the name of a subscription: up to 64 letters, digits, dots, dashes and"
             " underscores, the first a letter or digit"
         )
@@ -145,13 +146,13 @@ class Subscriptions:
         if position is None:
             position = first if before is None else before.position
         if not first <= position <= following:
-            raise ValueError(
+            raise Malformed(
                 f"the feed has events {first} to {following - 1}: {position} is no position in it"
             )
         if max_lag_bytes is None:
             max_lag_bytes = DEFAULT_MAX_LAG if before is None else before.max_lag_bytes
         if not 0 < max_lag_bytes <= LARGEST_LAG:
-            raise ValueError(f"max_lag_bytes must be from 1 to {LARGEST_LAG}, not {max_lag_bytes}")
+            raise Malformed(f"max_lag_bytes must be from 1 to {LARGEST_LAG}, not {max_lag_bytes}")
         if name not in self._all and len(self._all) >= MOST_SUBSCRIPTIONS:
             raise InsufficientResources(f"there are {MOST_SUBSCRIPTIONS} subscriptions; drop one first")
         now = self._ledger.now_s
@@ -167,7 +168,7 @@ class Subscriptions:
         found = self.alive(name)
         _, following = self._feed.bounds()
         if position > following or position < 0:
-            raise ValueError(f"the next event has the number {following}: {position} is not read yet")
+            raise Malformed(f"the next event has the number {following}: {position} is not read yet")
         if position <= found.position:
             # Behind this barrier, what was said before is durable.
             return followed_by(self._records.unit(lambda: None), found)

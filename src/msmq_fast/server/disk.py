@@ -36,6 +36,7 @@ class DiskGuard:
         self._failed = failures()
         self._throttle = throttle
         self._due = monotonic()
+        self._full = False  # commits failed, and none has been tried for a whole interval without failing
         # An eighth more than the mark ends the alarm, so that it does not flap.
         self._mark = Watermark(low, low + max(1, low // 8), self._changed)
         self.space = SpaceFigures(0, 0, 0, 0)
@@ -54,8 +55,14 @@ class DiskGuard:
         self._due = now + self._interval
         failed, self._failed = self._failed, self._failures()
         if self._failed != failed:
+            if not self._full:
+                _log.error("the disk is full: a commit failed, nothing is taken in")
+            self._full = True
             self._mark.storage_full()
             return
+        if self._full and not self._mark.throttled:
+            self._full = False
+            _log.info("the disk takes commits again")
         try:
             self.space = self._measure()
         except OSError as error:
@@ -65,6 +72,8 @@ class DiskGuard:
 
     def _changed(self, low: bool) -> None:
         self._throttle(low)
+        if self._full:
+            return  # the intake opens once an interval to try: the log says when that succeeds
         if low:
             _log.error("disk space is low: %d bytes left, nothing is taken in", self.space.available)
         else:

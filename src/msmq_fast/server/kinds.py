@@ -225,9 +225,10 @@ def choice(*words: str) -> Kind:
     described = "one of " + ", ".join(f'"{word}"' for word in words)
 
     def check(value: object) -> str:
-        if not isinstance(value, str) or value not in words:
+        word = str(value) if isinstance(value, int) else value  # 2048 without quotation marks
+        if not isinstance(word, str) or word not in words:
             raise _mismatch(described, value)
-        return value
+        return word
 
     return Kind(described, check, lambda text: check(text.strip().lower()))
 

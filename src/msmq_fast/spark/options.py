@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from msmq_fast.spark.bulkhttp import Endpoint
 
 _SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DECIMAL_SIZES: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}  # 4MB; 4m and 4MiB are binary
 _DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
@@ -186,8 +187,9 @@ def _number(text: str) -> int:
 def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15})\s*([kmg]?)(i?b)?", text.lower())
     if match is None or int(match[1]) < 1:
-        raise ValueError("a size in bytes, such as 4194304 or 4m")
-    return int(match[1]) * _SIZES[match[2]]
+        raise ValueError("a size in bytes, such as 4194304, 4m, 4MiB or 4MB")
+    units = _DECIMAL_SIZES if match[3] == "b" else _SIZES
+    return int(match[1]) * units[match[2]]
 
 
 def _duration(text: str) -> int:

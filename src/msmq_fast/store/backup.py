@@ -112,7 +112,7 @@ class Backup:
         feeder.start()
         digest = hashlib.sha256()
         try:
-            with data.open("xb") as file:
+            with open(data, "xb", opener=_private) as file:
                 self._drain(source, file.fileno(), digest)
                 os.fsync(file.fileno())
         except OSError as error:
@@ -173,3 +173,8 @@ class Backup:
         finally:
             copy.close()
             (self.target / "lock.mdb").unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    """A copy holds what the store holds: it is for its owner only, also outside its directory."""
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,7 @@
+"""What a client sent is wrong: the one kind of ValueError whose text is meant for the client."""
+
+__all__ = ["Malformed"]
+
+
+class Malformed(ValueError):
+    """One line that says what is wrong with a request, a stream or a value."""
