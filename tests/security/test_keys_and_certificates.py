@@ -38,6 +38,7 @@ from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, read_user_ce
 from msmq_fast.security.certificates import described, from_file, key_of, self_signed
 from msmq_fast.security.encryption import Failure, ReceivedKeys, SentKeys
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.principals import SenderType
 from msmq_fast.security.rsakeys import generate, public_part
 from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.sid import Sid, sid
@@ -576,3 +577,18 @@ def test_a_connection_that_ends_while_its_certificate_is_made() -> None:
     made.resolve(EXTERNAL)
     world.commit()
     assert len(world.certificates.of(USER)) == 1
+
+
+@pytest.mark.parametrize(
+    ("bits", "exponent", "believed"),
+    [(2048, 65537, True), (4096, 65537, True), (4104, 65537, False), (8192, 65537, False), (2048, 3, False)],
+)
+def test_a_certificate_that_nobody_registered_has_an_ordinary_key(
+    bits: int, exponent: int, believed: bool
+) -> None:
+    """Each message with it costs an operation: 100 times as much with the largest key and exponent."""
+    key = rsa.RSAPublicNumbers(exponent, (1 << bits - 1) | 0xF00D << 64 | 1).public_key()
+    senders = SenderCertificates(lambda user: [b"registered"], lambda guid: [])
+    assert senders.belongs(SenderType.NONE, b"", b"a certificate", key, 0.0) is believed
+    user = sid("S-1-5-21-1-2-3-1000").data
+    assert senders.belongs(SenderType.SID, user, b"registered", key, 0.0), "those that are may have others"

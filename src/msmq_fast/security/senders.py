@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from msmq_fast.security.agingcache import AgingCache
 from msmq_fast.security.blobs import PublicKeyEntry
+from msmq_fast.security.certificates import is_cheap
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
@@ -44,10 +45,13 @@ class SenderCertificates:
         self.cache.clear()
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
-        """`kind` and `sender` as in the SecurityHeader. Without a sender there is nobody to be (QB-243)."""
+        """`kind` and `sender` as in the SecurityHeader. Without a sender there is nobody to be (QB-243), and
+        the certificate is not registered: then its key must be an ordinary one, as each message costs an
+        operation with it.
+        """
         match kind:
             case SenderType.NONE:
-                return True
+                return is_cheap(key)
             case SenderType.QUEUE_MANAGER:
                 return len(sender) == 16 and self._signs(UUID(bytes_le=sender), key)
             case SenderType.SID:
