@@ -286,8 +286,15 @@ def _is_ambiguous(request: HttpRequest) -> bool:
 
 
 def _told(items: list[HttpRequest | Refused | type[BadRequest]]) -> list[object]:
+    """What came of the bytes. A body that is both too long and no HTTP ends the connection either way, by
+    what is seen first.
+    """
     return [
-        (item.target, item.headers, bytes(item.body)) if isinstance(item, HttpRequest) else item
+        (item.target, item.headers, bytes(item.body))
+        if isinstance(item, HttpRequest)
+        else "the end"
+        if item is BadRequest or (isinstance(item, Refused) and item.close)
+        else item
         for item in items
     ]
 

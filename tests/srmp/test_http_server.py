@@ -211,6 +211,15 @@ def test_nothing_is_read_behind_a_request_with_two_lengths(step: int) -> None:
     assert engine.ended
 
 
+@pytest.mark.parametrize("step", [0, 1, 40])
+def test_the_length_of_a_chunked_body_is_that_of_its_chunks(step: int) -> None:
+    """Whatever Content-Length says beside: a 400, by which a sender forgets a message, does not follow."""
+    lie = b"Content-Length: 4294967295\r\nTransfer-Encoding: chunked\r\n\r\n"
+    (found,) = feed(HEAD + lie + b"3\r\nabc\r\n0\r\n\r\n", step=step)
+    assert isinstance(found, HttpRequest)
+    assert found.body == b"abc"
+
+
 NAMES = st.sampled_from([b"Host", b"Content-Type", b"X-a_b", b"soapaction", b"X y", b"", b"X\x00", b"\xe9"])
 VALUES = st.one_of(
     st.sampled_from(

@@ -257,7 +257,9 @@ class ServerConnection:
         head, limits = self._head, self._limits
         if head is None:
             return None
-        length = next((int(value) for name, value in head.headers if name == b"content-length"), 0)
+        fields = dict(head.headers)
+        chunked = b"transfer-encoding" in fields  # Content-Length says nothing beside it
+        length = 0 if chunked else int(fields.get(b"content-length", b"0"))
         if length > limits.body:
             return self._stop(_TOO_LONG)
         size = max(length, len(self._body))
