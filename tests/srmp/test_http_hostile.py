@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.faults.attacked import Witness
 from tests.server.processes import Server, until
 from tests.srmp.independent import Sink, answer, post
 from tests.srmp.partner import Program, request
@@ -40,8 +41,13 @@ HEAD = b"POST /msmq/private$/q HTTP/1.1\r\nHost: machine2\r\nContent-Type: text/
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(CONFIG) as running:
+    """At the end the witness of all hostile tests says what it saw, and the server must stop in order."""
+    with serving(CONFIG) as running, contextlib.ExitStack() as stack:
+        others = Witness(running)
+        stack.callback(others.kill)
         yield running
+        print(others.check())
+        assert running.stop(timeout=30) == 0
 
 
 @pytest.fixture(scope="module")
