@@ -1,4 +1,4 @@
-"""What all tests share: the marks `rule`, `long` and `needs`, the time budget of a run, and who runs what."""
+"""What all tests share: the marks `rule`, `long` and `needs`, time and turn of a run, and who runs what."""
 
 import importlib.util
 import shutil
@@ -10,6 +10,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests import rights
+from tests.rotation import PARTS, parts, rotated
 from tools.conformance import load_catalogue
 
 # How long one example takes says more about what else the machine does than about the code.
@@ -23,6 +25,12 @@ _TELLING_S = 50.0
 """A test that is expected to be shorter says little about the machine."""
 _WRONG = pytest.StashKey[str]()
 _PACE = pytest.StashKey[float]()
+LONG = pytest.StashKey[dict[str, float]]()
+"""What was collected of the long tests: how many seconds each takes in continuous integration."""
+_FUZZ_S = 90.0
+"""What continuous integration gives each fuzzer."""
+ALWAYS = ("tests/interop/conversations/",)
+"""Long tests that .ci/run runs each time, in a step of their own: they have no turn."""
 
 # Several processes run the tests of `make test`: each takes a file at a time, and of these rooms, whose files
 # share what they start, the whole.
@@ -43,6 +51,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="SECONDS",
         help="skip the tests that would not end within this time, counted from the start of the run",
+    )
+    parser.addoption(
+        "--turn",
+        type=int,
+        default=None,
+        metavar="NUMBER",
+        help=f"of the long tests, run the part (of {PARTS}) whose turn it is",
+    )
+    parser.addoption(
+        "--missing",
+        choices=("name", "fail"),
+        default="name",
+        help="what becomes of tests that need what this machine lacks: left out by name, or failed",
     )
 
 
@@ -84,13 +105,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for rule in _rules(item)
         if rule not in known
     }
+    config.stash[LONG] = {item.nodeid: _planned(item) for item in items if _expected(item) is not None}
     if not hasattr(config, "workerinput"):
         if wrong:
             raise pytest.UsageError("\n".join(wrong.values()))
+        if config.getoption("--turn") is not None:
+            _take_turn(config, items)
         return
     items.sort(key=lambda item: _place(item.nodeid))
     for item, complaint in wrong.items():  # one of several processes cannot stop the run
         item.stash[_WRONG] = complaint
+
+
+def _take_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long tests whose turn it is not."""
+    turn = config.getoption("--turn")
+    shared = {name: takes for name, takes in config.stash[LONG].items() if not name.startswith(ALWAYS)}
+    chosen = rotated(parts(shared)[turn % PARTS], turn)
+    places = {name: number for number, name in enumerate(chosen)}
+    left_out = [item for item in items if item.nodeid in config.stash[LONG] and item.nodeid not in places]
+    items[:] = [item for item in items if item not in set(left_out)]
+    items.sort(key=lambda item: places.get(item.nodeid, -1))
+    config.hook.pytest_deselected(items=left_out)
 
 
 def _missing(mark: pytest.Mark) -> Iterator[str]:
@@ -98,6 +134,9 @@ def _missing(mark: pytest.Mark) -> Iterator[str]:
     for module in mark.kwargs.get("modules", ()):
         if importlib.util.find_spec(module) is None:
             yield f"Python module {module}"
+    for right in mark.kwargs.get("rights", ()):
+        if not rights.granted(right):
+            yield rights.MEANING[right]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -106,9 +145,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         missing = list(_missing(mark))
         if missing:
-            pytest.fail(
-                f"not installed: {', '.join(missing)} (docs/development.md lists the packages)", pytrace=False
-            )
+            complaint = f"missing here: {', '.join(missing)} (docs/development.md says what tests need)"
+            if item.config.getoption("--missing") == "fail":
+                pytest.fail(complaint, pytrace=False)
+            pytest.skip(complaint)
     budget, expected = item.config.getoption("--budget"), _expected(item)
     if budget is not None and expected is not None:
         takes = expected * item.config.stash.get(_PACE, 1.0)
@@ -128,7 +168,25 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             item.config.stash[_PACE] = max(pace, item.config.stash.get(_PACE, 1.0))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name every test that was left out: pytest itself counts them by the line that said so."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
+        terminalreporter.section("left out")
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        terminalreporter.write_line(f"{report.nodeid}: {str(reason).removeprefix('Skipped: ')}")
+
+
 def _expected(item: pytest.Item) -> float | None:
     """What a long test usually takes, in seconds; None: any other test."""
     long = item.get_closest_marker("long")
-    return None if long is None else long.kwargs.get("seconds", 60)
+    return None if long is None else long.kwargs.get("seconds", 60) + long.kwargs.get("fuzz", 0)
+
+
+def _planned(item: pytest.Item) -> float:
+    """What a long test takes in continuous integration, whatever the fuzzers are given in this run."""
+    long = item.get_closest_marker("long")
+    assert long is not None
+    seconds: float = long.kwargs.get("seconds", 60) + min(long.kwargs.get("fuzz", 0), _FUZZ_S)
+    return seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,14 +131,13 @@ print(answer.status, answer.read().decode())
 """
 
 
+@pytest.mark.needs(rights=["ipv6"])
 def test_both_loopback_addresses(guarded: Server) -> None:
-    if "[::1]" not in guarded.ready["admin"]:
-        pytest.skip("this machine has no IPv6")
     url = f"msmq+bulk://[::1]:{guarded.port('admin')}"
     assert BulkClient(url).bounds(content="events").feed_next > 1  # an administrator
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.needs(rights=["root"])
 def test_another_user_of_this_machine_has_his_own_rights(guarded: Server) -> None:
     def status(path: str) -> str:
         arguments = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(guarded.port("admin")), f"/v1/bulk{path}"]

@@ -1,9 +1,12 @@
 """The marks that tests/conftest.py gives a meaning: `rule`, `needs`, and `long` under a time budget."""
 
+import re
 import time
 from pathlib import Path
 
 import pytest
+
+from tests import rights
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,16 +34,68 @@ def test_an_unknown_rule_stops_the_run_before_any_test(run):
     result.stderr.fnmatch_lines(["*test_it: no rule 'QB-999' in docs/conformance*"])
 
 
-def test_a_missing_program_fails_and_does_not_skip(run):
-    result = run('@pytest.mark.needs("sh", "no-such-program")\ndef test_it(): pass')
+@pytest.mark.parametrize(
+    ("needs", "complaint"),
+    [
+        ('"sh", "no-such-program"', "missing here: no-such-program"),
+        ('modules=["json", "no_such_module"]', "missing here: Python module no_such_module"),
+        ('rights=["root"]', "missing here: the rights of root"),
+    ],
+)
+def test_what_is_missing_is_named_or_fails(run, monkeypatch: pytest.MonkeyPatch, needs: str, complaint: str):
+    """In make test and in .ci/run the test is left out by its name; in make test-long it fails."""
+    monkeypatch.setattr(rights, "granted", {"root": False}.__getitem__)
+    text = f"@pytest.mark.needs({needs})\ndef test_it(): pass"
+    result = run(text)
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*left out*", f"*::test_it: {complaint}*"])
+    result = run(text, "--missing=fail")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*not installed: no-such-program*"])
+    result.stdout.fnmatch_lines([f"*{complaint}*"])
 
 
-def test_a_missing_module_fails_and_does_not_skip(run):
-    result = run('@pytest.mark.needs(modules=["json", "no_such_module"])\ndef test_it(): pass')
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*not installed: Python module no_such_module*"])
+def test_what_is_there_is_used(run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rights, "granted", {"root": True}.__getitem__)
+    text = '@pytest.mark.needs("sh", modules=["json"], rights=["root"])\ndef test_it(): pass'
+    run(text, "--missing=fail").assert_outcomes(passed=1)
+
+
+def test_every_right_can_be_asked_for():
+    assert {right: type(rights.granted(right)) for right in rights.MEANING} == dict.fromkeys(
+        rights.MEANING, bool
+    )
+    with pytest.raises(KeyError):
+        rights.granted("no such right")
+
+
+def test_make_test_long_fails_where_something_is_missing():
+    makefile = ROOT.joinpath("Makefile").read_text()
+    assert "-m long --missing=fail $(ARGS)" in makefile
+    assert makefile.count("--missing") == 1
+
+
+def test_no_test_skips_itself():
+    """What a test needs stands in its mark, so that --missing decides."""
+    own = {"tests/conftest.py", "tests/conformance/test_marks.py"}
+    skipping = re.compile(r"pytest\.skip\(|mark\.skip|importorskip")
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sorted(ROOT.glob("tests/**/*.py"))
+        if skipping.search(path.read_text(encoding="utf-8"))
+    ]
+    assert [path for path in found if path not in own] == []
+
+
+def test_a_turn_runs_its_part_and_nothing_that_runs_each_time(run, pytester: pytest.Pytester):
+    always = pytester.path / "tests" / "interop" / "conversations" / "test_always.py"
+    always.parent.mkdir(parents=True)
+    always.write_text("import pytest\npytestmark = pytest.mark.long\ndef test_always(): pass\n")
+    text = "@pytest.mark.long(seconds=200)\n@pytest.mark.parametrize('n', range(20))\ndef test_it(n): pass"
+    ran: list[str] = []
+    for number in range(15, 30):
+        result = run(text, f"--turn={number}", "--import-mode=importlib", "-m", "long", "-v")
+        ran += [line.split()[0] for line in result.outlines if " PASSED" in line]
+    assert sorted(ran) == sorted(f"{ran[0].partition('[')[0]}[{number}]" for number in range(20))
 
 
 def test_several_processes_share_the_files_and_leave_rooms_whole(run, pytester: pytest.Pytester):

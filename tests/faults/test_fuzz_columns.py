@@ -22,7 +22,7 @@ def test_sound_inputs_are_sound() -> None:
 
 
 @pytest.mark.needs(modules=["atheris"])
-@pytest.mark.long(seconds=seconds() + 120)
+@pytest.mark.long(seconds=120, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_columns_of_damaged_records(tmp_path: Path) -> None:
     """MSMQ_FAST_FUZZ_SECONDS says how long."""

@@ -16,7 +16,7 @@ FOUND = 77
 BRANCHES = 95  # percent of the reference that the corpus must reach
 
 
-@pytest.mark.long(seconds=seconds() + 60)
+@pytest.mark.long(seconds=60, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_no_difference_between_the_native_parser_and_the_reference(tmp_path: Path) -> None:
     """Guided by the branches of both where clang is installed; MSMQ_FAST_FUZZ_SECONDS says how long."""

@@ -26,7 +26,7 @@ def test_spoiled_sessions_leave_nothing_behind() -> None:
     assert tally.heard > tally.sessions
 
 
-@pytest.mark.long(seconds=SECONDS + 10)
+@pytest.mark.long(seconds=10, fuzz=SECONDS)
 @pytest.mark.timeout(SECONDS + 300)
 def test_spoiled_sessions_for_long(tmp_path: Path) -> None:
     """An hour, unless MSMQ_FAST_FUZZ_SECONDS says otherwise."""

@@ -25,7 +25,7 @@ BUGS = {
 }
 
 
-@pytest.mark.long(seconds=seconds() + 60)
+@pytest.mark.long(seconds=60, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_no_difference_between_native_framing_and_the_reference(tmp_path: Path) -> None:
     """Guided by the branches of both where clang is installed; MSMQ_FAST_FUZZ_SECONDS says how long."""

@@ -22,7 +22,7 @@ def test_good_records_are_good() -> None:
 
 
 @pytest.mark.needs(modules=["atheris"])
-@pytest.mark.long(seconds=seconds() + 60)
+@pytest.mark.long(seconds=60, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_loader_and_decoder_agree_on_damaged_records(tmp_path: Path) -> None:
     """MSMQ_FAST_FUZZ_SECONDS says how long."""

@@ -221,7 +221,7 @@ def test_the_restrictive_default_from_outside(server: Server) -> None:
     assert over_tcp(server, "b-token", "receive", "mine").returncode == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run programs of other users")
+@pytest.mark.needs(rights=["root"])
 @pytest.mark.rule("X-44")
 def test_unix_users(tmp_path: Path) -> None:
     with data_directory() as data:

@@ -161,6 +161,12 @@ class Server:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def without_capability(name: str) -> tuple[str, ...]:
+    """The value of Server.program for a server that lacks a capability, also where root runs the tests."""
+    drop = () if os.geteuid() else ("setpriv", "--bounding-set", f"-{name}", "--inh-caps", f"-{name}")
+    return (*drop, *forking.PROGRAM)
+
+
 @contextlib.contextmanager
 def data_directory() -> Iterator[Path]:
     """A directory with a path short enough for a Unix socket."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from msmq_fast.server.kinds import Preferred
 from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.srmpsending import sends_http
-from tests.server.processes import NO_HTTP, QUICK, Server, data_directory
+from tests.server.processes import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"
 MISSED = 'without it no messages come over HTTP (server.http_port: another port, or "off")'
@@ -32,10 +30,7 @@ class Unconfigured(Server):
 class Incapable(Unconfigured):
     """Without the right to low ports, also where root runs the tests."""
 
-    program = (
-        *(() if os.geteuid() else ("setpriv", "--bounding-set", "-net_bind_service")),
-        *(sys.executable, "-m", "msmq_fast"),
-    )
+    program = without_capability("net_bind_service")
 
 
 def listening(config: Config) -> dict[str, int]:
@@ -130,10 +125,8 @@ def test_off_is_off(config: Config) -> None:
     assert listening(config) == {}
 
 
-@pytest.mark.needs("setpriv")
+@pytest.mark.needs("setpriv", rights=["protected ports"])
 def test_a_server_without_the_right_to_80_says_so_in_one_line() -> None:
-    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
-        pytest.skip("everybody may use every port here")
     with data_directory() as data:
         server = Incapable(data, host=HOST)
         try:
@@ -150,7 +143,7 @@ def test_a_server_without_the_right_to_80_says_so_in_one_line() -> None:
 
 
 @pytest.mark.rule("SR-004")
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to port 80")
+@pytest.mark.needs(rights=["low ports"])
 def test_a_server_with_the_right_to_80_listens_there() -> None:
     with data_directory() as data:
         server = Unconfigured(data, host="127.0.0.94")

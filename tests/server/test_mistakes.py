@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, ConnectionLost, Message, errors, sync
 from msmq_fast.app.wire import Frame, pack_frame
-from tests.server.processes import Server, command, data_directory, until
+from tests.server.processes import Server, command, data_directory, until, without_capability
 
 QUIET = ("--port", "0", "--ping-port", "0", "--admin-port", "off", "--rpc-port", "off")
 PACKET = 4 << 20  # bytes of the largest packet
@@ -65,11 +64,14 @@ def test_a_taken_port(server: Server, flag: str, listener: str) -> None:
     assert shown.endswith(f"127.0.0.1:{port} is taken by another process")
 
 
+@pytest.mark.needs("setpriv", rights=["protected ports"])
 def test_a_low_port_without_the_right_to_it() -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may use every port")
     with data_directory() as data:
-        assert "below 1024" in line(7, "serve", "--data", str(data), "--port", "80")
+        server = Server(data, "--port", "80")
+        server.program = without_capability("net_bind_service")
+        with pytest.raises(AssertionError, match="below 1024"):
+            server.start()
+        assert not data.exists()
 
 
 class Unprivileged(Server):

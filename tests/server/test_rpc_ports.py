@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from msmq_fast.rpc.idl.qm2qm import QM2QM
-from tests.server.processes import Server, command, data_directory
+from tests.server.processes import Server, command, data_directory, without_capability
 from tests.server.remotereader import Caller
 
 HOST = "127.0.0.91"
@@ -26,10 +24,7 @@ class Fixed(Server):
 class Incapable(Server):
     """Without the right to low ports, also where root runs the tests."""
 
-    program = (
-        *(() if os.geteuid() else ("setpriv", "--bounding-set", "-net_bind_service")),
-        *(sys.executable, "-m", "msmq_fast"),
-    )
+    program = without_capability("net_bind_service")
 
 
 @pytest.fixture
@@ -140,10 +135,8 @@ def test_a_taken_mapper_port_is_missed_in_one_line(server: Server, taken: list[s
     )
 
 
-@pytest.mark.needs("setpriv")
+@pytest.mark.needs("setpriv", rights=["protected ports"])
 def test_a_mapper_port_without_the_right_to_it_is_missed_in_one_line() -> None:
-    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 135:
-        pytest.skip("everybody may use every port here")
     with data_directory() as data:
         server = Incapable(data, "--epm-port", "135")
         try:

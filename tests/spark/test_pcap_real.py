@@ -39,7 +39,7 @@ def captured(path: Path, expression: str) -> Iterator[None]:
         said = tcpdump.stderr.readline()
         if "listening" not in said:
             tcpdump.kill()
-            pytest.skip(f"capturing is not allowed here: {said.strip()}")
+            raise AssertionError(said.strip())
         try:
             yield
         finally:
@@ -51,7 +51,7 @@ def captured(path: Path, expression: str) -> Iterator[None]:
 
 @pytest.mark.long(seconds=40)
 @pytest.mark.timeout(300)
-@pytest.mark.needs("tcpdump")
+@pytest.mark.needs("tcpdump", rights=["capture"])
 def test_every_message_between_two_servers_is_in_the_tables(
     pair: tuple[Server, Server],
     tmp_path: Path,

@@ -15,7 +15,7 @@ from tests.interop.conversations.frames import NEVER, NO_REACH, NO_RECEIVE, REAC
 from tests.interop.conversations.peer import Line, Peer
 from tests.server.processes import Server, until
 
-pytestmark = pytest.mark.long(seconds=25)
+pytestmark = pytest.mark.long(seconds=2)
 
 BODY = b"what was said"
 

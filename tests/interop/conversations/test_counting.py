@@ -11,7 +11,7 @@ from tests.interop.conversations.peer import Line, Peer
 from tests.mqqb import wire
 from tests.server.processes import Server, until
 
-pytestmark = pytest.mark.long(seconds=20)
+pytestmark = pytest.mark.long(seconds=2)
 
 
 def open_line(server: Server, peer: Peer, **parameters: int) -> Line:

@@ -18,7 +18,7 @@ from tests.server.processes import Server
 
 REPORTS = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
 
-pytestmark = pytest.mark.long(seconds=20)
+pytestmark = pytest.mark.long(seconds=1)
 
 
 def deliver(server: Server, peer: Peer, *packets: bytes) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from tests.interop.conversations.frames import private
 from tests.interop.conversations.peer import Line, Peer
 from tests.server.processes import Server, until
 
-pytestmark = pytest.mark.long(seconds=20)
+pytestmark = pytest.mark.long(seconds=3)
 
 STAMP = 0x6740F5A5
 TARGET = private(0x17)

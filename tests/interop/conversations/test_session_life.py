@@ -14,7 +14,7 @@ from tests.interop.conversations.peer import Peer
 from tests.mqqb import wire
 from tests.server.processes import Server, sync_shim, until
 
-pytestmark = pytest.mark.long(seconds=45)
+pytestmark = pytest.mark.long(seconds=8)
 
 
 def far(peer: Peer, queue: str = "far") -> str:

@@ -20,7 +20,7 @@ from tests.interop.conversations.frames import DEAD_LETTER, direct
 from tests.interop.conversations.peer import Peer
 from tests.server.processes import Server
 
-pytestmark = pytest.mark.long(seconds=20)
+pytestmark = pytest.mark.long(seconds=6)
 
 SIGNER = "S-1-5-21-3181267629-1039849782-3663111779-1000"  # frames.SID
 DEFAULT_PROVIDER = 0x40

@@ -16,7 +16,7 @@ from tests.interop.conversations.frames import DEAD_LETTER, JOURNAL, Ordering, d
 from tests.interop.conversations.peer import Line, Peer
 from tests.server.processes import Server, until
 
-pytestmark = pytest.mark.long(seconds=60)
+pytestmark = pytest.mark.long(seconds=4)
 
 STAMP = 0x6740F5A5
 ORDER_QUEUE = "\\PRIVATE$\\order_queue$"

@@ -16,7 +16,7 @@ from tests.interop.conversations.frames import Message, direct, private
 from tests.interop.conversations.peer import Line, Peer
 from tests.server.processes import Server, until
 
-pytestmark = pytest.mark.long(seconds=60)
+pytestmark = pytest.mark.long(seconds=6)
 
 RECEIVED, PURGED = 0x4000, 0xC001
 FINAL, FIRST, LAST = 2, 4, 8

@@ -6,7 +6,6 @@ import os
 import random
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from msmq_fast.srmp.pgm import packets
 from msmq_fast.srmp.pgm.model import Group, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
-from tests.server.processes import Server, command
+from tests.server.processes import Server, command, without_capability
 from tests.srmp.station import compound, envelope
 
 ADDRESS = "234.1.1.1"
@@ -300,19 +299,10 @@ def test_mistakes_are_explained_in_one_line(tmp_path: Path) -> None:
         assert line in only
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a capability to lose")
+@pytest.mark.needs("setpriv")
 def test_without_the_capability_one_line_says_so(tmp_path: Path) -> None:
     server = Server(tmp_path / "a", environment={"MSMQ_FAST_PGM__ENABLED": "on"})
-    server.program = (
-        "setpriv",
-        "--bounding-set",
-        "-net_raw",
-        "--inh-caps",
-        "-net_raw",
-        sys.executable,
-        "-m",
-        "msmq_fast",
-    )
+    server.program = without_capability("net_raw")
     server.start()
     try:
         assert "pgm" not in server.ready
