@@ -46,6 +46,8 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
     async def run() -> int:
         try:
             connection = await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.verb}")
+        except ConnectionLost:  # an OSError, too, whose text is complete
+            raise
         except OSError as error:
             raise CommandError(Exit.UNREACHABLE, f"{address}: {error.strerror or error}") from None
         async with connection:
