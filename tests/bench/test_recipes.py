@@ -1,0 +1,80 @@
+"""The recipes behind docs/performance.md: the simulated disk, instructions, two servers in turn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import compare, instructions
+from bench.slowdisk import environment
+
+ROOT = Path(__file__).parents[2]
+
+SYNCS = """
+import mmap, os, sys, time
+def took(work):
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+plain = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(plain, 4096)
+meta = os.open(sys.argv[1], os.O_RDWR | os.O_DSYNC)
+mapped = mmap.mmap(plain, 4096)
+slow = [lambda: os.fsync(plain), lambda: os.fdatasync(plain), mapped.flush, lambda: os.pwrite(meta, b"x", 0),
+        lambda: os.write(meta, b"x")]
+quick = min(took(lambda: os.pwrite(plain, b"x", 0)) for _ in range(5))
+print([took(work) >= 0.05 for work in slow], quick < 0.05)
+"""
+
+
+@pytest.mark.needs("cc")
+def test_the_simulated_disk_is_slow_where_a_disk_would_be(tmp_path: Path) -> None:
+    slow = os.environ | environment(50_000, tmp_path)
+    said = subprocess.run(
+        [sys.executable, "-c", SYNCS, str(tmp_path / "file")],
+        env=slow,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "[True, True, True, True, True] True\n"
+
+
+def test_without_valgrind_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["instructions", "express"])
+    assert instructions.main() == 2
+    assert capsys.readouterr().err == "bench.instructions: valgrind is missing: apt-get install valgrind\n"
+
+
+@pytest.mark.long(seconds=90)
+@pytest.mark.timeout(900)
+@pytest.mark.needs("valgrind", "callgrind_control")
+def test_instructions_repeat() -> None:
+    """Twice the same case in one server: what differs is what timers do meanwhile."""
+    command = [sys.executable, "-m", "bench.instructions", "recoverable", "recoverable", "--scale", "0.5"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    first, second = (float(line.split()[1].replace(",", "")) for line in done.stdout.splitlines())
+    assert 1_000 < first < 100_000
+    assert 0.9 < first / second < 1.1
+
+
+@pytest.mark.long(seconds=30)
+def test_a_server_compared_with_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = f"{sys.executable} -m msmq_fast"
+    monkeypatch.setattr(
+        sys, "argv", ["compare", own, "express", "one-at-a-time", "--pairs", "2", "--seconds", "0.5"]
+    )
+    assert compare.main() == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["messages/s", "other", "ratio"]
+    assert [row.split()[0] for row in rows] == ["express", "one-at-a-time"]
+    assert all(0.2 < float(row.split()[3]) < 5 for row in rows)
