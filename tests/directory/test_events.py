@@ -200,6 +200,8 @@ def test_own_queues_and_queues_of_nobody_cause_no_message() -> None:
         scene.world.finish(scene.events.delete(queue(path)))
     scene.world.finish(scene.events.create(site("north")))
     assert scene.at.notices == []
+    scene.world.finish(scene.events.create(queue(r"BETA\theirs")))  # as a queue of another computer does
+    assert [target for target, _ in scene.at.notices] == [OTHER]
 
 
 @pytest.mark.rule("DS-09")

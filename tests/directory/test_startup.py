@@ -163,12 +163,23 @@ def test_sites_are_read_again_by_timer(scene: Scene) -> None:
 
 @pytest.mark.rule("DM-050", "DM-051")
 def test_what_cannot_be_read_stays_as_it_was(scene: Scene) -> None:
+    """Until it can be read again: then it is new."""
     found = topology(scene)
+    scene.put(machine("HOST", OWN))
+    change(scene, site("north", IntraSiteReplicationInterval=7))
+    change(scene, machine("GATE", JournalQuota=7))
     scene.script.connected = False
     found.update_sites()
     found.update_gates()
-    assert found.sites[NORTH]["Name"] == "north"
-    assert list(found.gates[NORTH]) == [GATE]
+    assert (found.sites[NORTH]["Name"], found.sites[NORTH]["IntraSiteReplicationInterval"]) == ("north", 1)
+    assert [(gate, item["JournalQuota"]) for gate, item in found.gates[NORTH].items()] == [(GATE, 1)]
+    scene.script.connected = True
+    scene.at.events.check_online()
+    scene.world.run()
+    found.update_sites()
+    found.update_gates()
+    assert found.sites[NORTH]["IntraSiteReplicationInterval"] == 7
+    assert found.gates[NORTH][GATE]["JournalQuota"] == 7
 
 
 @pytest.mark.rule("DM-051", "DS-08", "X-02")

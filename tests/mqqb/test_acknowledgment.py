@@ -283,6 +283,25 @@ def test_recoverable_messages_leave_by_base_and_bits() -> None:
     assert [wire.ordinal(p) for p in sent(again)] == [4, 6]
 
 
+@pytest.mark.rule("QB-118", "QB-196")
+def test_what_was_acknowledged_when_the_session_broke_is_not_sent_again() -> None:
+    """The acknowledgment and what ends the session come in one read; what is left keeps its order."""
+    host = Host()
+    session = host.opened()
+    source = host.outgoing(packets(1, 6, recoverable=True))
+    session.attach(source)
+    session.pump(101.0)
+    wrong = wire.session_ack(ack=99)
+    session.receive(wire.session_ack(ack=6, base_ack=1, flags=0b10101) + wrong, 102.0)
+    assert session.reason is CloseReason.ACK_UNSENT
+    host.commit()
+    assert source.core.messages == 3
+    again = host.opened()
+    again.attach(source)
+    again.pump(104.0)
+    assert [wire.ordinal(p) for p in sent(again)] == [2, 4, 6]
+
+
 @pytest.mark.rule("QB-118", "QB-119")
 def test_an_ack_number_alone_removes_no_recoverable_message() -> None:
     host = Host()

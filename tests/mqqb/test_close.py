@@ -140,7 +140,7 @@ def test_the_owner_hears_of_each_step() -> None:
     assert session.detail == "gone"
 
 
-@pytest.mark.rule("QB-007", "QB-192")
+@pytest.mark.rule("QB-007", "QB-192", "QB-322")
 def test_nothing_is_sent_before_the_session_is_open() -> None:
     host = Host()
     session = host.dial(now=100.0)

@@ -56,23 +56,25 @@ def opened(host: Host, endpoint: Endpoint, effects: list[object]) -> Session:
     return session
 
 
-@pytest.mark.rule("QB-102", "QB-165", "QB-177", "QB-186", "QB-191", "QB-192", "QB-296")
-def test_state_and_history_of_a_connection() -> None:
+@pytest.mark.rule("QB-102", "QB-165", "QB-177", "QB-186", "QB-191", "QB-192")
+@pytest.mark.parametrize("address", ["10.0.0.7", "fd00::7"])
+def test_state_and_history_of_a_connection(address: str) -> None:
     host, effects = Host(), []
     endpoint = Endpoint(host.node, effects.append, 0.0)
-    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    queue, source = outgoing(host, rf"DIRECT=TCP:{address}\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
     assert queue.outgoing_state is OutgoingState.WAITING
+    assert [effect.address for effect in effects] == [address]  # type: ignore[attr-defined]
     session = opened(host, endpoint, effects)
     assert queue.outgoing_state is OutgoingState.CONNECTED
-    assert queue.next_hops == ("10.0.0.7",)
+    assert queue.next_hops == (address,)
     session.close(CloseReason.DISCONNECTED, 11.0)
     assert queue.outgoing_state is OutgoingState.DISCONNECTED
     endpoint.expire(16.0)
     endpoint.transfer.failed(effects.pop().link, "refused", 16.0)  # type: ignore[attr-defined]
     assert [(event.status, event.time, event.addresses) for event in queue.history] == [
-        (status, 2_000, ("10.0.0.7",))
+        (status, 2_000, (address,))
         for status in (
             ConnectionStatus.IN_PROCESS,
             ConnectionStatus.ESTABLISH_PACKET_RECEIVED,

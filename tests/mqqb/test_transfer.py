@@ -106,7 +106,7 @@ def ordinals(session: Session) -> list[int]:
     return [wire.ordinal(p) for p in sent(session) if wire.kind(p) == "MSG"]
 
 
-@pytest.mark.rule("QB-377", "QB-378", "QB-164", "QB-186", "QB-192", "QB-322", "QB-363", "QB-376")
+@pytest.mark.rule("QB-377", "QB-378", "QB-164", "QB-186", "QB-192", "QB-363", "QB-376")
 def test_a_message_for_an_address_dials_and_flows_when_the_session_opens() -> None:
     bench = Bench()
     queue = bench.queue("10.0.0.7", range(1, 4))

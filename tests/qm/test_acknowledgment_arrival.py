@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import destinations
-from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.packet import Message
 from tests.mqqb import wire
@@ -111,6 +113,37 @@ def test_a_refused_message_is_answered(
         assert [message.message_class for message in found] == ([answer] if due else []), wishes
         for message in found:
             assert (message.body, message.delivery) == (b"body", recoverable)
+
+
+class Refusing:
+    """A protection that opens no message, always for the same reason."""
+
+    opened = 0
+
+    def __init__(self, refusal: Refusal) -> None:
+        self._refusal = refusal
+
+    def open(self, message: ParsedMessage, target: Destination) -> Refusal:
+        return self._refusal
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+@pytest.mark.parametrize(
+    ("refusal", "answer"),
+    [(Refusal.SIGNED, 0x8006), (Refusal.ENCRYPTED, 0x8007), (Refusal.UNSUPPORTED_PROVIDER, 0x800B)],
+)
+@pytest.mark.rule("QB-083", "QB-231", "QB-384", "QB-403")
+def test_a_message_that_cannot_be_opened_is_answered_where_that_is_allowed(
+    refusal: Refusal, answer: int, insecure: bool
+) -> None:
+    inbound = Inbound(insecure=insecure)
+    inbound.world.create("signed", authenticated=True)
+    inbound.node.hooks.protection = Refusing(refusal)  # type: ignore[assignment]
+    inbound.arrive(queue="signed")
+    inbound.world.run()
+    found = [message.message_class for message in answers(inbound.world, HERE)]
+    assert found == ([answer] if insecure else [])
+    assert inbound.world.bodies("signed") == []
 
 
 @pytest.mark.rule("X-69", "QB-283")

@@ -579,9 +579,14 @@ def test_multicast_goes_into_every_bound_queue_once(station: Station) -> None:
 
 @pytest.mark.rule("SR-144")
 def test_multicast_without_a_queue_is_disregarded(station: Station) -> None:
+    station.make("other", multicast_address="234.1.1.1:8002")
     station.pipeline.handle_apdu(apdu(envelope(f"MSMQ:MULTICAST={GROUP}"), b"x"), GROUP)
     station.run()
     assert [reason for reason, _ in station.refused] == [Reason.NO_GROUP]
+    assert [station.taken(name) for name in ("other", "in")] == [[], []]
+    station.make("late", multicast_address=GROUP)  # nothing was kept for a queue that comes later
+    station.run()
+    assert station.taken("late") == []
 
 
 def test_multicast_knows_neither_streams_nor_other_groups_nor_nonsense(station: Station) -> None:

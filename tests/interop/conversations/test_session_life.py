@@ -90,7 +90,7 @@ def test_one_connection_serves_queues_and_answers_of_a_peer_that_does_not_listen
     server.messages("q")
 
 
-@pytest.mark.rule("QB-153", "QB-295")
+@pytest.mark.rule("QB-295")
 def test_a_server_that_stops_announces_nothing(peer: Peer, start: Callable[..., Server]) -> None:
     server = start("q")
     line = peer.dial(server.host, server.port("mqqb"))

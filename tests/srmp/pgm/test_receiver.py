@@ -26,7 +26,7 @@ def fragments(first: int, apdu: bytes, size: int, *, length: int | None = None) 
     ]
 
 
-@pytest.mark.rule("SR-023")
+@pytest.mark.rule("SR-023", "SR-009")
 def test_packets_are_delivered_in_order_and_once() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -38,7 +38,7 @@ def test_packets_are_delivered_in_order_and_once() -> None:
     assert receiving.receiver.statistics.duplicates == 3
 
 
-@pytest.mark.rule("SR-013")
+@pytest.mark.rule("SR-013", "SR-009")
 def test_the_back_off_before_a_nak() -> None:
     delays = []
     for seed in range(300):
@@ -55,7 +55,7 @@ def test_the_back_off_before_a_nak() -> None:
     assert 0.027 < sum(delays) / len(delays) < 0.033
 
 
-@pytest.mark.rule("SR-024")
+@pytest.mark.rule("SR-024", "SR-009")
 def test_a_nak_goes_to_the_path_and_to_the_group_with_ttl_1() -> None:
     receiving = Receiving()
     receiving.spm(0, path="192.0.2.99")
@@ -79,7 +79,7 @@ def test_a_path_that_is_no_host_is_not_used(path: str) -> None:
     assert [one.datagram.destination for one in receiving.run(0.2)] == [SOURCE_IP, GROUP.address]
 
 
-@pytest.mark.rule("SR-016")
+@pytest.mark.rule("SR-016", "SR-009")
 def test_naks_without_an_answer_are_repeated_ten_times() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -96,7 +96,7 @@ def test_naks_without_an_answer_are_repeated_ten_times() -> None:
     assert (counted.lost, counted.restarts, counted.naks) == (1, 1, 11)
 
 
-@pytest.mark.rule("SR-016")
+@pytest.mark.rule("SR-016", "SR-009")
 def test_confirmed_naks_without_data_are_repeated_ten_times() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -114,6 +114,7 @@ def test_confirmed_naks_without_data_are_repeated_ten_times() -> None:
     assert receiving.delivered == [b"1", b"3"]
 
 
+@pytest.mark.rule("SR-009")
 def test_an_ncf_before_the_nak_suppresses_it_for_2_seconds() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -125,6 +126,7 @@ def test_an_ncf_before_the_nak_suppresses_it_for_2_seconds() -> None:
     assert [sequences for _, sequences in receiving.unicast()] == [(1,)]
 
 
+@pytest.mark.rule("SR-009")
 def test_the_nak_of_another_receiver_suppresses_ours_for_750_ms() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -175,6 +177,7 @@ def test_what_is_missing_together_is_asked_for_in_lists_of_63() -> None:
     assert receiving.receiver.statistics.recovered == 100
 
 
+@pytest.mark.rule("SR-009")
 def test_nothing_is_asked_for_before_the_first_spm() -> None:
     receiving = Receiving()
     receiving.data(1)
@@ -186,6 +189,7 @@ def test_nothing_is_asked_for_before_the_first_spm() -> None:
     assert [sequences for _, sequences in receiving.unicast()] == [(2,)]
 
 
+@pytest.mark.rule("SR-009")
 def test_the_loss_of_the_last_packets_shows_in_the_spm() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -235,6 +239,7 @@ def test_the_middle_of_an_apdu_is_skipped_when_joining() -> None:
     assert receiving.receiver.statistics.apdus_dropped == 0
 
 
+@pytest.mark.rule("SR-009")
 def test_fragments_are_put_together_whatever_their_order() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -285,6 +290,7 @@ def test_fragments_that_do_not_fit_together_are_dropped() -> None:
         assert receiving.receiver.statistics.apdus_dropped >= 1
 
 
+@pytest.mark.rule("SR-009")
 def test_what_the_source_repairs_no_more_is_lost_and_the_rest_delivered() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -304,6 +310,7 @@ def test_what_the_source_repairs_no_more_is_lost_and_the_rest_delivered() -> Non
     assert receiving.run(50) == []
 
 
+@pytest.mark.rule("SR-009")
 def test_spms_out_of_sequence_are_discarded() -> None:
     receiving = Receiving()
     receiving.spm(0, path="192.0.2.99")
@@ -325,7 +332,7 @@ def test_an_spm_without_a_window_tells_the_path_only() -> None:
     assert [sequences for _, sequences in receiving.unicast()] == [(6,)]
 
 
-@pytest.mark.rule("SR-026")
+@pytest.mark.rule("SR-026", "SR-009")
 def test_after_fin_what_is_missing_is_recovered_and_then_the_session_forgotten() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -348,7 +355,7 @@ def test_after_fin_what_is_missing_is_recovered_and_then_the_session_forgotten()
     assert len(receiving.log) == before
 
 
-@pytest.mark.rule("SR-027")
+@pytest.mark.rule("SR-027", "SR-009")
 @pytest.mark.parametrize("code", [0x00, 0x40, 0x45])
 def test_rst_ends_the_session_at_once(code: int) -> None:
     receiving = Receiving()
@@ -400,6 +407,7 @@ def test_sessions_are_told_apart_by_tsi_and_host() -> None:
     assert len(receiving.receiver) == 3
 
 
+@pytest.mark.rule("SR-009")
 def test_sequence_numbers_wrap() -> None:
     receiving = Receiving()
     begin = 0xFFFF_FFF0

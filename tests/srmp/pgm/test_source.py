@@ -103,7 +103,7 @@ def test_the_packets_of_a_burst_keep_their_distance() -> None:
     assert second.at - first.at >= (len(MESSAGE) + 44) / (8 * 70_000) * 0.8
 
 
-@pytest.mark.rule("SR-014")
+@pytest.mark.rule("SR-014", "SR-009")
 def test_ambient_spms_after_50_packets_or_half_a_second() -> None:
     sending = Sending(PgmSettings(max_rate=1e6))
     sending.run(3)
@@ -143,7 +143,7 @@ def test_repairs_count_for_ambient_spms() -> None:
     assert len(spms(sending.log)) == before + 1  # within less than 0.5 s
 
 
-@pytest.mark.rule("SR-015")
+@pytest.mark.rule("SR-015", "SR-009")
 def test_heartbeats_while_idle() -> None:
     sending = Sending()
     sending.send(b"data")
@@ -160,6 +160,7 @@ def test_heartbeats_while_idle() -> None:
     assert [after - before for before, after in pairwise(times)] == pytest.approx([1, 2])
 
 
+@pytest.mark.rule("SR-009")
 def test_spms_open_the_session_before_any_data() -> None:
     sending = Sending()
     sending.send(MESSAGE)
@@ -253,6 +254,7 @@ def test_an_apdu_has_at_most_64_kilobytes() -> None:
 
 @given(st.integers(1, 65_536), st.integers(576, 9000), st.integers(0, 0xFFFF_FFFF))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.rule("SR-009")
 def test_fragments_make_up_the_apdu_and_fit_into_the_mtu(size: int, mtu: int, first: int) -> None:
     sending = Sending(PgmSettings(max_rate=1e9, mtu=mtu), first=first)
     apdu = bytes(number % 251 for number in range(size))
@@ -288,7 +290,7 @@ def test_who_gave_an_apdu_is_told_when_its_last_fragment_is_sent() -> None:
     assert sending.source.backlog == 0
 
 
-@pytest.mark.rule("SR-022")
+@pytest.mark.rule("SR-022", "SR-009")
 def test_every_nak_in_the_window_is_confirmed_and_then_repaired() -> None:
     sending = Sending()
     sending.send(*[b"%d" % number for number in range(1, 11)])
@@ -324,6 +326,7 @@ def test_a_nak_list_is_confirmed_as_it_is_and_repaired_in_full() -> None:
     assert [one.sequence for one in rdata(sent)] == list(wanted)
 
 
+@pytest.mark.rule("SR-009")
 def test_naks_that_are_not_for_this_source_are_ignored() -> None:
     sending = Sending()
     sending.send(b"1")
@@ -457,6 +460,7 @@ def test_a_full_window_lets_the_oldest_go() -> None:
     assert sending.source.backlog == 0
 
 
+@pytest.mark.rule("SR-009")
 def test_sequence_numbers_wrap() -> None:
     sending = Sending(PgmSettings(max_rate=1e6), first=0xFFFF_FFFC)
     sending.send(*[b"%d" % number for number in range(8)])
