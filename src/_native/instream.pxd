@@ -4,7 +4,7 @@ cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener, Writer
-from msmq_fast._native.framing cimport UserMessage
+from msmq_fast._native.framing cimport UserMessage, get_u32
 from msmq_fast._native.queue cimport Ledger, QueueCore
 
 
@@ -22,13 +22,22 @@ cdef struct Touch:
     uint32_t number
 
 
+cdef enum:
+    MAX_HOMES = 8               # streams of one source and destination
+
+
 @cython.final
 cdef class InStream:
-    """One stream: the messages of one queue manager to one destination, by its name on the wire."""
+    """One stream: the messages of one queue manager to one destination, by its name on the wire, that begin at one home."""
     cdef readonly bytes source              # GUID of the queue manager that sends, as on the wire
     cdef readonly int dest_type             # UserHeader.Flags.DQ
     cdef readonly bytes name                # DestinationQueue as it came first
-    cdef readonly str address               # of the peer that brought the latest message
+    cdef readonly str address               # of the peer that brought the latest message: OrderAcks go there
+    cdef readonly str home                  # group of addresses whose sessions begin its sequences, "" for any
+    cdef uint64_t _opening                  # fingerprint of the first message of its sequence, 0: not known
+    cdef InStream _next                     # the streams of the same source and destination, in the order of their begin
+    cdef object _bunch                      # their key
+    cdef int _slot                          # which of them it is
     cdef readonly uint64_t identifier       # IncomingTxSequenceID: TimeStamp << 32 | Ordinal
     cdef readonly uint32_t number           # IncomingTxSequenceNumber
     cdef readonly uint64_t durable_identifier
@@ -47,12 +56,19 @@ cdef class InStream:
     cdef uint64_t _generation
 
 
+cdef inline bint begins(const uint8_t* header) noexcept nogil:
+    # Whether the message with this TransactionHeader is the first of its sequence.
+    return get_u32(header + 16) == 0
+
+
 @cython.final
 cdef class InStreams(CommitListener):
     cdef Ledger _ledger
     cdef Writer _writer
-    cdef dict _streams          # source, type and folded name -> InStream
-    cdef dict _names            # source, type and name as it came -> InStream
+    cdef dict _streams          # (source, type and folded name, slot) -> InStream
+    cdef dict _heads            # source, type and folded name -> the first InStream of them
+    cdef dict _names            # source, type and name as it came -> the same
+    cdef object _group          # the home of an address
     cdef size_t _limit
     cdef uint32_t _full_s       # Unix seconds, when no stream made room for another one last
     cdef bytes _prefix          # of the keys of its records
@@ -62,14 +78,19 @@ cdef class InStreams(CommitListener):
     cdef uint64_t _told         # number of the last batch that tells of its end
     cdef list _heard
     cdef readonly uint64_t rejected         # messages out of order since the start
-    # None: it is not known yet, see `stream`.
+    # The first stream of its source and destination; None: it is not known yet, see `stream`.
     cdef InStream find(self, const uint8_t* packet, const UserMessage* m)
-    # An Order. Whatever it is, the sender is to hear how far the stream is.
-    cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1
+    # Which of them a message from `home` belongs to; None: to none of them, and none can be begun.
+    # `fingerprint` is that of the message, needed if it begins a sequence (`begins`).
+    cdef InStream choose(self, InStream first, const uint8_t* header, str home, uint64_t fingerprint)
+    # An Order. Whatever it is, the sender is to hear how far the stream is, if it knows the stream.
+    cdef int judge(self, InStream stream, const uint8_t* header, str home, str address) except -1
     # The message with this TransactionHeader is taken, or rejected for good: to be called last in the unit that stores what follows.
     cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1
     # The same by what the header says.
-    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous, object address) except -1
+    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1
+    cdef InStream _begin(self, InStream first, str home)
+    cdef int _remove(self, InStream stream) except -1
     cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1
     cdef int _put(self, InStream stream) except -1
     cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0

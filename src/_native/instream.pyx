@@ -4,6 +4,17 @@
 A stream is advanced in the unit that stores its message. There is one record per stream and commit: the first message of a
 stream in a batch puts it, later ones change it in place. What is in a batch builds on the batches before that hold messages of
 the same streams: when one of those fails the batch fails too, so that a stream never has a gap.
+
+Nothing proves that a message is from the queue manager that it names. So there may be several streams of one source and
+destination, each with a home, the group of addresses that begins its sequences:
+
+1. A new sequence (its first message has no previous one) belongs to the stream of the home that it comes from. A stranger who
+   begins a sequence for somebody else, with whatever great identifier, begins a stream of its own.
+2. A sequence goes on from anywhere: a peer that moves, has several addresses or comes by another router. It must then say the
+   identifier, and as the previous number the last that was taken, which only its sender knows. OrderAcks follow it there, and so
+   does the home of the stream, unless that place has one.
+3. What repeats the first message of a sequence that another home began is a repetition if the message is the same, and else
+   the begin of another sequence with an identifier that was stolen.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,6 +28,7 @@ from msmq_fast._native.framing cimport get_u32
 from msmq_fast._native.record cimport IN_STREAM_VERSION, IncomingStream
 
 from hashlib import blake2b
+from sys import intern
 
 NEXT = ORDER_NEXT
 REPEATED = ORDER_REPEATED
@@ -25,6 +37,8 @@ AHEAD = ORDER_AHEAD
 cdef enum:
     SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager
     GUID_SIZE = 16
+    NUMBER_OFFSET = 12          # TransactionHeader.TxSequenceNumber
+    PREVIOUS_OFFSET = 16        # TransactionHeader.PreviousTxSequenceNumber
     HASH_SIZE = 16
     DIRECT = 7                  # UserHeader.Flags.DQ of a direct name
     MAX_NAMES = 65536           # spellings of destinations are what senders choose: they must not fill the memory
@@ -45,9 +59,8 @@ def folded(int dest_type, bytes name not None) -> bytes:
     return text.casefold().encode("utf-16-le", "surrogatepass")
 
 
-cdef bytes _record_key(bytes prefix, bytes source, bytes distinct):
-    # `distinct` is the key of the stream among all.
-    return prefix + source + blake2b(distinct, digest_size=HASH_SIZE).digest()
+cdef bytes _record_key(bytes prefix, bytes source, bytes bunch, int slot):
+    return prefix + source + blake2b(bunch, digest_size=HASH_SIZE, salt=bytes((slot,))).digest()
 
 
 cdef inline uint64_t _identifier(const uint8_t* header) noexcept nogil:
@@ -64,20 +77,23 @@ cdef class InStream:
 
 
 cdef class InStreams(CommitListener):
-    """``InStreams(ledger, limit, prefix)``: at most `limit` streams are known at a time.
+    """``InStreams(ledger, limit, prefix, group)``: at most `limit` streams are known at a time.
 
     Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
-    `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own.
+    `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own. `group(address)` is the
+    home of an address, by default the address itself.
     """
 
-    def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX):
+    def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str):
         if len(prefix) != 1:
             raise ValueError("a prefix has one byte")
         self._prefix = prefix
         self._ledger = ledger
         self._writer = ledger.writer
         self._streams = {}
+        self._heads = {}
         self._names = {}
+        self._group = group
         self._limit = limit
         self._heard = []
         self._capacity = 64
@@ -108,30 +124,95 @@ cdef class InStreams(CommitListener):
         found = PyDict_GetItem(self._names, key)
         return None if found == NULL else <InStream?>(<object>found)
 
-    def get(self, bytes source not None, int dest_type, bytes name not None) -> InStream | None:
-        """The stream from a queue manager to a DestinationQueue, however that is spelled; None: nothing came of it."""
-        return self._streams.get(source + bytes((dest_type,)) + folded(dest_type, name))
+    def home(self, str address not None) -> str:
+        """The home of the streams that begin at an address."""
+        return intern(self._group(address))
 
-    def stream(self, bytes source not None, int dest_type, bytes name not None) -> InStream | None:
-        """The same; a new one if it is not known. None: there are as many as there may be, or no queue can have this name."""
+    def disputed(self, InStream stream not None) -> bool:
+        """Whether another home speaks of the same sequence of the same sender."""
+        cdef InStream other = self._heads.get(stream._bunch)
+        while other is not None:
+            if other is not stream and other.identifier == stream.identifier and other.number:
+                return True
+            other = other._next
+        return False
+
+    def get(self, bytes source not None, int dest_type, bytes name not None, object identifier=None) -> InStream | None:
+        """The stream from a queue manager to a DestinationQueue, however that is spelled; None: nothing came of it.
+
+        Of several that with the sequence `identifier`, else the first.
+        """
+        cdef InStream first = self._heads.get(source + bytes((dest_type,)) + folded(dest_type, name))
+        cdef InStream stream = first
+        while stream is not None:
+            if stream.identifier == identifier:
+                return stream
+            stream = stream._next
+        return first
+
+    def stream(self, bytes source not None, int dest_type, bytes name not None, str home not None="") -> InStream | None:
+        """The first of them; a new one, which begins at `home`, if none is known. None: there are as many as there may be, or no queue
+        can have this name.
+        """
         if len(source) != GUID_SIZE:
             raise ValueError("a GUID has 16 bytes")
         if len(name) > MAX_NAME:
             return None
         cdef bytes key = source + bytes((dest_type,)) + folded(dest_type, name)
-        cdef InStream stream = self._streams.get(key)
+        cdef InStream stream = self._heads.get(key)
         if stream is None:
             if <size_t>len(self._streams) >= self._limit and not self._make_room():
                 return None
             stream = InStream.__new__(InStream)
-            stream.source, stream.dest_type, stream.name, stream.address = source, dest_type, name, ""
-            stream._key = _record_key(self._prefix, source, key)
+            stream.source, stream.dest_type, stream.name, stream.address, stream.home = source, dest_type, name, "", home
+            stream._bunch, stream._key = key, _record_key(self._prefix, source, key, 0)
             stream.accessed = self._ledger.now_s
-            self._streams[key] = stream
+            self._heads[key] = self._streams[key, 0] = stream
         if len(self._names) >= MAX_NAMES:
             self._names.clear()
         self._names[source + bytes((dest_type,)) + name] = stream
         return stream
+
+    cdef InStream _begin(self, InStream first, str home):
+        # One more stream of a source and destination. What nobody speaks of any more makes room.
+        cdef InStream stream = first, last = first, oldest = None
+        cdef set taken = set()
+        while stream is not None:
+            taken.add(stream._slot)
+            last = stream
+            if not stream._unsettled and not stream.armed and (oldest is None or stream.accessed < oldest.accessed):
+                oldest = stream
+            stream = stream._next
+        if len(taken) >= MAX_HOMES:
+            if oldest is None or (oldest.queue and oldest.accessed + SILENT > self._ledger.now_s):
+                return None
+            self._forget_all([oldest])
+            return self._begin(self._heads[oldest._bunch], home)
+        if <size_t>len(self._streams) >= self._limit:
+            return None
+        stream = InStream.__new__(InStream)
+        stream.source, stream.dest_type, stream.name, stream.address, stream.home = first.source, first.dest_type, first.name, "", home
+        stream._bunch, stream._slot = first._bunch, min(set(range(MAX_HOMES)) - taken)
+        stream._key = _record_key(self._prefix, first.source, first._bunch, stream._slot)
+        stream.accessed = self._ledger.now_s
+        self._streams[stream._bunch, stream._slot] = stream
+        last._next = stream
+        return stream
+
+    cdef int _remove(self, InStream stream) except -1:
+        cdef InStream first = self._heads[stream._bunch], other = first
+        del self._streams[stream._bunch, stream._slot]
+        if first is stream:
+            if stream._next is None:
+                del self._heads[stream._bunch]
+            else:
+                self._heads[stream._bunch] = stream._next
+        else:
+            while other._next is not stream:
+                other = other._next
+            other._next = stream._next
+        stream._next = None
+        return 0
 
     def _make_room(self) -> bool:
         silent = max(0, int(self._ledger.now_s) - SILENT)
@@ -144,15 +225,49 @@ cdef class InStreams(CommitListener):
 
     # ---- the gate
 
-    cdef int judge(self, InStream stream, const uint8_t* header, object address) except -1:
-        return self.place(stream, _identifier(header), get_u32(header + 12), get_u32(header + 16), address)
+    cdef InStream choose(self, InStream first, const uint8_t* header, str home, uint64_t fingerprint):
+        cdef uint64_t identifier = _identifier(header)
+        cdef uint32_t number = get_u32(header + NUMBER_OFFSET), previous = get_u32(header + PREVIOUS_OFFSET)
+        cdef InStream stream = first, own = None, held = None
+        while stream is not None:
+            if own is None and (stream.home == home or not stream.home):
+                own = stream
+            if stream.identifier == identifier and stream.number:
+                if held is None or stream.number == previous or (stream.number == number and held.number != previous):
+                    held = stream
+            stream = stream._next
+        if own is not None and own.identifier == identifier:
+            return own
+        if held is None or (begins(header) and held._opening != fingerprint and (held._opening or own is not None)):
+            return own if own is not None else self._begin(first, home)
+        return held
+
+    cdef int judge(self, InStream stream, const uint8_t* header, str home, str address) except -1:
+        cdef uint64_t identifier = _identifier(header)
+        cdef uint32_t number = get_u32(header + NUMBER_OFFSET), previous = get_u32(header + PREVIOUS_OFFSET)
+        cdef InStream other
+        if stream.home != home:
+            if stream.home and (
+                identifier != stream.identifier or (number != stream.number and (number < stream.number or previous != stream.number))
+            ):
+                # Who does not know how far the stream is may be anybody, and hears nothing of it.
+                self.rejected += 1
+                return ORDER_REPEATED if identifier == stream.identifier and number <= stream.number else ORDER_AHEAD
+            other = self._heads[stream._bunch]
+            while other is not None and other.home != home:
+                other = other._next
+            if other is None:
+                stream.home = home
+        if stream.address is not address:
+            stream.address = address
+        return self.place(stream, identifier, number, previous)
 
     cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1:
-        return self.advance(stream, _identifier(header), get_u32(header + 12), queue)
+        return self.advance(stream, _identifier(header), get_u32(header + NUMBER_OFFSET), queue)
 
     def consider(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t previous) -> int:
         """Where a message stands in its stream: NEXT, REPEATED or AHEAD. Whatever it is, its sender is to hear how far the stream is."""
-        return self.place(stream, identifier, number, previous, stream.address)
+        return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
         """The message with this number is taken by a queue: to be called last in the unit that stores it."""
@@ -162,9 +277,7 @@ cdef class InStreams(CommitListener):
         """Have `take_heard` give a stream."""
         self._hear(stream)
 
-    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous, object address) except -1:
-        if stream.address is not address:
-            stream.address = address
+    cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1:
         stream.accessed = self._ledger.now_s
         if identifier == stream.identifier:
             if number > stream.number and previous <= stream.number:
@@ -315,34 +428,35 @@ cdef class InStreams(CommitListener):
         """`homeless`: only those of which no queue took anything, which strangers can bring in any number."""
         cdef InStream stream
         old = []
-        for key, stream in self._streams.items():
+        for stream in self._streams.values():
             if stream.accessed < before and not stream._unsettled and not stream.armed and not (homeless and stream.queue):
-                old.append(key)
+                old.append(stream)
                 if <size_t>len(old) == limit:
                     break
-        if not old:
-            return 0
+        if old:
+            self._forget_all(old)
+        return len(old)
+
+    def _forget_all(self, list old not None) -> None:
+        cdef InStream stream
         self._writer.begin_unit()
         try:
-            for key in old:
-                stream = self._streams[key]
+            for stream in old:
                 if stream.durable_number:
                     self._writer.delete_record(TABLE_SEQUENCE, stream._key)
-                del self._streams[key]
+                self._remove(stream)
         finally:
             self._writer.end_unit()
         self._names.clear()
         self.generation += 1
-        return len(old)
 
     def drop(self, InStream stream not None) -> bool:
         """Forget a stream, in the current unit. False, and nothing happens: something of it is not durable yet."""
-        cdef bytes key = stream.source + bytes((stream.dest_type,)) + folded(stream.dest_type, stream.name)
-        if stream._unsettled or self._streams.get(key) is not stream:
+        if stream._unsettled or self._streams.get((stream._bunch, stream._slot)) is not stream:
             return False
         if stream.durable_number:
             self._writer.delete_record(TABLE_SEQUENCE, stream._key)
-        del self._streams[key]
+        self._remove(stream)
         self._names.clear()
         self.generation += 1
         return True
@@ -350,8 +464,9 @@ cdef class InStreams(CommitListener):
     def load(self, bytes key not None, bytes value not None) -> None:
         """A record of an earlier life (REC-09). ValueError: it cannot be the record of a stream."""
         cdef IncomingStream record
-        cdef InStream stream
+        cdef InStream stream, last
         cdef Py_ssize_t size = PyBytes_GET_SIZE(value), start
+        cdef int slot
         if PyBytes_GET_SIZE(key) != 1 + GUID_SIZE + HASH_SIZE or size < <Py_ssize_t>sizeof(record):
             raise ValueError("its size is wrong")
         memcpy(&record, PyBytes_AS_STRING(value), sizeof(record))
@@ -361,13 +476,22 @@ cdef class InStreams(CommitListener):
         address = value[sizeof(record):start].decode("ascii")
         stream = InStream.__new__(InStream)
         stream.source, stream.dest_type, stream.name = key[1:1 + GUID_SIZE], record.dest_type, value[start:]
-        distinct = stream.source + bytes((record.dest_type,)) + folded(record.dest_type, stream.name)
-        stream._key = _record_key(self._prefix, stream.source, distinct)
-        if stream._key != key:
+        bunch = stream.source + bytes((record.dest_type,)) + folded(record.dest_type, stream.name)
+        for slot in range(MAX_HOMES):
+            if _record_key(self._prefix, stream.source, bunch, slot) == key:
+                break
+        else:
             raise ValueError("its name does not fit its key")
+        stream._bunch, stream._slot, stream._key = bunch, slot, key
         stream.address = address
+        stream.home = self.home(address)
         stream.identifier = stream.durable_identifier = record.identifier
         stream.number = stream.durable_number = record.number
         stream.rejects = stream._stored_rejects = record.rejects
         stream.accessed, stream.queue = record.accessed_s, record.queue
-        self._streams[distinct] = stream
+        self._streams[bunch, slot] = stream
+        last = self._heads.setdefault(bunch, stream)
+        while last is not stream and last._next is not None:
+            last = last._next
+        if last is not stream:
+            last._next = stream

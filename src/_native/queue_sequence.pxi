@@ -249,6 +249,14 @@ cdef int retire_all(QueueCore core, uint64_t[::1] keys) except -1:
     return 0
 
 
+def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, uint32_t number=0) -> "QueueCore | None":
+    """The queue that sends a sequence, or in which the message `ordinal` with this place waits for its FinalAck."""
+    for waiting in ledger._finals.get(ordinal, ()):
+        if (waiting[2], waiting[3]) == (identifier, number):
+            return waiting[0]
+    return ledger._streams.get(identifier)
+
+
 def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uint32_t number, int reason) -> bool:
     """A FinalAck for the message with the identifier `ordinal` of this queue manager, of the class `reason`; False if none waits for it.
 

@@ -48,7 +48,9 @@ cdef class Receiver:
     cdef Ledger _ledger
     cdef Routes _routes
     cdef InStreams _streams     # None: every transactional message is for Python
-    cdef object _address        # of the peer
+    cdef str _address           # of the peer
+    cdef str _home              # of the streams that begin here
+    cdef uint64_t _opening      # fingerprint of the current message if it begins a sequence, else 0
     cdef InStream _stream       # the last one used
     cdef bytes _stream_name
     cdef uint64_t _stream_generation

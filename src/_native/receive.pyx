@@ -33,7 +33,7 @@ from msmq_fast._native.framing cimport (
     put_u16,
 )
 from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, ORIGINS, Identity, Sighting
-from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED
+from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED, begins
 from msmq_fast._native.positions cimport BANDS
 from msmq_fast._native.queue cimport (
     ENQUEUED,
@@ -142,6 +142,7 @@ cdef class Receiver:
         self._routes = routes
         self._streams = streams
         self._address = address
+        self._home = address if streams is None else streams.home(address)
         self.plain = True
 
     def buffer(self, Py_ssize_t hint):
@@ -400,7 +401,8 @@ cdef class Receiver:
         cdef InStream stream = find_stream(self)
         if stream is None:
             stream = self._streams.stream(
-                packet[SOURCE_OFFSET:SOURCE_OFFSET + 16], m.dest_type, packet[m.dest_offset:m.dest_offset + m.dest_length]
+                packet[SOURCE_OFFSET:SOURCE_OFFSET + 16], m.dest_type, packet[m.dest_offset:m.dest_offset + m.dest_length],
+                self._home
             )
             self._stream = stream
         if stream is None:

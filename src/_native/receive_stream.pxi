@@ -20,9 +20,19 @@ cdef int take_transactional(Receiver self) except -1:
 
 cdef int judge_place(Receiver self, InStream stream) except -1:
     # STORED: it is the next one, to be stored or rejected. A message that waited is judged again: another session may have brought it.
+    cdef const uint8_t* header = transaction_header(self)
+    cdef Identity identity
     cdef int order
     self._taking = None
-    order = self._streams.judge(stream, transaction_header(self), self._address)
+    self._opening = 0
+    if begins(header):
+        self._identify(&identity)
+        self._opening = identity.fingerprint
+    if stream._next is not None or stream.home is not self._home:
+        stream = self._streams.choose(stream, header, self._home, self._opening)
+        if stream is None:
+            return DELIVERY_OUT_OF_ORDER
+    order = self._streams.judge(stream, header, self._home, self._address)
     if order == ORDER_NEXT:
         self._taking = stream
         return DELIVERY_STORED
@@ -73,4 +83,6 @@ cdef int decide(Receiver self, uint32_t queue) except -1:
     if stream is not None:
         self._taking = None
         self._streams.accept(stream, transaction_header(self), queue if queue else stream.queue)
+        if self._opening:
+            stream._opening = self._opening
     return 0

@@ -114,11 +114,15 @@ class OrderAcks:
         """Where acknowledgments go: by the form of the name that the sender used (AMB-63, AMB-64).
 
         By the GUID as well where several queue managers stand behind one address, which means any of them.
+        But a name by the GUID leads to the sender, whoever brought the stream: of a sequence of which two
+        homes speak it would hear what a stranger made of it.
         """
         manager = UUID(bytes_le=source)
         address = stream.address if dest_type == DIRECT and stream is not None else ""
         if address and not self.is_shared(address, manager):
             return order_queue(address=address)
+        if stream is not None and self.streams.disputed(stream):
+            return None
         return None if manager == self._guid else order_queue(manager)
 
     def transfers(self) -> list[IncomingTransfer]:
@@ -150,7 +154,8 @@ class OrderAcks:
             return False
         header, _ = TransactionHeader.decode(packet, parsed.transaction_offset)
         name = bytes(parsed.destination)
-        stream = self.streams.get(parsed.source, parsed.dest_type, name)
+        sequence = header.sequence_timestamp << 32 | header.sequence_ordinal
+        stream = self.streams.get(parsed.source, parsed.dest_type, name, sequence)
         target = self._target(parsed.dest_type, parsed.source, stream)
         if target is None:
             return False
