@@ -142,3 +142,31 @@ def test_identifiers_that_a_stranger_used_before_drop_nothing(pair: Pair) -> Non
     until(lambda: not pair.waiting(), timeout=60, what="acknowledgments for the sender")
     assert pair.arrived("orders") == ["first", *bodies]
     assert "message: duplicate" not in pair.receiver.ok("stats")[0]["refusals"]
+
+
+def test_a_stranger_who_holds_a_session_under_its_guid_locks_out_nobody(pair: Pair) -> None:
+    pair.stranger(pair.guid)
+    pair.send("orders", "one")
+    until(lambda: not pair.waiting(), what="the acknowledgment")
+    assert pair.arrived("orders") == ["one"]
+    # Nor does one who comes while the sender is there, with whatever it says of the sender's streams.
+    opened = pair.stranger(pair.guid)
+    pair.receiver.ok("queue", "create", "exact", "--transactional")
+    forged = struct.pack("<IIIII", 0, 0xFFFFFFFF, 0xFFFFFFFF, 1, 0)
+    opened.sendall(
+        wire.message(
+            7,
+            queue="OS:host\\private$\\exact",
+            body=b"forged",
+            transaction=forged,
+            sent_time=int(time.time()),
+            source=pair.guid,
+        )
+    )
+    until(lambda: pair.arrived("exact") == ["forged"], what="the message of the stranger")
+    name = f"DIRECT=TCP:{RECEIVER}\\private$\\exact"
+    for body in ("first", "second"):
+        pair.sender.ok("send", name, "--body", body, "--xact")
+    until(lambda: not pair.waiting(), what="the OrderAcks")
+    assert pair.arrived("exact") == ["forged", "first", "second"]
+    assert pair.receiver.ok("stats")[0]["refusals"]["session: peer presents the GUID of another live peer"]

@@ -137,7 +137,7 @@ def test_order_acks_that_come_meanwhile_are_heard_again_and_again() -> None:
         def __init__(self) -> None:
             self.heard: list[int] = []
 
-        def order_ack(self, ack: OrderAck, now: float) -> None:
+        def order_ack(self, ack: OrderAck, now: float, messenger: object) -> None:
             self.heard.append(ack.sequence_number)
 
     host = Host(timers=TIMERS)

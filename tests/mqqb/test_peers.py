@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from uuid import UUID
+
 import pytest
 
+from msmq_fast.mqqb import peers
 from msmq_fast.mqqb.limits import Admission, Limits
-from msmq_fast.mqqb.peers import LIVE_SECONDS
+from msmq_fast.mqqb.peers import ASK_AGAIN, LIVE_SECONDS
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from tests.mqqb import wire
@@ -32,15 +36,156 @@ def test_a_session_that_ended_is_no_session_of_its_peer() -> None:
     assert met(host, "10.0.0.2", 2.0).state is State.WAITING_CP_MSG  # from elsewhere, at once
 
 
-def test_a_peer_that_was_heard_lives_two_minutes_at_its_address() -> None:
+class Asked:
+    """Answers the questions of `Peers` when the test says so."""
+
+    def __init__(self, host: Host) -> None:
+        self.waiting: list[tuple[str, Callable[[UUID | None, float], None]]] = []
+        host.node.peers.serve(lambda address, done, _now: self.waiting.append((address, done)))
+
+    def answer(self, now: float, *there: str) -> list[str]:
+        """Every address that was asked; at those in `there` is the peer, at the others nothing answers."""
+        asked, self.waiting = self.waiting, []
+        for address, done in asked:
+            done(wire.PEER if address in there else None, now)
+        return [address for address, _ in asked]
+
+
+FIRST, SECOND, AWAY = "10.0.0.1", "10.0.0.2", "10.0.0.66"
+
+
+def home(host: Host) -> list[str]:
+    """The addresses of the sessions that speak for the peer."""
+    peers = host.node.peers
+    return [session.peer_address for session in peers if peers.holds(session)]
+
+
+def test_no_peer_is_locked_out_by_a_stranger_who_used_its_guid_before() -> None:
     host = Host()
-    first = met(host, "10.0.0.1", 100.0)
-    first.receive(wire.parameters(), 150.0)
-    assert met(host, "10.0.0.2", 150.0 + LIVE_SECONDS).reason is CloseReason.CLONED_GUID
-    assert met(host, "fd00::1", 151.0).state is State.WAITING_CP_MSG  # its other family
-    assert first.alive
-    assert met(host, "10.0.0.2", 150.1 + LIVE_SECONDS).state is State.WAITING_CP_MSG
-    assert first.reason is CloseReason.SUPERSEDED
+    asked = Asked(host)
+    squatter = met(host, AWAY, 0.0)
+    assert home(host) == [AWAY]
+    owner = met(host, FIRST, 1.0)
+    assert owner.state is State.WAITING_CP_MSG
+    assert home(host) == [AWAY]
+    # The squatter answers no ping, the owner does: it is believed from there.
+    assert asked.answer(2.0, FIRST) == [AWAY, FIRST]
+    assert home(host) == [FIRST]
+    assert squatter.alive
+    # Nor does the squatter get it back.
+    met(host, AWAY, 3.0)
+    asked.answer(4.0, FIRST)
+    assert home(host) == [FIRST]
+
+
+def test_a_stranger_does_not_displace_a_peer_that_answers() -> None:
+    host = Host()
+    asked = Asked(host)
+    met(host, FIRST, 0.0).close(CloseReason.IDLE, 10.0)
+    stranger = met(host, AWAY, 1_000.0)
+    assert home(host) == [], "before there was an answer"
+    asked.answer(1_001.0, FIRST, AWAY)
+    assert home(host) == []
+    assert stranger.alive
+    # They are asked again as long as there is a session, and not after that.
+    host.node.peers.expire(1_001.0 + ASK_AGAIN)
+    assert asked.answer(1_032.0, FIRST, AWAY) == [FIRST, AWAY]
+    stranger.close(CloseReason.DISCONNECTED, 1_040.0)
+    host.node.peers.expire(1_100.0)
+    assert asked.waiting == []
+    assert host.node.peers.next_deadline() is None
+    met(host, FIRST, 1_200.0)
+    assert home(host) == [FIRST]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_peer_that_moved_is_believed_from_its_new_address(answers: bool) -> None:
+    host = Host()
+    asked = Asked(host)
+    before = met(host, FIRST, 100.0)
+    moved = met(host, SECOND, 130.0)
+    # Behind an address translator no ping is answered: then the silence of the old session says it.
+    there = (SECOND,) if answers else ()
+    asked.answer(131.0, *there)
+    assert home(host) == ([SECOND] if answers else [FIRST])
+    now = 131.0
+    while home(host) != [SECOND] and now < 400.0:
+        now = host.node.peers.next_deadline() or 1_000.0
+        host.node.peers.expire(now)
+        moved.heard_at = now
+        asked.answer(now, *there)
+    assert home(host) == [SECOND]
+    if not answers:
+        assert before.reason is CloseReason.SUPERSEDED
+        assert 220.0 < now < 260.0
+
+
+def test_another_node_of_a_cluster_takes_over() -> None:
+    host = Host()
+    asked = Asked(host)
+    met(host, FIRST, 100.0).close(CloseReason.DISCONNECTED, 101.0)
+    met(host, SECOND, 102.0)
+    asked.answer(103.0, SECOND)
+    assert home(host) == [SECOND]
+    met(host, FIRST, 104.0)  # and back, while nothing is heard of the second
+    asked.answer(105.0, FIRST)
+    assert home(host) == [FIRST]
+
+
+def test_without_pings_a_session_that_was_heard_keeps_its_peer() -> None:
+    host = Host()
+    before = met(host, FIRST, 100.0)
+    met(host, SECOND, 100.0 + LIVE_SECONDS)
+    assert home(host) == [FIRST]
+    before.close(CloseReason.DISCONNECTED, 230.0)
+    host.node.peers.expire(100.0 + LIVE_SECONDS + ASK_AGAIN)
+    assert home(host) == [SECOND]
+
+
+def test_both_families_of_a_peer_are_its_home() -> None:
+    host = Host()
+    met(host, FIRST, 100.0)
+    met(host, "fd00::1", 101.0)
+    assert home(host) == [FIRST, "fd00::1"]
+
+
+def test_several_addresses_of_one_peer() -> None:
+    host = Host(several_addresses=True)
+    asked = Asked(host)
+    first = met(host, FIRST, 100.0)
+    met(host, SECOND, 101.0)
+    assert home(host) == [FIRST, SECOND]
+    assert asked.waiting == []
+    assert host.node.peers.addresses_of(first) == {FIRST, SECOND}
+
+
+def test_a_pinned_peer_has_no_other_address() -> None:
+    host = Host(pinned={wire.PEER: frozenset((FIRST, SECOND))})
+    assert met(host, AWAY, 100.0).reason is CloseReason.PINNED_GUID
+    first, second = met(host, FIRST, 101.0), met(host, SECOND, 102.0)
+    assert home(host) == [FIRST, SECOND]
+    assert host.node.peers.addresses_of(first) == host.node.peers.addresses_of(second) == {FIRST, SECOND}
+
+
+def test_several_peers_at_one_address() -> None:
+    """Behind one address translator, which answers for one of them or for none."""
+    host = Host()
+    asked = Asked(host)
+    for number in range(1, 4):
+        session = host.accept(100.0, FIRST)
+        session.receive(wire.establish(UUID(int=number)), 100.0)
+    assert home(host) == [FIRST] * 3
+    assert asked.waiting == []
+
+
+def test_homes_of_invented_guids_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "MOST_HOMES", 10)
+    host = Host()
+    for number in range(100):
+        session = host.accept(100.0, AWAY)
+        session.receive(wire.establish(UUID(int=number + 1)), 100.0)
+        session.close(CloseReason.DISCONNECTED, 100.0)
+    assert len(host.node.peers._homes) == 10
 
 
 @pytest.mark.rule("QB-022", "QB-064")

@@ -88,13 +88,14 @@ def test_a_stranger_who_uses_identifiers_first_drops_nothing(recoverable: bool, 
         owner.receive(packet, 102.0)
     host.commit()
     assert host.messages() == list(range(1, 21))
-    # By whatever way the very same message comes again, it is a duplicate.
-    for session in (owner, host.opened(peer=THIRD, address="10.0.0.1")):
+    # By whatever way the very same message comes again, it is a duplicate: of a peer that moved, by a router.
+    moved = host.opened(address="10.0.0.9")
+    for session in (owner, moved, host.opened(peer=THIRD, address="10.0.0.1")):
         session.receiver.plain = plain
         for packet in packets:
             session.receive(packet, 103.0)
     assert host.messages() == list(range(1, 21))
-    assert host.refusals == [("duplicate", f"{{{wire.PEER}}}\\{n}") for n in range(1, 21)] * 2
+    assert host.refusals == [("duplicate", f"{{{wire.PEER}}}\\{n}") for n in range(1, 21)] * 3
 
 
 def test_who_brings_much_pushes_nothing_of_others_out_of_the_history() -> None:

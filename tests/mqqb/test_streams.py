@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmq_fast._native.batch import MemoryTables
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
+from msmq_fast.qm.resending import Messenger
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.mqqb import wire
@@ -40,8 +42,8 @@ def tx(
 class Telling(Host):
     """Sends FinalAcks for what it rejects."""
 
-    def __init__(self) -> None:
-        super().__init__(nack=lambda packet, reason: self.order_acks.final(packet, reason))
+    def __init__(self, *, tables: MemoryTables | None = None) -> None:
+        super().__init__(tables=tables, nack=lambda packet, reason: self.order_acks.final(packet, reason))
 
 
 def host_with_queue() -> Host:
@@ -387,10 +389,10 @@ def test_acknowledgments_of_what_was_sent_are_handed_over_counted_and_acknowledg
     heard: list[object] = []
 
     class Sequences:
-        def order_ack(self, ack: OrderAck, now: float) -> None:
+        def order_ack(self, ack: OrderAck, now: float, messenger: Messenger) -> None:
             heard.append((ack, now))
 
-        def final_ack(self, ack: FinalAck, now: float) -> None:
+        def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
             heard.append((ack, now))
 
     host.node.hooks.sequences = Sequences()

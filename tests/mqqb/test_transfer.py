@@ -16,6 +16,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.transfer import Connect, LinkState, Progress, Resolve, Target
+from msmq_fast.packet.session import Ping
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, Source, sent
 
@@ -225,7 +226,7 @@ def test_destinations_are_forgotten_with_their_sessions() -> None:
     for number in range(1, 4):
         queue = bench.queue(f"10.0.0.{number}")
         bench.transfer.submit(queue, 10.0)
-        session = bench.connect(10.0)
+        session = bench.connect(10.0, UUID(int=number))
         sent(session)
         session.receive(wire.session_ack(1), 10.0)
         assert len(bench.transfer.links) == 1
@@ -474,8 +475,9 @@ def test_every_packet_says_that_a_peer_lives_at_its_address() -> None:
     bench = Bench()
     first = bench.accepted("10.0.0.1", 1.0)
     first.receive(wire.session_ack(), 100.0)
-    assert bench.accepted("10.0.0.2", 200.0).reason is CloseReason.CLONED_GUID
-    assert first.alive
+    peers = bench.endpoint.node.peers
+    assert not peers.holds(bench.accepted("10.0.0.2", 200.0))
+    assert peers.holds(first)
 
 
 def test_a_packet_that_came_in_pieces_leaves_no_deadline_behind() -> None:
@@ -488,18 +490,60 @@ def test_a_packet_that_came_in_pieces_leaves_no_deadline_behind() -> None:
     assert session.alive
 
 
-def test_one_identity_at_two_addresses_is_refused_while_the_first_lives() -> None:
-    bench = Bench()
+def test_one_identity_at_two_addresses_is_reported_while_the_first_lives() -> None:
+    contests: list[tuple[UUID, str, str]] = []
+    bench = Bench(on_contest=lambda *about: contests.append(about))
     first = bench.accepted("10.0.0.1", 1.0)
     assert bench.accepted("10.0.0.1", 2.0).state is State.OPEN  # the same peer again
     assert bench.accepted("fd00::1", 2.0).state is State.OPEN  # its other address family
+    assert contests == []
     clone = bench.accepted("10.0.0.2", 3.0)
-    assert clone.reason is CloseReason.CLONED_GUID
-    assert sent(clone) == [wire.establish(server=OWN, refused=True)]
-    assert first.state is State.OPEN
-    moved = bench.accepted("10.0.0.2", 200.0)  # the others have been silent for long
-    assert moved.state is State.OPEN
-    assert first.reason is CloseReason.SUPERSEDED
+    assert contests == [(wire.PEER, "10.0.0.1", "10.0.0.2")]
+    assert (first.state, clone.state) == (State.OPEN, State.OPEN)
+
+
+def test_messages_for_a_guid_take_no_session_that_only_claims_it() -> None:
+    bench = Bench()
+    owner = bench.accepted("10.0.0.1", 1.0)
+    stranger = bench.accepted("10.0.0.66", 2.0)
+    bench.take()
+    bench.transfer.submit(bench.queue("", guid=wire.PEER), 3.0)
+    assert (ordinals(owner), ordinals(stranger)) == ([1], [])
+    owner.close(CloseReason.IDLE, 4.0)
+    bench.transfer.submit(bench.queue("", range(2, 3), guid=wire.PEER), 5.0)
+    bench.transfer.expire(300.0)
+    assert ordinals(stranger) == []
+
+
+def test_a_host_that_was_dialled_for_another_name_is_not_every_guid_that_it_says() -> None:
+    bench = Bench()
+    owner = bench.accepted("10.0.0.1", 1.0)
+    bench.take()
+    bench.transfer.submit(bench.queue("10.0.0.66"), 2.0)
+    stranger = bench.connect(2.0, wire.PEER)
+    assert ordinals(stranger) == [1]
+    bench.transfer.submit(bench.queue("", range(2, 3), guid=wire.PEER), 3.0)
+    assert (ordinals(owner), ordinals(stranger)) == ([2], [])
+
+
+def test_a_question_is_one_datagram_and_only_its_cookie_answers_it() -> None:
+    bench = Bench()
+    squatter = bench.accepted("10.0.0.66", 1.0)
+    owner = bench.accepted("10.0.0.1", 2.0)
+    peers = bench.endpoint.node.peers
+    to_squatter, to_owner = bench.take()
+    assert isinstance(to_squatter, SendPing)
+    assert isinstance(to_owner, SendPing)
+    assert (to_squatter.address, to_owner.address) == ("10.0.0.66", "10.0.0.1")
+    asked = Ping.decode(to_owner.datagram)
+    assert asked is not None
+    bench.endpoint.ping_answered(Ping(asked.cookie ^ 1, wire.PEER).encode(), 2.5)
+    assert peers.holds(squatter)
+    bench.endpoint.ping_answered(Ping(asked.cookie, wire.PEER).encode(), 2.5)
+    due = bench.endpoint.next_deadline()
+    assert due is not None
+    bench.endpoint.expire(due)  # the squatter has said nothing
+    assert (peers.holds(owner), peers.holds(squatter)) == (True, False)
 
 
 def test_slow_peers_are_cut_off() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -13,6 +14,7 @@ from msmq_fast.server.config import (
     SECTIONS,
     Config,
     MqqbConfig,
+    PeerDeclaration,
     QueueDeclaration,
     RouteDeclaration,
     UserDeclaration,
@@ -20,6 +22,7 @@ from msmq_fast.server.config import (
 )
 from msmq_fast.server.configload import ConfigError, load
 from msmq_fast.server.mqqblistener import _timers
+from msmq_fast.server.routing import named_routers, pinned_addresses
 
 # A text that differs from every default, by the first word of what the kind expects.
 SAMPLES = {"text": "x", "text:": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
@@ -28,6 +31,7 @@ SAMPLES |= {
     "URLs,": "http://a/*",
     "http://host/msmq/private$/queue": "http://a/q",
     "some": "sha256",
+    "IP": "10.0.0.9",
 }
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -259,6 +263,26 @@ def test_mistakes_in_routes(tmp_path: Path) -> None:
     assert '"far" is declared twice' in "".join(mistakes(tmp_path, text))
 
 
+def test_peers_are_pinned(tmp_path: Path) -> None:
+    text = '[mqqb]\nrouters = ["10.0.0.1", "557358D1-9150-9595-4997-B6E611EA26C6"]\n'
+    text += (
+        '[[peers]]\nguid = "{557358d1-9150-9595-4997-b6e611ea26c6}"\naddresses = ["10.0.0.2", "FD00::0:1"]\n'
+    )
+    config = read(tmp_path, text)
+    guid = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+    assert named_routers(config.mqqb.routers) == {"10.0.0.1", str(guid)}
+    assert pinned_addresses(config.peers) == {guid: {"10.0.0.2", "fd00::1"}}
+
+
+def test_mistakes_in_peers(tmp_path: Path) -> None:
+    text = '[mqqb]\nrouters = "gate"\n[[peers]]\nguid = "x"\naddresses = "host"\n[[peers]]\n'
+    shown = "\n".join(mistakes(tmp_path, text))
+    assert "expected IP addresses or GUIDs: a text or a list of texts" in shown
+    assert 'expected text: a GUID, got "x"' in shown
+    assert 'IP addresses: a text or a list of texts, got "host"' in shown
+    assert '[[peers]] needs a "addresses"' in shown
+
+
 def documented() -> dict[str, list[tuple[str, str, str]]]:
     """Of each table of the page: key, default and what is expected, as they stand there."""
     page = DOCUMENTATION.read_text(encoding="utf-8")
@@ -269,6 +293,7 @@ def documented() -> dict[str, list[tuple[str, str, str]]]:
 
 def test_every_key_is_documented_and_every_documented_key_exists() -> None:
     lists = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
+    lists["peers"] = PeerDeclaration
     kinds = SECTIONS | lists
     tables = documented()
     assert tables.keys() == kinds.keys()

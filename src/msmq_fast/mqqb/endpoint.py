@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import SystemRandom
+from uuid import UUID
 
 from msmq_fast.mqqb import ping
 from msmq_fast.mqqb.limits import Admission
@@ -22,6 +24,10 @@ TRIM_RECORDS = 200
 """Stored records removed at a time."""
 
 
+def _random_cookie() -> int:
+    return SystemRandom().getrandbits(32)
+
+
 @dataclass(frozen=True, slots=True)
 class SendPing:
     """Send a datagram to the ping port of `address`; answers go to `Endpoint.ping_answered`."""
@@ -36,8 +42,8 @@ class Endpoint:
 
     `trim_history(before, limit)` removes from the store up to `limit` history records with entries
     before number `before`, and returns how many it removed. `on_close` hears of every session that
-    ended, after its reason was counted. `is_own` as for `Transfer`. Times are monotonic seconds;
-    sessions have deadlines of their own, the others are here.
+    ended, after its reason was counted. `is_own` as for `Transfer`, `cookie` as for `Inquirer`. Times are
+    monotonic seconds; sessions have deadlines of their own, the others are here.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Endpoint:
         is_own: Callable[[str], bool] = lambda _: False,
         on_close: Callable[[Session], None] | None = None,
         trim_history: Callable[[int, int], int] | None = None,
+        cookie: Callable[[], int] = _random_cookie,
     ) -> None:
         self.node = node
         self.sessions: set[Session] = set()
@@ -59,6 +66,8 @@ class Endpoint:
         self._admission = Admission(node.limits)
         self._responder = ping.Responder(node.guid, node.limits.ping_ports, node.limits.pings_per_address)
         self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
+        self._inquirer = ping.Inquirer(node.guid, node.timers.ping_response, cookie)
+        node.peers.serve(self._ask)
         self._history_deadline = now + node.timers.history_cleanup
         self._trim_history = trim_history
         self._trim_deadline = now + TRIM_INTERVAL
@@ -110,6 +119,10 @@ class Endpoint:
     def ping_answered(self, datagram: bytes, now: float) -> None:
         """A datagram arrived at the socket that sends our pings."""
         self._pinger.receive(datagram, now)
+        self._inquirer.receive(datagram, now)
+
+    def _ask(self, address: str, done: Callable[[UUID | None, float], None], now: float) -> None:
+        self._execute(SendPing(address, self._inquirer.ask(done, now)))
 
     def _effect(self, effect: Effect, now: float) -> None:
         if isinstance(effect, Ping):
@@ -139,6 +152,8 @@ class Endpoint:
         return earliest(
             self.transfer.next_deadline(),
             self._pinger.next_deadline(),
+            self._inquirer.next_deadline(),
+            self.node.peers.next_deadline(),
             self._history_deadline,
             self._trim_deadline,
             None if self.node.hooks.sequences is None else self.node.hooks.sequences.next_deadline(),
@@ -149,6 +164,8 @@ class Endpoint:
     def expire(self, now: float) -> None:
         """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
         self._pinger.expire(now)
+        self._inquirer.expire(now)
+        self.node.peers.expire(now)
         if self.node.hooks.sequences is not None:
             self.node.hooks.sequences.expire(now)
         self.transfer.expire(now)

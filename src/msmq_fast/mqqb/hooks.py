@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from msmq_fast._native.receive import Receiver
     from msmq_fast.mqqb.receive import Destination
     from msmq_fast.packet.acks import FinalAck, OrderAck
+    from msmq_fast.qm.resending import Messenger
 
 
 class Protection(Protocol):
@@ -42,10 +43,10 @@ class Sequences(Protocol):
     def expire(self, now: float) -> None:
         """Run the resend timers that are due (3.1.6.5)."""
 
-    def order_ack(self, ack: OrderAck, now: float) -> None:
+    def order_ack(self, ack: OrderAck, now: float, messenger: Messenger) -> None:
         """The destination keeps everything up to a number."""
 
-    def final_ack(self, ack: FinalAck, now: float) -> None:
+    def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
         """What became of one message at its destination."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_WINDOW = 64
 
+IsRouter = Callable[[str, UUID | None], bool]
+
 
 class Node:
     """Identity, settings and tables.
@@ -37,7 +39,10 @@ class Node:
     `order_acks` acknowledges the streams that arrive; without it nobody hears of them.
     `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
     `turns` are those for operations with keys that a message of a session asks for (`ReceivedKeys`).
-    `several_addresses`: one peer may have several of one family, see `Peers`.
+    `several_addresses`: one peer may have several of one family; `pinned`: the addresses of GUIDs;
+    `on_contest(guid, home, other)` hears of a GUID at two addresses: see `Peers`.
+    `is_router(address, guid)` tells routers that bring what others say; `guid` is None for a session that
+    does not speak for its queue manager.
     """
 
     def __init__(
@@ -59,6 +64,9 @@ class Node:
         hooks: Hooks | None = None,
         turns: KeyTurns | None = None,
         several_addresses: bool = False,
+        pinned: Mapping[UUID, frozenset[str]] | None = None,
+        on_contest: Callable[[UUID, str, str], None] = lambda _guid, _home, _other: None,
+        is_router: IsRouter = lambda _address, _manager: False,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
             raise ValueError("the window must be between 1 and 65535")
@@ -74,7 +82,8 @@ class Node:
         self.order_acks = order_acks
         self.streams = order_acks.streams if order_acks is not None else InStreams(ledger)
         self.routes = Routes()
-        self.peers = Peers(guid, several_addresses=several_addresses)
+        self.peers = Peers(guid, several_addresses=several_addresses, pinned=pinned, on_contest=on_contest)
+        self.is_router = is_router
         if order_acks is not None:
             order_acks.is_shared = self.peers.others_at
         self.counts = Counts()

@@ -1,42 +1,85 @@
-"""Who is at the other end: open sessions by queue-manager GUID, and refusal of a GUID that lives twice."""
+"""Sessions by the queue manager at their other end, and which of them speaks for it.
+
+A GUID is a claim: MS-MQQB proves no queue manager to another. So a GUID has a *home*, the address that it is
+believed from:
+
+1. The first address that has a session under a GUID becomes its home (one of each address family).
+2. A session under this GUID from another address is let in as well. It can neither displace the sessions of
+   the home nor count as them: it is no way for messages that are named by the GUID, and what it says of
+   messages that went to the home does not count.
+3. Then both addresses are asked by ping which queue manager is there. The home moves if it does not answer
+   with the GUID and either the other address does, or the home has no session that was heard lately. Else
+   both are asked again later.
+4. Addresses that the configuration names for a GUID are its homes for good, and no others are let in.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.qm.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from msmq_fast.mqqb.session import Session
 
 LIVE_SECONDS = 120.0
-"""A session that was silent for longer does not prove that its peer still lives at its old address."""
+"""A session that was silent for longer does not prove that its peer still lives at its home."""
+ASK_AGAIN = 30.0
+"""Seconds between two questions about one contested GUID."""
+MOST_HOMES = 65_536
+
+Ask = Callable[[str, Callable[[UUID | None, float], None], float], None]
+"""Asks an address which queue manager is there: (address, done, now); `done(guid, now)`, None: no answer."""
+
+_Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not its home
 
 
-def same_family(first: str, second: str) -> bool:
-    """Whether two textual IP addresses are both IPv4 or both IPv6."""
-    return ip_address(first).version == ip_address(second).version
+@dataclass(slots=True)
+class _Answers:
+    """What a round of questions about one claim brought so far."""
+
+    waiting: int = 2
+    home: bool = False
+    other: bool = False
 
 
 class Peers:
     """The sessions whose peer has named its GUID.
 
-    A restored or copied store may bring two machines to life under one GUID; messages and
-    acknowledgments of one would be taken for those of the other. So a peer that presents our own
-    GUID is refused, and so is one whose GUID has a live session with another address of the same
-    family (a dual-stack host may well use both families). `several_addresses` lets the second one in:
-    it cannot be told from a host with two networks.
+    A peer that presents our own GUID is refused: a restored or copied store may bring two machines to life
+    under one GUID. `several_addresses`: all addresses of a GUID are believed, as those of a host with
+    several networks. `pinned`: the addresses of GUIDs by the configuration. `on_contest(guid, home, other)`
+    hears of sessions from another address than the home while that lives: strangers, or copies of a store.
     """
 
-    def __init__(self, own: UUID, *, several_addresses: bool = False) -> None:
+    def __init__(
+        self,
+        own: UUID,
+        *,
+        several_addresses: bool = False,
+        pinned: Mapping[UUID, frozenset[str]] | None = None,
+        on_contest: Callable[[UUID, str, str], None] = lambda _guid, _home, _other: None,
+    ) -> None:
         self.own = own
         self._several_addresses = several_addresses
+        self._pinned = pinned or {}
+        self._on_contest = on_contest
         self._sessions: dict[UUID, list[Session]] = {}
         self._addresses: dict[str, Counter[UUID]] = {}
+        self._homes: OrderedDict[tuple[UUID, int], str] = OrderedDict()
+        self._answers: dict[_Claim, _Answers] = {}
+        self._questions: Deadlines[_Claim] = Deadlines()
+        self._ask: Ask | None = None
+
+    def serve(self, ask: Ask) -> None:
+        """How addresses are asked; without it only the sessions say whether a home lives."""
+        self._ask = ask
 
     def __iter__(self) -> Iterator[Session]:
         for sessions in self._sessions.values():
@@ -55,24 +98,43 @@ class Peers:
         """Whether a queue manager with another GUID has a session from an address."""
         return any(other != guid for other in self._addresses.get(address, ()))
 
+    # ---- who speaks for a GUID
+
+    def holds(self, session: Session) -> bool:
+        """Whether a session speaks for the queue manager that its peer says it is."""
+        guid = session.peer_guid
+        if self._several_addresses or guid in self._pinned:
+            return True
+        return self._homes.get((guid, _family(session.peer_address))) == session.peer_address
+
+    def addresses_of(self, session: Session) -> frozenset[str]:
+        """The addresses for which the word of a session counts: its own, and all others of a pinned peer, or
+        of any peer where peers may have several.
+        """
+        guid = session.peer_guid
+        others: frozenset[str] = self._pinned.get(guid, frozenset())
+        if self._several_addresses:
+            others |= {each.peer_address for each in self._sessions.get(guid, ())}
+            others |= {self._homes[key] for key in ((guid, 4), (guid, 6)) if key in self._homes}
+        return others | {session.peer_address}
+
+    # ---- sessions that come and go
+
     def admit(self, session: Session, guid: UUID, now: float) -> CloseReason | None:
-        """Register the peer of a session, or say why it is refused. Sessions it outlived are closed."""
+        """Register the peer of a session, or say why it is refused."""
         if guid == self.own:
             return CloseReason.OWN_GUID
-        for other in () if self._several_addresses else self.of_guid(guid):
-            if other.peer_address == session.peer_address or not same_family(
-                other.peer_address, session.peer_address
-            ):
-                continue
-            if now - other.heard_at <= LIVE_SECONDS:
-                return CloseReason.CLONED_GUID
-            other.close(CloseReason.SUPERSEDED, now)
+        pins = self._pinned.get(guid)
+        if pins is not None and session.peer_address not in pins:
+            return CloseReason.PINNED_GUID
         self._sessions.setdefault(guid, []).append(session)
         self._addresses.setdefault(session.peer_address, Counter())[guid] += 1
+        if pins is None:
+            self._claim(guid, session.peer_address, now)
         return None
 
     def remove(self, session: Session) -> None:
-        """A session has ended; unknown ones are ignored."""
+        """A session has ended; unknown ones are ignored. The home of its peer stays known."""
         guid = session.peer_guid
         sessions = self._sessions.get(guid, [])
         if session in sessions:
@@ -85,3 +147,81 @@ class Peers:
                 del here[guid]
             if not here:
                 del self._addresses[session.peer_address]
+
+    def _claim(self, guid: UUID, address: str, now: float) -> None:
+        key = (guid, _family(address))
+        home = self._homes.setdefault(key, address)
+        self._homes.move_to_end(key)
+        while len(self._homes) > MOST_HOMES:
+            self._homes.popitem(last=False)
+        if home != address and not self._several_addresses:
+            if self._lives(guid, home, now):
+                self._on_contest(guid, home, address)
+            self._question((*key, address), now)
+
+    def _lives(self, guid: UUID, address: str, now: float) -> bool:
+        """Whether something was heard lately of a peer at an address."""
+        return any(
+            session.peer_address == address and now - session.heard_at <= LIVE_SECONDS
+            for session in self._sessions.get(guid, ())
+        )
+
+    # ---- contested GUIDs
+
+    def _question(self, claim: _Claim, now: float) -> None:
+        if claim in self._answers:
+            return
+        guid, family, address = claim
+        answers = self._answers[claim] = _Answers()
+        self._questions.set(claim, None)
+        if self._ask is None:
+            self._decide(claim, now)
+            return
+
+        def heard(found: UUID | None, now: float, *, home: bool) -> None:
+            answers.waiting -= 1
+            if home:
+                answers.home = found == guid
+            else:
+                answers.other = found == guid
+            if not answers.waiting:
+                self._decide(claim, now)
+
+        self._ask(self._homes[guid, family], lambda found, now: heard(found, now, home=True), now)
+        self._ask(address, lambda found, now: heard(found, now, home=False), now)
+
+    def _decide(self, claim: _Claim, now: float) -> None:
+        guid, family, address = claim
+        answers = self._answers.pop(claim)
+        home = self._homes.get((guid, family))
+        here = [session for session in self.of_guid(guid) if session.peer_address == address]
+        if not here or home == address:
+            return
+        if home is not None and (answers.home or (not answers.other and self._lives(guid, home, now))):
+            self._questions.set(claim, now + ASK_AGAIN)
+            return
+        self._homes[guid, family] = address
+        for session in self.of_guid(guid):
+            if session.peer_address != home:
+                continue
+            if now - session.heard_at > LIVE_SECONDS:
+                session.close(CloseReason.SUPERSEDED, now)
+            else:
+                self._questions.set((guid, family, session.peer_address), now + ASK_AGAIN)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is to be called."""
+        return self._questions.next_deadline()
+
+    def expire(self, now: float) -> None:
+        """Ask again about GUIDs that are still contested."""
+        for claim in self._questions.take(now):
+            guid, family, address = claim
+            if any(session.peer_address == address for session in self.of_guid(guid)) and (
+                self._homes.get((guid, family)) not in (None, address)
+            ):
+                self._question(claim, now)
+
+
+def _family(address: str) -> int:
+    return ip_address(address).version

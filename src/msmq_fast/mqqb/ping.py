@@ -52,6 +52,45 @@ class Responder:
         return Ping(ping.cookie, self._own, client_class=ping.client_class, refused=would_refuse).encode()
 
 
+class Inquirer:
+    """Asks addresses which queue manager is there.
+
+    `cookie` gives 32 random bits: whoever could guess them could answer in place of the address.
+    """
+
+    def __init__(self, own: UUID, timeout: float, cookie: Callable[[], int]) -> None:
+        self._own = own
+        self._timeout = timeout
+        self._cookie = cookie
+        self._waiting: dict[int, Callable[[UUID | None, float], None]] = {}
+        self._timers: Deadlines[int] = Deadlines()
+
+    def ask(self, done: Callable[[UUID | None, float], None], now: float) -> bytes:
+        """The datagram that asks; `done(guid, now)` is called once, with None if no answer comes in time."""
+        cookie = self._cookie()
+        while cookie in self._waiting:
+            cookie = (cookie + 1) & 0xFFFFFFFF
+        self._waiting[cookie] = done
+        self._timers.set(cookie, now + self._timeout)
+        return Ping(cookie, self._own).encode()
+
+    def receive(self, datagram: bytes, now: float) -> None:
+        """A datagram arrived at the socket that sent the questions; what answers none of them is ignored."""
+        ping = Ping.decode(datagram[: Ping.SIZE])
+        if ping is not None and ping.cookie in self._waiting:
+            self._timers.set(ping.cookie, None)
+            self._waiting.pop(ping.cookie)(ping.manager, now)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is to be called."""
+        return self._timers.next_deadline()
+
+    def expire(self, now: float) -> None:
+        """Questions without an answer in time."""
+        for cookie in self._timers.take(now):
+            self._waiting.pop(cookie)(None, now)
+
+
 class Pinger:
     """Outstanding requests of one queue manager; `done(request, good)` ends each of them.
 

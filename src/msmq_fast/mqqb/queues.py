@@ -187,6 +187,10 @@ class OutgoingSource:
         if progress not in _STATUS:
             return
         queue.next_attempt = 0
+        if progress is Progress.ESTABLISHED and self._sequences is not None:
+            name = queue.destination
+            manager = None if name.direct is not None else queue.locate(name)[1]
+            self._sequences.reached(queue.core, address, manager)
         status, state, error = _STATUS[progress]
         queue.set_state(state)
         if address:

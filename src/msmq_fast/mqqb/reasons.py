@@ -20,7 +20,7 @@ class CloseReason(StrEnum):
     SESSION_LIMIT = "session limit"
     ADDRESS_LIMIT = "session limit of the address"
     OWN_GUID = "peer presents our own GUID"
-    CLONED_GUID = "peer presents the GUID of another live peer"
+    PINNED_GUID = "peer presents a GUID that [[peers]] gives to other addresses"
     SUPERSEDED = "the peer came back from another address"
     ACK_UNSENT = "acknowledges what was never sent"
     COUNT_MISMATCH = "message counts differ"
@@ -43,6 +43,12 @@ class CloseReason(StrEnum):
             CloseReason.IDLE,
             CloseReason.EVICTED,  # which the table of connections has counted
         )
+
+
+class Contest(StrEnum):
+    """What is reported of a session although it goes on."""
+
+    ANOTHER_ADDRESS = "peer presents the GUID of another live peer"
 
 
 class Refusal(StrEnum):

@@ -34,6 +34,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.packet.text import is_name
+from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.signature import multi_signature
 from msmq_fast.store.schema import EventKind
@@ -147,12 +148,16 @@ class Pipeline:
         self._nack = nack
         self.hooks = hooks or Hooks()
 
-    def handle(self, receiver: Receiver, now: float) -> CloseReason | None:
-        """The steps of 3.1.5.8 for the message that `receiver` stands at; `now` in monotonic seconds."""
+    def handle(
+        self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]
+    ) -> CloseReason | None:
+        """The steps of 3.1.5.8 for the message that `receiver` stands at; `now` in monotonic seconds.
+        `messenger` gives who brings it.
+        """
         message = receiver.message()
         if message.destination_manager not in self._local:
             return self._pass_on(receiver, message)
-        if message.message_class and self._consume(receiver, message, now):
+        if message.message_class and self._consume(receiver, message, now, messenger):
             return None
         if message.dest_length > LONGEST:  # before a stream is looked for: none has such a name
             return self.refuse(receiver, Refusal.BAD_NAME)
@@ -183,13 +188,15 @@ class Pipeline:
             self.hooks.trace(message, target)
         return None
 
-    def overhear(self, receiver: Receiver, now: float) -> None:
+    def overhear(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
         """A message on a session that takes nothing in any more: what it says of our own messages counts."""
         message = receiver.message()
         if message.destination_manager in self._local:
-            self._consume(receiver, message, now)
+            self._consume(receiver, message, now, messenger)
 
-    def _consume(self, receiver: Receiver, message: ParsedMessage, now: float) -> bool:
+    def _consume(
+        self, receiver: Receiver, message: ParsedMessage, now: float, messenger: Callable[[], Messenger]
+    ) -> bool:
         """Whether a message was an OrderAck or a FinalAck: nobody but the queue manager sees it (QB-220)."""
         try:
             ack = ordering_ack(message)
@@ -202,17 +209,17 @@ class Pipeline:
             self._counts.order_acks += 1
         else:
             self._counts.final_acks += 1
-        receiver.consume(lambda: self._hand_over(ack, now))
+        receiver.consume(lambda: self._hand_over(ack, now, messenger()))
         return True
 
-    def _hand_over(self, ack: OrderAck | FinalAck, now: float) -> None:
+    def _hand_over(self, ack: OrderAck | FinalAck, now: float, messenger: Messenger) -> None:
         sequences = self.hooks.sequences
         if sequences is None:
             return
         if isinstance(ack, OrderAck):
-            sequences.order_ack(ack, now)
+            sequences.order_ack(ack, now, messenger)
         else:
-            sequences.final_ack(ack, now)
+            sequences.final_ack(ack, now, messenger)
 
     def _pass_on(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
         """A message for another queue manager; what was passed on before is not passed on again (QB-224)."""

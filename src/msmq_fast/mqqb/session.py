@@ -28,6 +28,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.timers import earliest
 from msmq_fast.packet.errors import PacketFaultCode
+from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 
@@ -98,7 +99,7 @@ class Session:
             peer_address,
             node.history.origin(address_group(peer_address).encode()),
         )
-        self._server_guid = server_guid
+        self.server_guid = server_guid
         self._refusal = refusal
         self._output: list[bytes] = []
         self._ack_wait = node.timers.proposed_ack_wait
@@ -211,7 +212,7 @@ class Session:
         pipeline = self.node.pipeline
         if event == receive.MESSAGE:
             if self.state is State.LINGERING:
-                pipeline.overhear(self.receiver, now)
+                pipeline.overhear(self.receiver, now, self._messenger)
             else:
                 self._message(now)
         elif event == receive.REFUSED:
@@ -230,7 +231,7 @@ class Session:
         hooks, turns = self.node.hooks, self.node.turns
         opened = hooks.keys_opened
         try:
-            reason = self.node.pipeline.handle(self.receiver, now)
+            reason = self.node.pipeline.handle(self.receiver, now, self._messenger)
         except KeyNeeded:
             if turns is None:
                 raise
@@ -259,6 +260,12 @@ class Session:
             self._run(now)
             self.receive(meanwhile, now)
         self.wake()
+
+    def _messenger(self) -> Messenger:
+        """Who brings the acknowledgments that come on this session."""
+        peers = self.node.peers
+        manager = self.peer_guid if peers.holds(self) else None
+        return Messenger(peers.addresses_of(self), manager, self.node.is_router(self.peer_address, manager))
 
     def _end_over(self, reason: CloseReason | None, now: float) -> None:
         """A message ends the session, unless `reason` is None. Over the quota that waits until the peer has
@@ -319,7 +326,7 @@ class Session:
         if packet.refused:
             self.close(CloseReason.REFUSED, now)
             return
-        expected = self._server_guid
+        expected = self.server_guid
         if (
             packet.client != self.node.guid
             or packet.server == NULL_GUID
@@ -376,7 +383,7 @@ class Session:
 
     @property
     def _ack_wait_time(self) -> float:
-        direct = self.outbox.direct or (self.initiator and self._server_guid == NULL_GUID)
+        direct = self.outbox.direct or (self.initiator and self.server_guid == NULL_GUID)
         return self._ack_wait * (self.node.timers.direct_ack_multiplier if direct else 1.0)
 
     def _arm_acks(self, now: float) -> None:

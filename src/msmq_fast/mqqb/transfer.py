@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ipaddress import ip_address
 from random import Random
+from uuid import UUID
 
 from msmq_fast.mqqb.dialing import Backoff, Dials, Purpose
 from msmq_fast.mqqb.handshake import NULL_GUID
@@ -183,11 +184,17 @@ class Transfer:
             return False
         for hop in link.hops:
             if hop.guid != NULL_GUID:
-                if session.peer_guid == hop.guid:
+                if session.peer_guid == hop.guid and self._is(session, hop.guid):
                     return True
             elif session.peer_address == hop.host:
                 return True
         return link.target.guid == NULL_GUID and session.peer_address in link.addresses
+
+    def _is(self, session: Session, guid: UUID) -> bool:
+        """Whether a session that names a GUID leads to that queue manager: it was dialled for it, where the
+        directory or a route says that it is, or its address is believed to be it.
+        """
+        return session.server_guid == guid or self._node.peers.holds(session)
 
     def _closed(self, session: Session, now: float) -> None:
         for link in self._table.of_session(session):

@@ -5,13 +5,45 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 from uuid import UUID
 
-from msmq_fast._native.queue import Ledger, QueueCore, final_ack, order_ack, resend, resent
+from msmq_fast._native.queue import (
+    Ledger,
+    QueueCore,
+    final_ack,
+    order_ack,
+    resend,
+    resent,
+    sender_of,
+)
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import about_receiving, is_negative
+
+
+@dataclass(frozen=True, slots=True)
+class Messenger:
+    """Who brings an acknowledgment: the addresses for which its word counts, the queue manager that it is
+    believed to be (None: not the one that it says), and whether it is a router, which brings what others say.
+    """
+
+    addresses: frozenset[str] = frozenset()
+    manager: UUID | None = None
+    router: bool = False
+
+
+@dataclass(slots=True)
+class _Way:
+    """Where the messages of one queue went since the start."""
+
+    manager: UUID | None
+    addresses: dict[str, None] = field(default_factory=dict)
+
+
+_MOST_ADDRESSES = 16
+"""Addresses that are remembered of one queue: the latest of a peer that moves often."""
 
 
 class Heard(Enum):
@@ -21,6 +53,7 @@ class Heard(Enum):
     STRAY_ORDER_ACK = "OrderAcks for no sequence that is sent"
     FINAL_ACK = "FinalAcks"
     STRAY_FINAL_ACK = "FinalAcks for no message that waits"
+    FOREIGN = "acknowledgments from elsewhere than where the messages went"
     RESEND = "resend time-outs"
 
 
@@ -48,6 +81,7 @@ class OutgoingSequences:
         self._due: dict[QueueCore, float] = {}
         self._heap: list[tuple[float, int, QueueCore]] = []
         self._entries = 0
+        self._ways: dict[QueueCore, _Way] = {}
         self.heard: Counter[Heard] = Counter()
 
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
@@ -96,9 +130,41 @@ class OutgoingSequences:
 
     # ---- acknowledgments; to be called inside a unit of work
 
-    def order_ack(self, ack: OrderAck, now: float) -> None:
+    def reached(self, core: QueueCore, address: str, manager: UUID | None) -> None:
+        """Messages of a queue go to a session with `address` from now on; `manager` is their destination, if
+        the name of the queue tells.
+        """
+        way = self._ways.setdefault(core, _Way(manager))
+        way.manager = manager
+        way.addresses.pop(address, None)
+        way.addresses[address] = None
+        if len(way.addresses) > _MOST_ADDRESSES:
+            del way.addresses[next(iter(way.addresses))]
+
+    def forget(self, core: QueueCore) -> None:
+        """A queue is gone."""
+        self.stop(core)
+        self._ways.pop(core, None)
+
+    def _counts(self, core: QueueCore | None, messenger: Messenger | None) -> bool:
+        """Whether the word of a messenger counts for the messages of a queue. Before the first of them left
+        since the start nothing is known of where they went: then only their numbers say that it does.
+        """
+        way = None if core is None else self._ways.get(core)
+        if way is None or messenger is None or messenger.router:
+            return True
+        if messenger.manager is not None and messenger.manager == way.manager:
+            return True
+        if messenger.addresses.isdisjoint(way.addresses):
+            self.heard[Heard.FOREIGN] += 1
+            return False
+        return True
+
+    def order_ack(self, ack: OrderAck, now: float, messenger: Messenger | None = None) -> None:
         """The destination keeps everything of a sequence up to a number (QB-208 … QB-212)."""
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+        if not self._counts(sender_of(self._ledger, identifier), messenger):
+            return
         core = order_ack(self._ledger, identifier, ack.sequence_number)
         if core is None:
             self.heard[Heard.STRAY_ORDER_ACK] += 1
@@ -113,9 +179,12 @@ class OutgoingSequences:
         elif sequence.ack_count == 1:
             self._start(core, now)
 
-    def final_ack(self, ack: FinalAck, now: float) -> None:
+    def final_ack(self, ack: FinalAck, now: float, messenger: Messenger | None = None) -> None:
         """What became of one message at its destination (QB-216 … QB-219)."""
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
+        core = sender_of(self._ledger, identifier, ack.message_id, ack.sequence_number)
+        if not self._counts(core, messenger):
+            return
         if ack.source == self._guid and final_ack(
             self._ledger, ack.message_id, identifier, ack.sequence_number, ack.message_class
         ):

@@ -24,6 +24,7 @@ __all__ = [
     "LimitsConfig",
     "LogConfig",
     "MqqbConfig",
+    "PeerDeclaration",
     "ProtectionConfig",
     "QueueDeclaration",
     "QueueManagerConfig",
@@ -285,6 +286,9 @@ class MqqbConfig:
     several_addresses: bool = _key(
         kinds.FLAG, False, "a queue manager may have sessions from several addresses of one family"
     )
+    routers: tuple[str, ...] = _key(
+        namekinds.PEERS, (), "addresses and GUIDs of routers: acknowledgments that they bring count"
+    )
     router: bool = _key(kinds.FLAG, False, "pass on messages for other queue managers")
     resend_short: float = _key(
         kinds.duration(0.1, 86_400), 30.0, "transactional messages are sent again after so long, three times,"
@@ -478,6 +482,14 @@ class RouteDeclaration:
 
 
 @dataclass(slots=True)
+class PeerDeclaration:
+    """One [[peers]] table: the only addresses that another queue manager has."""
+
+    guid: str = _key(namekinds.GUID, "", "GUID of the queue manager")
+    addresses: tuple[str, ...] = _key(namekinds.ADDRESSES, (), "its IP addresses; no others may use its GUID")
+
+
+@dataclass(slots=True)
 class Config:
     """All of it. `source` names the file that was read, for messages to people."""
 
@@ -498,6 +510,7 @@ class Config:
     queues: list[QueueDeclaration] = field(default_factory=list)
     users: list[UserDeclaration] = field(default_factory=list)
     routes: list[RouteDeclaration] = field(default_factory=list)
+    peers: list[PeerDeclaration] = field(default_factory=list)
     source: str = "defaults"
 
     @property

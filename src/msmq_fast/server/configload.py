@@ -13,6 +13,7 @@ from msmq_fast.server import kinds
 from msmq_fast.server.config import (
     SECTIONS,
     Config,
+    PeerDeclaration,
     QueueDeclaration,
     RouteDeclaration,
     UserDeclaration,
@@ -23,8 +24,18 @@ from msmq_fast.server.tomllines import LineIndex
 __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
-_LISTS: dict[str, type] = {"queues": QueueDeclaration, "users": UserDeclaration, "routes": RouteDeclaration}
-_NEEDED = {"queues": ("name",), "users": ("name",), "routes": ("destination", "via")}
+_LISTS: dict[str, type] = {
+    "queues": QueueDeclaration,
+    "users": UserDeclaration,
+    "routes": RouteDeclaration,
+    "peers": PeerDeclaration,
+}
+_NEEDED = {
+    "queues": ("name",),
+    "users": ("name",),
+    "routes": ("destination", "via"),
+    "peers": ("guid", "addresses"),
+}
 
 
 class Mistake:
@@ -205,6 +216,7 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
     _check_unique("[[users]]", [user.name for user in config.users], config, mistakes)
     destinations = [route.destination.casefold() for route in config.routes]
     _check_unique("[[routes]]", destinations, config, mistakes)
+    _check_unique("[[peers]]", [peer.guid.casefold() for peer in config.peers], config, mistakes)
 
 
 def _check_unique(what: str, names: list[str], config: Config, mistakes: list[Mistake]) -> None:

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
+from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
@@ -18,7 +19,7 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.protection import OutgoingProtection, SentProtection
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
-from msmq_fast.mqqb.reasons import Refusal
+from msmq_fast.mqqb.reasons import Contest, Refusal
 from msmq_fast.mqqb.receive import Gate
 from msmq_fast.mqqb.refused import about_message
 from msmq_fast.mqqb.session import Session
@@ -29,6 +30,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.resending import Heard, OutgoingSequences
+from msmq_fast.security.addresses import address_group
 from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns
 from msmq_fast.server.accepting import Acceptors
@@ -40,7 +42,7 @@ from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
 from msmq_fast.server.network import Network, PeerPorts
-from msmq_fast.server.routing import Routing
+from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
@@ -85,6 +87,7 @@ class MqqbListener:
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
         self.sent_protection: SentProtection | None = None  # encrypts what leaves
+        self._routers = named_routers(config.mqqb.routers)
         self._order_acks = _order_acks(config, manager, store, clock)
         self.node = Node(
             manager.guid,
@@ -95,6 +98,9 @@ class MqqbListener:
             timers=_timers(config),
             limits=_limits(config),
             several_addresses=config.mqqb.several_addresses,
+            pinned=pinned_addresses(config.peers),
+            is_router=self._is_router,
+            on_contest=self._contested,
             on_refusal=self._message_refused,
             gate=gate,
             quarantine=quarantine,
@@ -144,6 +150,17 @@ class MqqbListener:
         pacemaker.add(self._routing)
         manager.on_changed = self.node.forget_routes
         manager.flow.watch(self._short)
+
+    def _contested(self, guid: UUID, home: str, other: str) -> None:
+        self._refused.refuse(
+            "session", Contest.ANOTHER_ADDRESS.value, f"{other} {guid}, which lives at {home}"
+        )
+
+    def _is_router(self, address: str, manager: UUID | None) -> bool:
+        """Whether a peer brings what others say: the configuration or the directory has it as a router."""
+        if address in self._routers or (manager is not None and str(manager) in self._routers):
+            return True
+        return manager is not None and self._routing.is_router(manager)
 
     # -------------------------------------------------------------------------------- figures
 
@@ -274,7 +291,7 @@ class MqqbListener:
         source = self._sources.pop(queue, None)
         if source is not None:
             self.endpoint.transfer.withdraw(source)
-        self.sequences.stop(queue.core)
+        self.sequences.forget(queue.core)
         self.node.forget_routes()
 
     def _rerouted(self) -> None:
@@ -307,7 +324,7 @@ class MqqbListener:
 
 def _order_acks(config: Config, manager: QueueManager, store: Store, clock: SystemClock) -> OrderAcks:
     """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
-    streams = InStreams(manager.ledger, config.limits.streams)
+    streams = InStreams(manager.ledger, config.limits.streams, group=address_group)
     load_streams(streams, store.tables.scan, manager.set_aside)
     send = manager.disposition.send_away
     acks = OrderAcks(manager.guid, manager.ledger, streams, send, clock.monotonic, _timers(config))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import Final
+from uuid import UUID
 
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import multicast_group, parse_path
@@ -11,7 +13,19 @@ from msmq_fast.packet.text import quoted
 from msmq_fast.server.kinds import TEXT, TEXTS, Kind
 from msmq_fast.srmp.returnpath import is_allowed_text
 
-__all__ = ["COMPUTER", "COMPUTERS", "COMPUTER_NAME", "GROUP", "HOPS", "HOSTS", "PROXY", "QUEUE"]
+__all__ = [
+    "ADDRESSES",
+    "COMPUTER",
+    "COMPUTERS",
+    "COMPUTER_NAME",
+    "GROUP",
+    "GUID",
+    "HOPS",
+    "HOSTS",
+    "PEERS",
+    "PROXY",
+    "QUEUE",
+]
 
 LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other hosts rely on it
 
@@ -56,6 +70,22 @@ def _is_computer_name(text: str) -> bool:
     return len(text) <= LONGEST_COMPUTER_NAME and _is_computer(text)
 
 
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_guid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _is_hop(text: str) -> bool:
     """A host name, an address or a GUID: of what has one colon, the rest would be a port."""
     return _is_computer(text) and text.count(":") != 1
@@ -73,6 +103,11 @@ COMPUTER_NAME: Final = _text(
 COMPUTER: Final = _text("text: a name without blanks and backslashes", _is_computer)
 COMPUTERS: Final = _texts("a text or a list of texts: names without blanks and backslashes", _is_computer)
 HOPS: Final = _texts("a text or a list of texts: host names, addresses or GUIDs, without a port", _is_hop)
+ADDRESSES: Final = _texts("IP addresses: a text or a list of texts", _is_address)
+PEERS: Final = _texts(
+    "IP addresses or GUIDs: a text or a list of texts", lambda text: _is_address(text) or _is_guid(text)
+)
+GUID: Final = _text("text: a GUID", _is_guid)
 QUEUE: Final = _text(r"text: the path of a queue, such as orders or .\private$\orders", _is_path)
 GROUP: Final = _text(
     "text: a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))

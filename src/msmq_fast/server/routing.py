@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from ipaddress import ip_address
 from uuid import UUID
 
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
@@ -19,9 +20,9 @@ from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.server.config import Config, RouteDeclaration
+from msmq_fast.server.config import Config, PeerDeclaration, RouteDeclaration
 
-__all__ = ["Routing", "static_routes"]
+__all__ = ["Routing", "named_routers", "pinned_addresses", "static_routes"]
 
 _log = logging.getLogger("msmq_fast.mqqb")
 
@@ -53,9 +54,10 @@ class Routing:
         self._on_changed = on_changed
         self._node: Node | None = None
         publication = manager.publication
+        self._enterprise = DirectoryEnterprise(lambda: publication.events, publication.queue_manager)
         self.router = Router(
             manager.guid,
-            DirectoryEnterprise(lambda: publication.events, publication.queue_manager),
+            self._enterprise,
             monotonic(),
             static=static_routes(config.routes),
         )
@@ -89,6 +91,11 @@ class Routing:
         node.forget_routes()
         self._on_changed()
 
+    def is_router(self, manager: UUID) -> bool:
+        """Whether the directory has a queue manager as a router."""
+        machine = self._enterprise.machine(manager)
+        return machine is not None and machine.router
+
     def _way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
         return self._source_of(self._manager.outgoing_for(name, manager))
 
@@ -117,6 +124,20 @@ def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Ta
         _guid(route.destination) or route.destination.casefold(): tuple(_hop(text) for text in route.via)
         for route in declared
     }
+
+
+def named_routers(declared: tuple[str, ...]) -> frozenset[str]:
+    """mqqb.routers: addresses and GUIDs, each in its usual form."""
+    return frozenset(str(_guid(text) or _canonical(text)) for text in declared)
+
+
+def pinned_addresses(declared: list[PeerDeclaration]) -> dict[UUID, frozenset[str]]:
+    """[[peers]]: the addresses of each GUID."""
+    return {UUID(peer.guid): frozenset(map(_canonical, peer.addresses)) for peer in declared}
+
+
+def _canonical(address: str) -> str:
+    return str(ip_address(address))
 
 
 def _hop(text: str) -> Target:
