@@ -44,6 +44,8 @@ cdef class Receiver:
     cdef ReceiveWindow _window
     cdef SendWindow _sent
     cdef DuplicateHistory _history
+    cdef Identity _identity     # of the packet with this number
+    cdef uint64_t _identified
     cdef uint32_t _origin       # whose share of the history this session takes
     cdef Ledger _ledger
     cdef Routes _routes
@@ -84,4 +86,5 @@ cdef class Receiver:
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _drop(self) except -1
-    cdef void _identify(self, Identity* identity) noexcept
+    # The identity of the current message, calculated once.
+    cdef const Identity* _identify(self) noexcept

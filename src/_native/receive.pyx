@@ -216,7 +216,6 @@ cdef class Receiver:
     cdef int _user_message(self) except -1:
         cdef const UserMessage* m = &self._scanner.message
         cdef QueueCore core
-        cdef Identity identity
         if self.lingering:
             return self._skip()
         self._number = self._window.count(m.delivery != 0)
@@ -231,8 +230,7 @@ cdef class Receiver:
         core = self._find_route()
         if core is None:
             return EVENT_MESSAGE
-        self._identify(&identity)
-        if self._history.sight(&identity, self._ledger.now_s) != SIGHTING_NEW:
+        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_NEW:
             self.result = DELIVERY_DUPLICATE
             return EVENT_REFUSED
         if self._expired():
@@ -317,13 +315,13 @@ cdef class Receiver:
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
-        cdef Identity identity
+        cdef const Identity* identity = NULL
         cdef Writer writer = None
         cdef int result
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if m.transaction_offset == 0:
-            self._identify(&identity)
+            identity = self._identify()
         if self._number:
             writer = self._ledger.writer
             writer.make_room(PyBytes_GET_SIZE(packet))
@@ -331,14 +329,14 @@ cdef class Receiver:
         try:
             result = core.enqueue(
                 packet, m, self._window, self._number,
-                identity.fingerprint if self._number != 0 and not m.transaction_offset else 0
+                identity.fingerprint if self._number != 0 and identity != NULL else 0
             )
             if result != ENQUEUED and result != ENQUEUED_PENDING:
                 pass
             elif m.transaction_offset:
                 decide(self, core.ordinal)
             else:
-                self._history.remember(&identity, self._origin, self._ledger.now_s, writer)
+                self._history.remember(identity, self._origin, self._ledger.now_s, writer)
         finally:
             if writer is not None:
                 writer.end_unit()
@@ -353,11 +351,13 @@ cdef class Receiver:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
 
-    cdef void _identify(self, Identity* identity) noexcept:
-        self._history.identify(self._scanner.packet, &self._scanner.message, identity)
+    cdef const Identity* _identify(self) noexcept:
+        if self._identified != self.packets:
+            self._identified = self.packets
+            self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
+        return &self._identity
 
     cdef int _drop(self) except -1:
-        cdef Identity identity
         cdef Repetition repetition
         if self._number == 0:
             return 0
@@ -371,8 +371,7 @@ cdef class Receiver:
             finally:
                 self._ledger.writer.end_unit()
             return 0
-        self._identify(&identity)
-        if self._history.sight(&identity, self._ledger.now_s) != SIGHTING_PENDING:
+        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_PENDING:
             return self._window.dispose(self._number)
         # The first copy is not durable yet, perhaps on another session: say nothing of this one before it is.
         self._ledger.writer.begin_unit()
@@ -380,7 +379,7 @@ cdef class Receiver:
             repetition = Repetition.__new__(Repetition)
             repetition._history = self._history
             repetition._window = self._window
-            repetition._identity = identity
+            repetition._identity = self._identity
             self._ledger.writer.notify(repetition, self._number)
         finally:
             self._ledger.writer.end_unit()
@@ -388,9 +387,7 @@ cdef class Receiver:
 
     def sight(self) -> int:
         """What the duplicate history knows of the current message: history.NEW, DURABLE or PENDING."""
-        cdef Identity identity
-        self._identify(&identity)
-        return self._history.sight(&identity, self._ledger.now_s)
+        return self._history.sight(self._identify(), self._ledger.now_s)
 
     def order(self) -> int:
         """Where the current transactional message stands in its stream: STORED if it is next, to be delivered, dropped or rejected now;

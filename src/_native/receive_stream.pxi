@@ -21,13 +21,11 @@ cdef int take_transactional(Receiver self) except -1:
 cdef int judge_place(Receiver self, InStream stream) except -1:
     # STORED: it is the next one, to be stored or rejected. A message that waited is judged again: another session may have brought it.
     cdef const uint8_t* header = transaction_header(self)
-    cdef Identity identity
     cdef int order
     self._taking = None
     self._opening = 0
     if begins(header):
-        self._identify(&identity)
-        self._opening = identity.fingerprint
+        self._opening = self._identify().fingerprint
     if stream._next is not None or stream.home is not self._home:
         stream = self._streams.choose(stream, header, self._home, self._opening)
         if stream is None:

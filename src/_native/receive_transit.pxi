@@ -19,7 +19,6 @@ cdef int relay_message(Receiver self) except -1:
     """Pass the current message on if it is a plain one for a known way out; EVENT_MESSAGE: Python decides."""
     cdef const UserMessage* m = &self._scanner.message
     cdef const uint8_t* packet = self._scanner.packet
-    cdef Identity identity
     cdef PyObject* found
     if memcmp(packet + SOURCE_OFFSET, self._own, 16) == 0:
         return EVENT_MESSAGE    # it went round in a circle
@@ -33,8 +32,7 @@ cdef int relay_message(Receiver self) except -1:
     if found == NULL:
         return EVENT_MESSAGE
     if m.transaction_offset == 0:
-        self._identify(&identity)
-        if self._history.sight(&identity, self._ledger.now_s) != SIGHTING_NEW:
+        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_NEW:
             self.result = DELIVERY_DUPLICATE
             return EVENT_REFUSED
     self.result = relay_to(self, <QueueCore?>(<object>found))
@@ -54,14 +52,12 @@ cdef int relay_to(Receiver self, QueueCore core) except -1:
     """
     cdef const UserMessage* m = &self._scanner.message
     cdef bytes packet = kept_packet(self._scanner.packet, m)
-    cdef Identity identity
+    cdef const Identity* identity = self._identify()
     cdef bint remember = m.transaction_offset == 0
     cdef Writer writer = None
     cdef int result
     if m.transaction_offset and core.passes(self._scanner.packet + SOURCE_OFFSET, m.message_id):
         return DELIVERY_DUPLICATE
-    if remember:
-        self._identify(&identity)
     patch_hops(<uint8_t*>PyBytes_AS_STRING(packet), (self._scanner.packet[FLAGS_OFFSET] & USER_HOPS) + 1)
     if self._number:
         writer = self._ledger.writer
@@ -72,7 +68,7 @@ cdef int relay_to(Receiver self, QueueCore core) except -1:
             packet, m, self._window, self._number, identity.fingerprint if remember and self._number != 0 else 0
         )
         if remember and (result == ENQUEUED or result == ENQUEUED_PENDING):
-            self._history.remember(&identity, self._origin, self._ledger.now_s, writer)
+            self._history.remember(identity, self._origin, self._ledger.now_s, writer)
     finally:
         if writer is not None:
             writer.end_unit()

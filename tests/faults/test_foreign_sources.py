@@ -113,7 +113,6 @@ def pair() -> Iterator[Pair]:
         assert sender.stop() == 0
 
 
-@pytest.mark.rule("QB-228")
 def test_identifiers_that_a_stranger_used_before_drop_nothing(pair: Pair) -> None:
     pair.send("orders", "first")
     until(lambda: pair.arrived("orders") == ["first"], what="the first message")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from errno import ENOSPC
+from time import process_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -246,3 +247,40 @@ def test_a_fingerprint_is_of_what_every_transmission_has_in_common() -> None:
     assert len({history.fingerprint(each) for each in other} | {usual}) == len(other) + 1
     with pytest.raises(ValueError, match="not a UserMessage"):
         history.fingerprint(packet()[:-4])
+
+
+_WORD = (1 << 64) - 1
+_FIRST, _SECOND, _THIRD = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def _unshifted(value: int, bits: int) -> int:
+    """The number whose exclusive or with itself, `bits` lower, is `value`."""
+    found = value
+    for _ in range(64 // bits + 1):
+        found = value ^ found >> bits
+    return found
+
+
+def colliding(number: int) -> bytes:
+    """An identifier with the same hash as all others of this function, by a hash without a key that earlier
+    versions had.
+    """
+    high = number * 0xD1342543DE82EF95 & _WORD
+    value = _unshifted(0x1234 << 40 | 0x55, 32) * pow(_THIRD, -1, 1 << 64) & _WORD
+    value = _unshifted(value, 29) * pow(_SECOND, -1, 1 << 64) & _WORD
+    return struct.pack("<QQI", value ^ high * _FIRST & _WORD ^ 1, high, 1)
+
+
+def test_identifiers_that_were_made_to_collide_cost_no_more_than_others() -> None:
+    def cost(identifiers: list[bytes]) -> float:
+        best = float("inf")
+        for _ in range(3):
+            history = DuplicateHistory()
+            began = process_time()
+            for each in identifiers:
+                history.add(each, 1, fingerprint=9)
+            best = min(best, process_time() - began)
+        return best
+
+    usual = cost([struct.pack("<QQI", number * 0xD1342543DE82EF95 & _WORD, 7, 1) for number in range(9_900)])
+    assert cost([colliding(number) for number in range(9_900)]) < 5 * usual
