@@ -225,7 +225,9 @@ cdef class Encoder:
         p = put_uint(p, arrival_seq)
         p = put_queue(p, data, m.dest_type, m.dest_offset, m.dest_length, data + 32)
         p = put_uint(p, (1 if m.transaction_offset else 0)
-                     | (2 if m.security_offset and data[m.security_offset + 1] & AUTHENTICATION else 0))
+                     | (0 if not m.security_offset
+                        else 2 if data[m.security_offset + 1] & AUTHENTICATION
+                        else 4 if m.certificate_length or m.signature_length else 0))
         if m.sender_id_length:
             p = put_bin(p, data + m.sender_id_offset, m.sender_id_length)
         else:

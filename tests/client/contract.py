@@ -23,6 +23,7 @@ JSON_KEYS = [
     "source_machine",
     "sender_id_b64",
     "authenticated",
+    "signature",
     "acknowledge",
     "journal",
     "abort_count",

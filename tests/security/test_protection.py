@@ -210,8 +210,9 @@ def test_a_signature_without_a_sender_id() -> None:
     packet = signed(key=STRANGER, sender=SecurityHeader(certificate=FOREIGN))
     found = security_of(side.opened(packet))
     assert found is not None
-    assert found.authentication_level == 3
+    assert (found.authentication_level, found.certificate) == (0, FOREIGN)
     assert side.asked == []
+    assert side.open(packet, authenticated=True) is Refusal.SIGNED
 
 
 def test_a_queue_manager_signs() -> None:

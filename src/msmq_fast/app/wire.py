@@ -222,6 +222,7 @@ class InFlag(IntFlag):
 
     TRANSACTIONAL = 1
     AUTHENTICATED = 2
+    UNKNOWN_SIGNER = 4
 
 
 class WireError(Exception):

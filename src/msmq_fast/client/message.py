@@ -97,8 +97,19 @@ class Message:
 
     @property
     def authenticated(self) -> bool:
-        """The receiving queue manager verified its signature."""
+        """The receiving queue manager verified its signature, by a certificate that is registered for its
+        sender.
+        """
         return bool(self.flags & InFlag.AUTHENTICATED)
+
+    @property
+    def signature(self) -> str:
+        """`verified`: as `authenticated`; `unknown_signer`: it carries a signature or a certificate, but none
+        that is registered for its sender, and anybody can make one; `none`: it carries none.
+        """
+        if self.authenticated:
+            return "verified"
+        return "unknown_signer" if self.flags & InFlag.UNKNOWN_SIGNER else "none"
 
     @property
     def source_machine(self) -> UUID | None:
@@ -135,6 +146,7 @@ class Message:
             "source_machine": str(self.source_machine) if self.id else None,
             "sender_id_b64": b64encode(self.sender_id).decode() if self.sender_id else None,
             "authenticated": self.authenticated,
+            "signature": self.signature,
             "acknowledge": self.acknowledge,
             "journal": self.journal,
             "abort_count": self.abort_count,

@@ -23,6 +23,7 @@ from msmq_fast.security.algorithms import EncryptionAlgorithm, HashAlgorithm, Pr
 from msmq_fast.security.certificates import CertificateKeys
 from msmq_fast.security.encryption import EncryptionError, Failure, ReceivedKeys, SentKeys
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.principals import SenderType
 from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.signature import multi_signature, verify
 from msmq_fast.security.switches import SecuritySwitches
@@ -87,7 +88,9 @@ class ReceivedProtection:
         header = security and replace(security, authenticated=False, authentication_level=0)
         signed = bool(message.signature_length or multi_signature(message))
         signer = self._signer(message, header) if signed and header is not None else None
-        if signer is None and (signed or target.authenticated):
+        # Anybody can make a certificate: who signed is known only of a sender that has registered it.
+        known = header is not None and header.sender_id_type != SenderType.NONE
+        if (signer is None and signed) or (target.authenticated and (signer is None or not known)):
             return Refusal.SIGNED
         clear = message
         if header is not None and encrypted:
@@ -102,7 +105,7 @@ class ReceivedProtection:
         kind = verify(clear, *signer, self._switches)
         if kind is SignatureType.NONE or (kind is SignatureType.MSMQ_1 and not self._msmq_1):
             return self._undeciphered if encrypted else Refusal.SIGNED
-        return protected(clear, replace(header, authentication_level=int(kind)))
+        return protected(clear, replace(header, authentication_level=int(kind) if known else 0))
 
     @property
     def opened(self) -> int:

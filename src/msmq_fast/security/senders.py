@@ -46,8 +46,8 @@ class SenderCertificates:
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
         """`kind` and `sender` as in the SecurityHeader. Without a sender there is nobody to be (QB-243), and
-        the certificate is not registered: then its key must be an ordinary one, as each message costs an
-        operation with it.
+        the certificate is not registered: no message is authenticated by it, and its key must be an ordinary
+        one, as each message costs an operation with it.
         """
         match kind:
             case SenderType.NONE:
