@@ -202,3 +202,20 @@ def test_a_stop_ends_dialled_and_accepted_sessions_and_counts_them() -> None:
     assert bench.endpoint.sessions == set()
     assert bench.host.node.counts.closed == {CloseReason.STOPPED: 3}
     assert sorted(address for address, _ in bench.ended) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]
+
+
+def test_which_sessions_make_room_for_others() -> None:
+    """An open one that was silent for a minute, with nothing under way in either direction."""
+    host = Host(switches=TIMED)
+    half = host.accept(now=100.0)
+    assert not half.idle(1000.0, 60.0)
+    session = host.opened(now=100.0)
+    assert [session.idle(now, 60.0) for now in (100.0, 159.9, 160.0)] == [False, False, True]
+    session.receive(wire.message(1, recoverable=True), 200.0)
+    assert not session.idle(200.0, 60.0)
+    assert not session.idle(300.0, 60.0)  # its acknowledgment is due
+    host.commit()
+    session.pump(300.0)
+    session.expire(session.next_deadline() or 300.0)
+    sent(session)
+    assert session.idle(300.0, 60.0)

@@ -11,33 +11,30 @@ class Deadlines:
     """The times of one connection; monotonic seconds."""
 
     __slots__ = (
-        "_accepted_at",
         "_blocked_at",
         "_handshake_at",
         "_heard_at",
         "_limits",
         "_partial_at",
         "due",
+        "silent",
     )
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
-        self._accepted_at = now
         self._heard_at = now
         self._handshake_at = now
         self._partial_at: float | None = None
         self._blocked_at: float | None = None
         self.due = ""
         """Which one `next` gave."""
+        self.silent = True
+        """Whether nothing has arrived yet."""
 
     def heard(self, now: float) -> None:
         """Bytes arrived."""
         self._heard_at = now
-
-    @property
-    def silent(self) -> bool:
-        """Whether nothing has arrived yet."""
-        return self._heard_at == self._accepted_at
+        self.silent = False
 
     def silence(self, now: float) -> float:
         """Seconds since bytes arrived."""

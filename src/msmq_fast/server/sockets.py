@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["BACKLOG", "DENIED", "ListenError", "shown_address", "tcp_sockets", "udp_sockets", "unix_socket"]
 
-BACKLOG = 512  # connections that wait to be accepted; a server made of a socket sets it anew
+BACKLOG = 512  # connections that wait to be accepted
 DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
 """Reasons for which a port that the server can do without is missed."""
 

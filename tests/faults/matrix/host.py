@@ -109,7 +109,7 @@ class Host:
         self._read(wait=wait)
         due = self.manager.next_deadline()
         if due is not None and due <= self.clock.seconds:
-            self._guarded(self.manager.expire)
+            self._guarded(lambda: self.manager.expire(self.clock.seconds))
         return busy
 
     def _moment(self, moment: str) -> None:

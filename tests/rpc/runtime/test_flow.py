@@ -241,6 +241,27 @@ def test_numbers_of_connections() -> None:
     assert world.server.connection_count == 3
 
 
+def test_which_connections_make_room_for_others() -> None:
+    """Without a bind at any time; bound after a minute of silence, and never with something under way."""
+    world = World()
+
+    def spare(client: Client, seconds: float) -> bool:
+        return client.connection.spare(world.now + seconds, 60.0)
+
+    stranger = world.connect()
+    assert stranger.connection.silent
+    assert spare(stranger, 0)
+    world.now += 1
+    bound = world.bound()
+    waiting, holding = world.bound("10.0.0.2"), world.bound("10.0.0.3")
+    waiting.send(wire.request(1, DEFER, b"x"))
+    holding.call(OPEN, b"a\0queue")
+    assert not bound.connection.silent
+    assert [spare(bound, seconds) for seconds in (0, 59.9, 60)] == [False, False, True]
+    assert not spare(waiting, 1000)
+    assert not spare(holding, 1000)
+
+
 def test_a_client_that_never_pauses_is_no_slow_writer() -> None:
     world = World(limits=Limits(slow_writer=20.0))
     client = world.bound(flags=MPX)
