@@ -110,7 +110,11 @@ cdef bint transfer(Ledger ledger, const Slot* slot, bytes packet, QueueCore targ
     cdef UserMessage m
     cdef uint64_t sequence
     cdef Slot* there = NULL
-    if not _has_place(target, slot.size):
+    # Dead letters of messages from elsewhere leave half of the room to those of local programs: strangers cause them at will.
+    cdef uint64_t room = target.quota_bytes
+    if reason & REASON_NEGATIVE and slot.source != ledger._own_source:
+        room //= 2
+    if not _has_place(target, slot.size, room):
         return discard(ledger, target)
     if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
         return False
@@ -141,11 +145,11 @@ cdef bint discard(Ledger ledger, QueueCore target) except -1:
     return False
 
 
-cdef bint _has_place(QueueCore target, uint64_t size) noexcept:
+cdef bint _has_place(QueueCore target, uint64_t size, uint64_t room) noexcept:
     cdef Ledger ledger = target.ledger
     if target.gone or ledger.sequence >= ledger.sequence_limit:
         return False
-    return size <= target.quota_bytes and target.used_bytes <= target.quota_bytes - size
+    return size <= room and target.used_bytes <= room - size
 
 
 cdef void lay_to_rest(QueueCore core, Slot* slot) noexcept:

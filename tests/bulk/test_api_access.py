@@ -137,16 +137,49 @@ def test_both_loopback_addresses(guarded: Server) -> None:
     assert BulkClient(url).bounds(content="events").feed_next > 1  # an administrator
 
 
-@pytest.mark.needs(rights=["root"])
-def test_another_user_of_this_machine_has_his_own_rights(guarded: Server) -> None:
-    def status(path: str) -> str:
-        arguments = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(guarded.port("admin")), f"/v1/bulk{path}"]
-        return subprocess.run(arguments, capture_output=True, text=True, check=True, cwd="/").stdout
+def status_for_another_user(server: Server, path: str) -> str:
+    """What a user without rights of its own gets for a request without a token."""
+    arguments = [sys.executable, "-c", AS_SOMEBODY_ELSE, str(server.port("admin")), f"/v1/bulk{path}"]
+    return subprocess.run(arguments, capture_output=True, text=True, check=True, cwd="/").stdout
 
-    assert status("/bounds").startswith("200 ")
-    assert status("/bounds?content=events").startswith("403 ")
-    assert status("/rows?queue=guarded&from=0&to=1").startswith("403 ")
-    assert "uid 54321" in guarded.log.read_text()
+
+@pytest.mark.needs(rights=["root"])
+def test_another_user_of_this_machine_needs_a_token(guarded: Server) -> None:
+    assert status_for_another_user(guarded, "/bounds").startswith("401 ")
+
+
+@pytest.mark.needs(rights=["root"])
+def test_another_user_of_this_machine_has_its_own_rights() -> None:
+    with api.serving('[bulk]\naccess = "loopback"\n') as server:
+        server.ok("queue", "create", "guarded")
+        assert status_for_another_user(server, "/bounds").startswith("200 ")
+        assert status_for_another_user(server, "/bounds?content=events").startswith("403 ")
+        assert status_for_another_user(server, "/rows?queue=guarded&from=0&to=1").startswith("403 ")
+        assert "uid 54321" in server.log.read_text()
+
+
+@pytest.mark.needs(rights=["root"])
+def test_readers_and_administrators_of_this_machine_need_no_token() -> None:
+    with data_directory() as data:
+        data.mkdir(mode=0o700)
+        added = command(
+            "user",
+            "add",
+            "watch",
+            "--uid",
+            "54321",
+            "--no-password",
+            "--group",
+            "readers",
+            "--data",
+            str(data),
+        )
+        assert added.returncode == 0, added
+        server = Server(data).start()
+        try:
+            assert status_for_another_user(server, "/bounds?content=events").startswith("200 ")
+        finally:
+            server.kill()
 
 
 # ---- other ways to set it up
@@ -221,7 +254,7 @@ def test_without_users_nobody_has_a_token() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[bulk]\naccess = "everybody"\n', 'expected one of "loopback", "token", "off"'),
+        ('[bulk]\naccess = "everybody"\n', 'expected one of "administrators", "loopback", "token", "off"'),
         ("[bulk]\nshare = 1.5\n", "expected a number from 0 to 1"),
         (
             "[server]\nadmin_tls_key = 'x'\n",

@@ -14,11 +14,14 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
-from tests.qm.world import World
+from tests.mqqb import wire
+from tests.qm.test_acknowledgment_arrival import Inbound
+from tests.qm.world import WALL, World
 
 DEADLETTER = r".\system$;DEADLETTER"
 DEADXACT = r".\system$;DEADXACT"
 FULL = -30792  # MDB_MAP_FULL
+USER_FLAGS, DEAD_LETTER = 61, 0x01  # the second byte of UserHeader.Flags in a packet
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
 
 
@@ -173,6 +176,35 @@ def test_a_dead_letter_beyond_the_quota_of_its_queue_is_discarded(world: World) 
     assert len(world.bodies(DEADLETTER)) == 1
     assert world.manager.find("orders").messages == 0
     assert len(world.writer.tables.tables[Table.CONTENT]) == 1
+
+
+def test_dead_letters_of_messages_from_elsewhere_leave_room_for_local_ones() -> None:
+    inbound = Inbound()
+    world = inbound.world
+    core = world.manager.find(DEADLETTER).core
+    core.quota_bytes = 20_000
+    for number in range(1, 61):
+        packet = bytearray(
+            wire.message(
+                number,
+                queue=r"OS:HOST\private$\orders",
+                received=5,
+                sent_time=WALL,
+                body=bytes(400),
+                recoverable=True,
+            )
+        )
+        packet[USER_FLAGS] |= DEAD_LETTER
+        inbound.session.receive(bytes(packet), 100.0)
+    world.run()
+    assert world.manager.find("orders").messages == 60
+    world.advance(6)
+    assert 9_000 < core.used_bytes <= 10_000  # half of the quota, however many a stranger sends
+    assert world.manager.ledger.discarded == 60 - world.manager.find(DEADLETTER).messages
+    for _ in range(10):
+        world.send(b"local" * 50, journal=Journal.DEADLETTER, time_to_be_received=5)
+    world.advance(6)
+    assert world.bodies(DEADLETTER).count(b"local" * 50) == 10
 
 
 @pytest.mark.rule("X-36")

@@ -37,6 +37,7 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
         )
         stack.callback(near.kill)
         stack.callback(far.kill)
+        far.environment["MSMQ_FAST_PROTECTION__ACCEPT_MSMQ1"] = "true"
         far.start()
         near.environment["MSMQ_FAST_MQQB__PEER_PORT"] = str(far.port("mqqb"))
         near.environment["MSMQ_FAST_MQQB__RETRY_INTERVAL"] = "0.2"

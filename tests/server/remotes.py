@@ -34,6 +34,7 @@ def computers(
         reader = Server(other, "--name", "READER", host=READER_HOST, environment=remote).start()
         try:
             owner.ok("queue", "create", "orders")
+            owner.ok("acl", "grant", "orders", "--user", "reader", "--right", "all")
             yield owner, reader
         finally:
             reader.kill()

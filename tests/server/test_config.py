@@ -64,7 +64,7 @@ def test_the_timers_of_sessions_are_those_of_the_document_unless_told_otherwise(
 
 def test_defaults_need_no_file() -> None:
     config = load(None, {}, {})
-    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, 80)
+    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, None)
     assert config.app_socket == config.data / "app.sock"
 
 
@@ -133,6 +133,8 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "4096"
             elif key == "share":
                 sample = "0.25"
+            elif key == "allow":
+                sample = "10.0.0.0/8"
             elif key == "proxy":
                 sample = "gate:3128"
             elif key in ("guid", "site", "report_queue"):

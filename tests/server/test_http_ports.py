@@ -1,4 +1,4 @@
-"""The ports of messages over HTTP: 80 and 443 where they can be had, one line where not."""
+"""The ports of messages over HTTP: off until they are set; 443 with a certificate, where it can be had."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from msmq_fast.server.srmpsending import sends_http
 from tests.server.processes import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"
-MISSED = 'without it no messages come over HTTP (server.http_port: another port, or "off")'
+MISSED = 'without it no messages come over HTTPS (server.https_port: another port, or "off")'
 
 
 class Unconfigured(Server):
@@ -61,15 +61,15 @@ def free() -> int:
     return port
 
 
-@pytest.mark.rule("SR-004")
-def test_the_ports_are_80_and_443(config: Config) -> None:
-    assert config.server.http_port == 80
-    assert config.server.https_port == 443
+def test_without_configuration_nothing_comes_over_http(config: Config) -> None:
+    assert config.server.http_port is None
+    assert config.server.https_port == 443  # as soon as there is a certificate
+    assert listening(config) == {}
 
 
 @pytest.mark.rule("SR-004")
 def test_a_port_that_nobody_set_is_used_if_it_is_free(config: Config) -> None:
-    config.server.http_port, config.server.https_port = Preferred(free()), Preferred(free())
+    config.server.http_port, config.server.https_port = free(), Preferred(free())
     assert listening(config) == {"http": config.server.http_port}
     config.server.https_certificate = Path("chain.pem")
     assert listening(config) == {"http": config.server.http_port, "https": config.server.https_port}
@@ -78,11 +78,11 @@ def test_a_port_that_nobody_set_is_used_if_it_is_free(config: Config) -> None:
 def test_one_that_nobody_set_is_missed_in_one_line(
     config: Config, taken: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config.server.http_port = Preferred(taken)
+    config.server.https_port, config.server.https_certificate = Preferred(taken), Path("chain.pem")
     with caplog.at_level(logging.WARNING):
         assert listening(config) == {}
     assert [record.getMessage() for record in caplog.records] == [
-        f"messages over HTTP: {HOST}:{taken} is taken by another process; {MISSED}"
+        f"messages over HTTPS: {HOST}:{taken} is taken by another process; {MISSED}"
     ]
 
 
@@ -103,7 +103,7 @@ def listening_alone(port: int) -> bool:
 @pytest.mark.parametrize(
     ("http", "https", "certificate", "sends"),
     [
-        (Preferred(80), Preferred(443), None, True),
+        (80, Preferred(443), None, True),
         (None, Preferred(443), None, False),
         (None, Preferred(443), Path("chain.pem"), True),
         (None, None, Path("chain.pem"), False),
@@ -126,17 +126,17 @@ def test_off_is_off(config: Config) -> None:
 
 
 @pytest.mark.needs("setpriv", rights=["protected ports"])
-def test_a_server_without_the_right_to_80_says_so_in_one_line() -> None:
+def test_a_server_that_may_not_have_its_port_says_so_in_one_line() -> None:
     with data_directory() as data:
-        server = Incapable(data, host=HOST)
+        server = Incapable(data, "--http-port", "80", host=HOST)
         try:
-            server.start()
-            assert not {"http", "https"} & set(server.ready)
+            with pytest.raises(AssertionError, match="no ready line"):
+                server.start()
             lines = [line for line in server.log.read_text().splitlines() if "over HTTP" in line]
             assert len(lines) == 1
             assert lines[0].endswith(
                 f"messages over HTTP: {HOST}:80 is refused: ports below 1024 need root or "
-                f"CAP_NET_BIND_SERVICE; {MISSED}"
+                "CAP_NET_BIND_SERVICE"
             )
         finally:
             server.kill()
@@ -148,6 +148,9 @@ def test_a_server_with_the_right_to_80_listens_there() -> None:
     with data_directory() as data:
         server = Unconfigured(data, host="127.0.0.94")
         try:
+            assert not {"http", "https"} & set(server.start().ready)
+            assert server.stop() == 0
+            server.flags = ("--http-port", "80")
             assert server.start().ready["http"] == "127.0.0.94:80"
         finally:
             server.kill()

@@ -88,6 +88,7 @@ def test_the_command_line_over_tls_with_a_token(server: Server, tmp_path: Path) 
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     certify(key, certificate, "subjectAltName=IP:127.0.0.1")
     configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
+    server.environment["MSMQ_FAST_SECURITY__EVERYONE_CREATES_QUEUES"] = "true"
     server.start()
     trusting = {
         "MSMQ_FAST_ENDPOINT": f"tls://127.0.0.1:{server.port('app-tcp')}",

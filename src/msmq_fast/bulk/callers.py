@@ -29,6 +29,7 @@ _ADVICE: Final = "send Authorization: Bearer with the token of a [[users]] entry
 class Access(StrEnum):
     """`bulk.access`."""
 
+    ADMINISTRATORS = "administrators"
     LOOPBACK = "loopback"
     TOKEN = "token"  # noqa: S105 - a word of the configuration
     OFF = "off"
@@ -55,7 +56,7 @@ class Callers:
                     "the token is not known here, or too many wrong ones came from your address",
                 )
             return known
-        if self.access is not Access.LOOPBACK:
+        if self.access not in (Access.ADMINISTRATORS, Access.LOOPBACK):
             raise Refusal("UNAUTHORIZED", f"a token is needed: {_ADVICE}")
         ends = _loopback(request)
         if ends is None:
@@ -64,6 +65,8 @@ class Callers:
         local = self.of_local(ends.client, ends.server)
         if local is None:
             raise Refusal("UNAUTHORIZED", f"the system does not tell who you are: {_ADVICE}")
+        if self.access is Access.ADMINISTRATORS and not (local.administrator or local.reader):
+            raise Refusal("UNAUTHORIZED", f"a token is needed of users who are not administrators: {_ADVICE}")
         return local
 
 

@@ -126,6 +126,7 @@ def build_parser() -> Parser:
     )
     ping.add_argument("target", metavar="HOST[:PORT]")
     ping.add_argument("--timeout", type=_seconds, default=2.0, metavar="S")
+    _add_security(verbs, output)
     health = verbs.add_parser(
         "health", parents=[output], help="ask the server of this machine whether it takes messages"
     )
@@ -169,6 +170,18 @@ def _add_serve(verbs: argparse._SubParsersAction[Parser], output: Parser) -> Non
     serve.add_argument("--epm-port", metavar="N|off", help="TCP port of the RPC endpoint mapper (135)")
     serve.add_argument("--http-port", metavar="N|off", help="TCP port for messages over HTTP (80)")
     serve.add_argument("--https-port", metavar="N|off", help="the same for HTTPS (443, with a certificate)")
+
+
+def _add_security(verbs: argparse._SubParsersAction[Parser], output: Parser) -> None:
+    security = verbs.add_parser("security", help="show what the configuration opens to whom")
+    actions = security.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    review = actions.add_parser(
+        "review",
+        parents=[output],
+        help="each listener, right, quota and algorithm, and the key that closes it",
+    )
+    review.add_argument("--config", metavar="FILE", help="TOML file; default: MSMQ_FAST_CONFIG")
+    review.add_argument("--data", metavar="DIR", help="data directory")
 
 
 def _add_queue(verbs: argparse._SubParsersAction[Parser], client: Parser) -> None:

@@ -34,6 +34,7 @@ _VERBS = {
     "key": "keys",
     "transaction": "transactions",
     "user": "users",
+    "security": "security",
     "snapshot": "snapshot",
     "backup": "files",
     "restore": "files",

@@ -25,6 +25,7 @@ def run_check_config(arguments: argparse.Namespace) -> int:
     show(
         {
             "config": config.source,
+            "profile": config.security.profile,
             "name": config.name,
             "data": str(config.data),
             "port": config.server.port,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from msmq_fast.qm.journal import JournalQueue
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
 from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.qm.system import JOURNAL, SYSTEM_QUEUES, SystemQueue
+from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SYSTEM_QUEUES, SystemQueue
 from msmq_fast.store.schema import MetaName
 
 if TYPE_CHECKING:
@@ -123,9 +124,17 @@ def _load_positions(
 
 
 def _system_queues(manager: QueueManager) -> None:
-    """REC-10: created only if they are missing (DA-056), since their messages survive."""
+    """REC-10: created only if they are missing (DA-056), since their messages survive.
+
+    Their quotas are those of the settings, whatever was stored: nothing else can change them.
+    """
+    stored = {queue.ordinal: queue for queue in manager.queues()}
     for system in SYSTEM_QUEUES:
-        if system.part.key not in manager.directory:
+        queue = stored.get(system.ordinal)
+        if queue is not None:
+            queue.properties = replace(queue.properties, quota_kb=_quota_kb(manager, system))
+            queue.set_quota()
+        else:
             queue = _create(manager, system)
             manager.records.set_queue(queue.ordinal, queue.record())
             manager.events.created(queue)
@@ -133,7 +142,6 @@ def _system_queues(manager: QueueManager) -> None:
 
 
 def _create(manager: QueueManager, system: SystemQueue) -> Queue:
-    quota = manager.settings.journal_quota_kb if system is JOURNAL else UNLIMITED
     return Queue(
         manager.ledger,
         system.ordinal,
@@ -141,7 +149,13 @@ def _create(manager: QueueManager, system: SystemQueue) -> Queue:
         system.part,
         manager.settings.computer_name,
         QueueKind.SYSTEM,
-        QueueProperties(transactional=system.transactional, quota_kb=quota),
+        QueueProperties(transactional=system.transactional, quota_kb=_quota_kb(manager, system)),
         private_number=system.number,
         created=manager.ledger.now_s,
     )
+
+
+def _quota_kb(manager: QueueManager, system: SystemQueue) -> int:
+    if system is JOURNAL:
+        return manager.settings.journal_quota_kb
+    return manager.settings.deadletter_quota_kb if system in (DEADLETTER, DEADXACT) else UNLIMITED

@@ -27,6 +27,7 @@ class QueueManagerSettings:
     addresses: frozenset[str] = frozenset()  # local IP addresses, as text
     quota_kb: int = UNLIMITED
     journal_quota_kb: int = UNLIMITED
+    deadletter_quota_kb: int = UNLIMITED  # of each dead-letter queue
     cache_bytes: int = 64 << 20
     express_memory: int = 1 << 40  # bytes of express messages above which nothing is let in
     feed: bool = True

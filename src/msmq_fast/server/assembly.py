@@ -38,6 +38,7 @@ from msmq_fast.server.pgmsockets import PgmSockets, open_sockets
 from msmq_fast.server.release import release
 from msmq_fast.server.reloading import Reload
 from msmq_fast.server.remotereading import RemoteReading
+from msmq_fast.server.review import summary
 from msmq_fast.server.rpclistener import RpcListener
 from msmq_fast.server.rpcports import bind_rpc
 from msmq_fast.server.rpcservices import acceptors
@@ -164,6 +165,7 @@ class Assembly:
         pacemaker.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
         self._security.make_keys(pacemaker.touch)
+        _log.info("%s", summary(config))
         self._not_ready = None
 
     def _bind(self) -> dict[str, list[socket.socket]]:

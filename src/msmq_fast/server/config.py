@@ -14,6 +14,7 @@ from msmq_fast.server.kinds import key as _key
 from msmq_fast.server.pgmconfig import PgmConfig
 from msmq_fast.server.remoteconfig import RemoteConfig
 from msmq_fast.server.rpcconfig import RpcConfig
+from msmq_fast.server.securityconfig import ProtectionConfig, SecurityConfig
 from msmq_fast.server.srmpconfig import SrmpConfig
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
 ]
 
 _KIB, _MIB, _GIB, _TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
-_HASHES = ("md2", "md4", "md5", "sha1", "sha256", "sha512")
 
 
 def default_data_directory() -> Path:
@@ -94,11 +94,7 @@ class ServerConfig:
         kinds.PATH, None, "certificate chain (PEM) of the admin listener, which then speaks HTTPS only"
     )
     admin_tls_key: Path | None = _key(kinds.PATH, None, "private key (PEM) of the admin listener")  # noqa: RUF009
-    http_port: int | None = _key(
-        kinds.port(),
-        kinds.Preferred(80),
-        "TCP port for messages over HTTP (SRMP); unless it is set, none while 80 is taken or refused",
-    )
+    http_port: int | None = _key(kinds.port(), None, "TCP port for messages over HTTP (SRMP), usually 80")
     https_port: int | None = _key(
         kinds.port(),
         kinds.Preferred(443),
@@ -147,11 +143,16 @@ class StoreConfig:
 class QueueManagerConfig:
     """Section [queue_manager]: the quotas and defaults of all queues."""
 
-    quota_kb: int = _key(
-        kinds.integer(0, 2**32 - 1), 2**32 - 1, "bytes of all messages, in KB; 4294967295: no limit"
+    quota_kb: int | None = _key(
+        kinds.QUOTA,
+        None,
+        "bytes of all messages, in KB; auto: half of the disk, at least 8 GiB; 4294967295: no limit",
     )
-    journal_quota_kb: int = _key(
-        kinds.integer(0, 2**32 - 1), 2**32 - 1, "bytes of the computer journal, in KB"
+    journal_quota_kb: int | None = _key(
+        kinds.QUOTA, None, "bytes of the computer journal, in KB; auto: an eighth of quota_kb"
+    )
+    deadletter_quota_kb: int | None = _key(
+        kinds.QUOTA, None, "bytes of each dead-letter queue, in KB; auto: an eighth of quota_kb"
     )
     cache: int = _key(kinds.size(0, _TIB), 64 * _MIB, "bodies of recoverable messages kept in memory")
     express_memory: int = _key(
@@ -179,91 +180,13 @@ class QueueManagerConfig:
 
 
 @dataclass(slots=True)
-class SecurityConfig:
-    """Section [security]: who may do what."""
-
-    users_file: Path | None = _key(kinds.PATH, None, "users; empty: users.toml in the data directory")  # noqa: RUF009
-    default_queue_acl: str = _key(
-        kinds.choice("spec", "restrictive"), "spec", "what Everyone may do with a new queue: all, or send"
-    )
-    anonymous_may_send: bool = _key(
-        kinds.FLAG, True, "new queues take messages of senders that do not say who they are"
-    )
-    everyone_creates_queues: bool = _key(kinds.FLAG, True, "not only administrators create queues")
-    domains: tuple[str, ...] = _key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
-    amb23_unsigned_sid: str = _key(
-        kinds.choice("use", "anonymous"), "anonymous", "what the sender id of an unsigned message counts for"
-    )
-    quarantine: str = _key(
-        namekinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
-    )
-    audit_interval: float = _key(kinds.duration(0, 86_400), 10.0, "equal refusals are logged once in so long")
-
-
-@dataclass(slots=True)
-class ProtectionConfig:
-    """Section [protection]: signatures and encryption of messages."""
-
-    key: str = _key(
-        kinds.TEXT, "", "key that seals private keys in the store, 32 bytes in hexadecimal or base64"
-    )
-    key_file: Path | None = _key(  # noqa: RUF009
-        kinds.PATH,
-        None,
-        "file that holds that key, made if missing; empty: secrets.key in the data directory",
-    )
-    discard_keys: bool = _key(
-        kinds.FLAG, False, "start with new key pairs where the stored ones cannot be opened"
-    )
-    providers: tuple[str, ...] = _key(
-        kinds.TEXTS,
-        ("enhanced", "advanced"),
-        "providers with a key pair: base (old peers), enhanced, advanced",
-    )
-    rsa_bits: str = _key(
-        kinds.choice("1024", "2048", "3072", "4096"), "2048", "bits of new key pairs; those of base have 512"
-    )
-    hash: str = _key(kinds.choice(*_HASHES), "sha512", "hash algorithm of signatures made here")
-    accept_hashes: tuple[str, ...] = _key(
-        kinds.TEXTS, ("sha512",), "hash algorithms of signatures that are believed"
-    )
-    accept_msmq1: bool = _key(
-        kinds.FLAG, True, "believe signatures of MSMQ 1.0, which do not cover the destination"
-    )
-    base_algorithm: str = _key(kinds.choice("rc4", "rc2"), "rc4", "for destinations with a base key only")
-    enhanced_algorithm: str = _key(kinds.choice("rc4", "rc2"), "rc4", "for destinations without AES")
-    advanced_algorithm: str = _key(kinds.choice("aes256", "aes192", "aes128"), "aes256", "for all others")
-    send_enhanced_rc2_40: bool = _key(kinds.FLAG, False, "RC2 for destinations without AES with 40 bits only")
-    reject_enhanced_rc2_40: bool = _key(kinds.FLAG, False, "refuse such messages")
-    send_cache: int = _key(kinds.integer(2, 1_000_000), 53, "session keys kept for sending")
-    receive_cache: int = _key(kinds.integer(2, 1_000_000), 127, "session keys kept for receiving")
-    key_lifetime: float = _key(kinds.duration(1, 10**7), 600.0, "of session keys")
-    certificate_cache: int = _key(kinds.integer(2, 1_000_000), 53, "certificates of senders kept")
-    certificate_lifetime: float = _key(kinds.duration(1, 10**7), 1200.0, "of what is known of them")
-    amb82_names: str = _key(
-        kinds.choice("field", "content", "text", "text-nul"),
-        "field",
-        "queue names in the hash of a signature",
-    )
-    amb82_label_nul: bool = _key(kinds.FLAG, True, "the label is hashed with its NUL")
-    amb82_absent_connector: bool = _key(kinds.FLAG, False, "no connector type is hashed as 16 zero bytes")
-    amb82_all_lists: bool = _key(kinds.FLAG, False, "an MSMQ 3.0 signature covers all lists of queues")
-    amb82_reversed: bool = _key(kinds.FLAG, True, "signatures are stored byte-reversed")
-    amb83_salt: bool = _key(kinds.FLAG, True, "40-bit keys are followed by 11 zero bytes")
-    amb29_plain_size: bool = _key(
-        kinds.FLAG, True, "MessageSize of a message encrypted here is the length before encryption"
-    )
-    amb27_strict_level: bool = _key(
-        kinds.FLAG, False, "the provider is chosen by the privacy level only, not the best there is"
-    )
-    qb402_sign_direct: bool = _key(kinds.FLAG, True, "messages to direct format names are signed too")
-
-
-@dataclass(slots=True)
 class MqqbConfig:
     """Section [mqqb]: sessions with other queue managers."""
 
     window: int = _key(kinds.integer(1, 65535), 64, "messages in flight per session")
+    allow: tuple[str, ...] = _key(
+        kinds.NETWORKS, (), "addresses and networks that may open sessions and ping; empty: all"
+    )
     peer_port: int = _key(
         kinds.integer(0, 65535), 0, "TCP port of other queue managers; 0: the same as server.port"
     )
@@ -330,9 +253,10 @@ class BulkConfig:
     """Section [bulk]: the bulk API on the admin port."""
 
     access: str = _key(
-        kinds.choice("loopback", "token", "off"),
-        "loopback",
-        "loopback: users of this machine without a token, all others with one; token: all with one",
+        kinds.choice("administrators", "loopback", "token", "off"),
+        "administrators",
+        "callers without a token: administrators and readers of this machine; loopback: all its users; "
+        "token: none",
     )
     share: float = _key(
         kinds.fraction(), 0.5, "of one processor core that reading in bulk takes at most; 0: no limit"
@@ -512,6 +436,7 @@ class Config:
     routes: list[RouteDeclaration] = field(default_factory=list)
     peers: list[PeerDeclaration] = field(default_factory=list)
     source: str = "defaults"
+    given: set[str] = field(default_factory=set)  # "section.key" of what a file, variable or flag sets
 
     @property
     def data(self) -> Path:

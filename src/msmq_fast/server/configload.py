@@ -19,6 +19,7 @@ from msmq_fast.server.config import (
     UserDeclaration,
     keys_of,
 )
+from msmq_fast.server.profiles import apply_profile
 from msmq_fast.server.tomllines import LineIndex
 
 __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
@@ -74,6 +75,9 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     _read_environment(config, environment, mistakes)
     _read_flags(config, flags, mistakes)
     if not mistakes:
+        missing = apply_profile(config)
+        if missing is not None:
+            mistakes.append(Mistake(config.source, None, missing))
         _check_together(config, mistakes)
     if mistakes:
         raise ConfigError(mistakes)
@@ -98,6 +102,7 @@ def _read_file(config: Config, file: Path, mistakes: list[Mistake]) -> None:
     for name, content in document.items():
         if name in SECTIONS:
             if isinstance(content, dict):
+                config.given |= {f"{name}.{key}" for key in content}
                 _fill(getattr(config, name), content, name, 0, str(file), lines, mistakes)
             else:
                 mistakes.append(
@@ -177,6 +182,7 @@ def _set_from_text(
     config: Config, section: str, key: str, text: str, where: str, mistakes: list[Mistake]
 ) -> None:
     target = getattr(config, section)
+    config.given.add(f"{section}.{key}")
     try:
         setattr(target, key, keys_of(type(target))[key].metadata["kind"].from_text(text))
     except ValueError as error:

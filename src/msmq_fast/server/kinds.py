@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,9 @@ from msmq_fast.packet.text import quoted
 __all__ = [
     "FLAG",
     "GUID",
+    "NETWORKS",
     "PATH",
+    "QUOTA",
     "TEXT",
     "TEXTS",
     "Kind",
@@ -114,6 +117,41 @@ def _path(value: object) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
+def _networks(value: object) -> tuple[str, ...]:
+    return _canonical(_texts(value))
+
+
+def _canonical(texts: tuple[str, ...]) -> tuple[str, ...]:
+    found = []
+    for text in texts:
+        try:
+            found.append(str(ip_network(text)))
+        except ValueError as error:
+            raise ValueError(f"expected addresses or networks such as 10.1.0.0/16, got {error}") from None
+    return tuple(found)
+
+
+_QUOTA = 'a whole number from 0 to 4294967295, or "auto"'
+
+
+def _quota(value: object) -> int | None:
+    if value == "auto":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
+        raise _mismatch(_QUOTA, value)
+    return value
+
+
+def _quota_text(text: str) -> int | None:
+    return None if text.strip().lower() == "auto" else _quota(_whole_number(_QUOTA, text))
+
+
+QUOTA = Kind(_QUOTA, _quota, _quota_text)
+NETWORKS = Kind(
+    "a list of addresses or networks such as 10.1.0.0/16",
+    _networks,
+    lambda text: _canonical(_texts_text(text)),
+)
 TEXT = Kind("text", _text, _text)
 FLAG = Kind("true or false", _flag, _flag_text)
 TEXTS = Kind("a text or a list of texts", _texts, _texts_text)

@@ -35,6 +35,7 @@ from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns
 from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.addresses import is_own_address, source_address
+from msmq_fast.server.allowed import allowed_addresses
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Slot
@@ -78,6 +79,7 @@ class MqqbListener:
         self._touch = pacemaker.touch
         self._refused = refused
         self._acceptors = acceptors
+        self._allowed = allowed_addresses(config.mqqb.allow)
         # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
         self._share = acceptors.table.network.share(
             "session", config.limits.connections, config.limits.sessions_per_address, _FLOOD_MARGIN
@@ -200,10 +202,12 @@ class MqqbListener:
     async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
         """Accept on bound sockets."""
         for listener in tcp:
-            self._stop_accepting.append(self._acceptors.accept(listener, self._share, self._accepted))
+            self._stop_accepting.append(
+                self._acceptors.accept(listener, self._share, self._accepted, allowed=self._allowed)
+            )
         for listener in udp:
             transport, _ = await self._loop.create_datagram_endpoint(
-                lambda: PingResponder(self.endpoint, self._clock.monotonic), sock=listener
+                lambda: PingResponder(self.endpoint, self._clock.monotonic, self._allowed), sock=listener
             )
             self._pings.append(transport)
 

@@ -76,8 +76,11 @@ def _standing(session: Session, accepted_at: float, now: float) -> Standing:
 class PingResponder(asyncio.DatagramProtocol):
     """Answers at the ping port."""
 
-    def __init__(self, endpoint: Endpoint, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, monotonic: Callable[[], float], allowed: Callable[[str], bool]
+    ) -> None:
         self._endpoint = endpoint
+        self._allowed = allowed
         self._monotonic = monotonic
         self._transport: asyncio.DatagramTransport | None = None
         self._port = 0
@@ -88,7 +91,9 @@ class PingResponder(asyncio.DatagramProtocol):
         self._port = transport.get_extra_info("sockname")[1]
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """A datagram."""
+        """A datagram; an address that may not open sessions gets no answer."""
+        if not self._allowed(addr[0]):
+            return
         answer = self._endpoint.answer_ping(data, addr[0], addr[1], self._port, self._monotonic())
         if answer is not None and self._transport is not None:
             self._transport.sendto(answer, addr)

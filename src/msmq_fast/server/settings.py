@@ -8,6 +8,7 @@ from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
 from msmq_fast.server.addresses import host_names, local_addresses
 from msmq_fast.server.config import Config
 from msmq_fast.server.memory import available_memory
+from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 from msmq_fast.server.srmpsending import sends_http
 
 __all__ = ["queue_manager_settings"]
@@ -21,8 +22,9 @@ def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueM
         aliases=host_names() | frozenset(config.server.aliases) | {config.server.advertised_address or "."},
         advertised=config.server.advertised_address,
         addresses=local_addresses(config.server.host),
-        quota_kb=config.queue_manager.quota_kb,
-        journal_quota_kb=config.queue_manager.journal_quota_kb,
+        quota_kb=computer_quota(config),
+        journal_quota_kb=journal_quota(config),
+        deadletter_quota_kb=deadletter_quota(config),
         insecure_nacks=config.mqqb.insecure_nacks,
         cache_bytes=config.queue_manager.cache,
         express_memory=config.queue_manager.express_memory or available_memory() // 2,

@@ -1,0 +1,53 @@
+"""Security profiles: groups of defaults (`security.profile`). A key that is set anywhere wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msmq_fast.server.config import Config
+
+__all__ = ["PROFILES", "apply_profile"]
+
+# docs/security.md lists what stands here; tests/server/test_profiles.py compares them.
+PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "windows": MappingProxyType({}),
+        "hardened": MappingProxyType(
+            {
+                "security.anonymous_may_send": False,
+                "security.amb23_unsigned_sid": "anonymous",
+                "security.default_queue_acl": "restrictive",
+                "security.everyone_creates_queues": False,
+                "protection.providers": ("advanced",),
+                "protection.accept_msmq1": False,
+                "protection.accept_hashes": ("sha512",),
+                "mqqb.insecure_nacks": False,
+                "server.ping_port": None,
+                "server.http_port": None,
+                "server.https_port": None,
+                "server.rpc_port": None,
+                "server.qm2qm_port": None,
+                "server.epm_port": None,
+                "server.app_port": None,
+                "rpc.anonymous": False,
+                "bulk.access": "token",
+            }
+        ),
+    }
+)
+
+
+def apply_profile(config: Config) -> str | None:
+    """Set what the profile says and nothing else did. What the profile needs besides, if it is missing."""
+    for name, value in PROFILES[config.security.profile].items():
+        if name not in config.given:
+            section, key = name.split(".")
+            setattr(getattr(config, section), key, value)
+    if config.security.profile == "hardened" and not config.mqqb.allow:
+        return (
+            'security.profile = "hardened" needs mqqb.allow: the addresses or networks of the queue managers '
+            "that may open sessions"
+        )
+    return None

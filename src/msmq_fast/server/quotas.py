@@ -1,0 +1,54 @@
+"""The quotas of the queue manager: as configured, or what suits the disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from msmq_fast.qm.settings import UNLIMITED
+from msmq_fast.server.config import Config
+
+__all__ = ["computer_quota", "deadletter_quota", "journal_quota"]
+
+_KIB: Final = 1 << 10
+_WINDOWS: Final = 8 << 20  # KB: what Windows has by default
+_PART: Final = 8  # of the computer's quota, for its journal and for each dead-letter queue
+
+
+def computer_quota(config: Config) -> int:
+    """KB of all messages. By default half of the disk, but not less than Windows takes."""
+    configured = config.queue_manager.quota_kb
+    if configured is not None:
+        return configured
+    return min(max(_WINDOWS, _size_of_disk(config.data) // 2 // _KIB), UNLIMITED - 1)
+
+
+def journal_quota(config: Config) -> int:
+    """KB of the computer journal."""
+    return _part(config, config.queue_manager.journal_quota_kb)
+
+
+def deadletter_quota(config: Config) -> int:
+    """KB of each dead-letter queue."""
+    return _part(config, config.queue_manager.deadletter_quota_kb)
+
+
+def _part(config: Config, configured: int | None) -> int:
+    if configured is not None:
+        return configured
+    whole = computer_quota(config)
+    return whole if whole == UNLIMITED else whole // _PART
+
+
+def _size_of_disk(directory: Path) -> int:
+    """Bytes of the file system on which the directory is, or will be made; 0 if the system does not tell."""
+    for place in (directory, *directory.absolute().parents):
+        try:
+            figures = os.statvfs(place)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return 0
+        return figures.f_blocks * figures.f_frsize
+    return 0

@@ -1,0 +1,109 @@
+"""`msmq-fast security review`: what a configuration opens, and that the named key closes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.server.configload import load
+from msmq_fast.server.review import Opening, State, review, summary
+from tests.server.processes import Server, command, data_directory
+
+
+def found(subject: str, **variables: str) -> Opening:
+    """One opening under a configuration; `section__key` names a variable."""
+    environment = {f"MSMQ_FAST_{name}".upper(): text for name, text in variables.items()}
+    (opening,) = [one for one in review(load(None, environment, {})) if one.subject == subject]
+    return opening
+
+
+@pytest.mark.parametrize(
+    ("subject", "opened", "closed"),
+    [
+        ("MS-MQQB (TCP)", {}, {"mqqb__allow": "10.0.0.0/8"}),
+        ("MS-MQQB (TCP)", {}, {"server__host": "127.0.0.1"}),
+        ("MS-MQQB (TCP)", {}, {"server__port": "off"}),
+        ("ping (UDP)", {}, {"server__ping_port": "off"}),
+        ("multicast (PGM)", {"pgm__enabled": "true"}, {}),
+        ("messages over HTTP", {"server__http_port": "80"}, {}),
+        ("remote read (RPC)", {}, {"server__rpc_port": "off"}),
+        ("remote read (RPC)", {}, {"rpc__anonymous": "false"}),
+        ("remote read, older (qm2qm)", {}, {"rpc__qm2qm": "false"}),
+        ("RPC endpoint mapper", {}, {"rpc__epm": "off"}),
+        ("admin port", {"server__admin_host": "192.0.2.1"}, {}),
+        ("new queues: receive, change, delete", {"security__default_queue_acl": "spec"}, {}),
+        ("create queues", {"security__everyone_creates_queues": "true"}, {}),
+        ("sender id of unsigned messages", {"security__amb23_unsigned_sid": "use"}, {}),
+        ("reasons of refusals", {"mqqb__insecure_nacks": "true"}, {}),
+        ("quota of all messages", {"queue_manager__quota_kb": "4294967295"}, {}),
+        ("quota of each dead-letter queue", {"queue_manager__deadletter_quota_kb": "4294967295"}, {}),
+        ("quota of computer journal", {"queue_manager__journal_quota_kb": "4294967295"}, {}),
+    ],
+)
+def test_what_is_open_and_what_closes_it(
+    subject: str, opened: dict[str, str], closed: dict[str, str]
+) -> None:
+    before, after = found(subject, **opened), found(subject, **closed)
+    assert before.state is State.OPEN
+    assert after.state is not State.OPEN
+    assert before.key
+    name = next(iter(closed or opened)).replace("__", ".")
+    assert name in before.key or name in ("server.host", "server.port", "pgm.enabled", "rpc.epm", "rpc.qm2qm")
+
+
+@pytest.mark.parametrize(
+    ("subject", "variables", "word"),
+    [
+        ("signatures: hashes", {"protection__accept_hashes": "sha512,md5,sha1"}, "md5, sha1"),
+        ("signatures: versions", {"protection__accept_msmq1": "true"}, "MSMQ 1.0"),
+        ("encryption: key pairs", {"protection__providers": "base,advanced"}, "base"),
+        ("encryption: key pairs", {"protection__rsa_bits": "1024"}, "RSA 1024"),
+    ],
+)
+def test_weak_algorithms_are_named(subject: str, variables: dict[str, str], word: str) -> None:
+    assert word in found(subject, **variables).what
+    strong = {"protection__providers": "advanced"}
+    assert found(subject, **strong).state is State.CLOSED
+
+
+def test_tokens_in_clear_text_are_open(tmp_path: Path) -> None:
+    file = tmp_path / "msmq.toml"
+    file.write_text(
+        '[server]\nadmin_host = "0.0.0.0"\napp_port = 1803\napp_host = "0.0.0.0"\n'
+        '[[users]]\nname = "a"\ntoken = "t"\n'
+    )
+    open_now = {one.subject for one in review(load(file, {}, {})) if one.state is State.OPEN}
+    assert {"programs (TCP)", "bulk API", "admin port"} <= open_now
+
+
+def test_the_hardened_profile_leaves_nothing_open() -> None:
+    environment = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": "10.0.0.0/8"}
+    config = load(None, environment, {})
+    assert [one for one in review(config) if one.state is State.OPEN] == []
+    assert summary(config) == "security: hardened profile, open: nothing; see msmq-fast security review"
+
+
+def test_the_verb_shows_what_a_server_with_that_configuration_logs(tmp_path: Path) -> None:
+    variables = {
+        "MSMQ_FAST_SERVER__HOST": "127.0.56.40",
+        "MSMQ_FAST_SECURITY__EVERYONE_CREATES_QUEUES": "true",
+    }
+    with data_directory() as data:
+        server = Server(data, host="127.0.56.40", environment=variables)
+        server.start()
+        try:
+            (line,) = [text for text in server.log.read_text().splitlines() if "security: " in text]
+        finally:
+            server.kill()
+        done = command("security", "review", "--data", str(data), environment=variables)
+        assert done.returncode == 0
+        shown = done.stdout.decode().splitlines()
+        assert line.endswith(shown[0])
+        assert "create queues" in shown[0]
+        assert "close or limit it with security.everyone_creates_queues = false" in done.stdout.decode()
+        entry = json.loads(command("security", "review", "--json", environment=variables).stdout)["openings"]
+        states = {one["subject"]: one["state"] for one in entry}
+        assert states["create queues"] == "open"
+        assert states["MS-MQQB (TCP)"] == "limited"  # a loopback address
