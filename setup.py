@@ -12,6 +12,10 @@ SOURCES = Path("src/_native")
 STAGED = Path("build/cython/msmq_fast/_native")
 # Undefined first: some distributions' compilers define a lower level themselves, and would warn.
 HARDENED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong")
+# Lists and counts behind the parsers: they copy what was measured before. With these flags, too, a
+# recoverable message would cost 2.7 % more instructions than without any, instead of 0.5 %.
+INTERNAL = {"batch", "history", "outsequence", "positions", "queue"}
+INTERNAL |= {"sources", "staging", "transaction", "wheel", "window"}
 
 
 def stage_declarations() -> None:
@@ -44,7 +48,7 @@ def extensions() -> list[Extension]:
                 "-Wno-unused-function",
                 "-Wno-sign-compare",
                 "-pthread",
-                *HARDENED,
+                *(() if name in INTERNAL else HARDENED),
             ],
             extra_link_args=["-pthread", "-Wl,-z,relro,-z,now"],
         )
