@@ -100,6 +100,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
             "LD_PRELOAD": shim,
             "DIALLED": str(dialled),
             "MSMQ_FAST_RPC__ALLOW_UNAUTHENTICATED": "true",
+            "MSMQ_FAST_RPC__NAMED_LEVEL": "none",
+            "MSMQ_FAST_RPC__TARGET_NAMES": "x",
         }
         server = Server(data, environment=environment).start()
         added = command("user", "add", "reader", "--data", str(data), stdin=f"{PASSWORD}\n".encode())
