@@ -402,3 +402,42 @@ def test_the_receipt_of_a_peer_takes_no_proxy_that_would_resolve_its_name(
         world.pool.close()
 
     run(test)
+
+
+def test_names_that_peers_chose_are_looked_up_one_at_a_time_and_their_addresses_have_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A peer whose name server does not answer holds up neither the names of programs nor long those of
+    other peers.
+    """
+
+    async def test() -> None:
+        under_way, most = 0, 0
+        asked: list[str] = []
+
+        async def getaddrinfo(_: object, host: str, port: int, **__: object) -> list[Any]:
+            nonlocal under_way, most
+            asked.append(host)
+            if host.startswith("silent"):
+                under_way += 1
+                most = max(most, under_way)
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    under_way -= 1
+            return [(0, 0, 0, "", ("127.0.0.1", port))]
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+        server, world = Server(), World(connect_timeout=0.2)
+        await server.start()
+        silent = [receipt(server, f"silent{n}.test", f"2001:db8::{n:x}") for n in range(20)]
+        honest, own = receipt(server, "honest.test", "127.0.0.1"), queue(server, "b", host="program.test")
+        world.submit(*silent)
+        await world.until(lambda: under_way == 1)
+        world.submit(honest, own)
+        await world.until(lambda: len(honest.done) == len(own.done) == 1)
+        assert most == 1
+        assert len([host for host in asked if host.startswith("silent")]) <= 2
+        world.pool.close()
+
+    run(test)

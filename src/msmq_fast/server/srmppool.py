@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from msmq_fast.server.connections import Share, Slot
+from msmq_fast.server.srmplookups import PeerLookups
 from msmq_fast.srmp.http.client import BadAnswer, ClientConnection
 from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.transfer import Close, Drop, Effect, Endpoint, Progress, Reach, Transfer
@@ -91,6 +92,7 @@ class Pool:
         self._share = share
         self.monotonic = monotonic
         self.touch = touch
+        self._lookups = PeerLookups(self._resolved, settings.connect_timeout)
         self._servers: dict[Endpoint, _Server] = {}
         self._busy: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -206,7 +208,7 @@ class Pool:
 
     async def _dial(self, endpoint: Endpoint, server: _Server) -> None:
         try:
-            connection = await asyncio.wait_for(self._connected(endpoint), self._settings.connect_timeout)
+            connection = await self._reached(endpoint)
         except (OSError, TimeoutError, UnicodeError, BadAnswer, ValueError) as error:
             self.touch()
             server.open -= 1
@@ -233,19 +235,25 @@ class Pool:
             self.transfer.failed(job.number, progress, detail, now)
         self._refill(endpoint, server)
 
-    async def _connected(self, endpoint: Endpoint) -> _Connection:
-        paths = self._settings.paths
-        checked = endpoint.only is not None and not paths.is_named(endpoint.host)
-        proxy = (
-            None if checked else self._settings.proxy(endpoint.host)
-        )  # which would resolve the name itself
+    async def _reached(self, endpoint: Endpoint) -> _Connection:
+        """A connection, within the time for one."""
+        peer, paths, timeout = endpoint.only, self._settings.paths, self._settings.connect_timeout
+        proxy = None  # which would resolve a name itself
+        if peer is None or paths.is_named(endpoint.host):
+            proxy = self._settings.proxy(endpoint.host)
+        if peer is None or proxy is not None:
+            return await asyncio.wait_for(self._connected(endpoint, proxy), timeout)
+        addresses = await self._lookups(peer, endpoint.host, endpoint.port)
+        addresses = _admitted(addresses, peer, endpoint.host, paths)
+        return await asyncio.wait_for(self._connected(endpoint, None, addresses), timeout)
+
+    async def _connected(
+        self, endpoint: Endpoint, proxy: Proxy | None, addresses: list[str] | None = None
+    ) -> _Connection:
         secure = endpoint.scheme == "https"
         host, port = (endpoint.host, endpoint.port) if proxy is None else (proxy.host, proxy.port)
         failure: OSError = OSError(errno.EHOSTUNREACH, "no address")
-        addresses = await self._resolved(host, port)
-        if endpoint.only is not None and proxy is None:
-            addresses = _admitted(addresses, endpoint.only, endpoint.host, paths)
-        for address in addresses:
+        for address in await self._resolved(host, port) if addresses is None else addresses:
             slot = self._share.enter(address)
             if slot is None:
                 raise OSError(errno.EMFILE, "too many connections are open (limits.outgoing_connections)")
