@@ -11,8 +11,10 @@ from uuid import UUID
 
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast.qm.manager import QueueManager, State
+from msmq_fast.server.accepting import Acceptors, Factory
 from msmq_fast.server.assembly import Assembly
 from msmq_fast.server.config import Config, ProtectionConfig, ServerConfig, StoreConfig
+from msmq_fast.server.connections import ConnectionTable, Share
 from msmq_fast.server.counters import About, RefusalCounters
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.store import Store, StoreOptions
@@ -97,6 +99,27 @@ class Listening:
         pass
 
 
+class SimulatedAcceptors(Acceptors):
+    """Takes connections from the simulated network."""
+
+    def __init__(self, loop: ComputerLoop, monotonic: Callable[[], float], table: ConnectionTable) -> None:
+        super().__init__(loop, monotonic, table)
+        self._spare.close()  # nothing here has a descriptor, and crashes give none back
+
+    def accept(
+        self, listener: Any, share: Share, factory: Factory, *, tls: Any = None, reserved: bool = False
+    ) -> Callable[[], None]:
+        loop = self._loop
+        assert isinstance(loop, ComputerLoop)
+
+        def accepted(address: str) -> Any:
+            slot = share.enter(address)
+            assert slot is not None
+            return factory(slot)
+
+        return loop.network.listen(loop, accepted, listener.port).close
+
+
 class SimulatedServer(Assembly):
     """An Assembly without files and sockets."""
 
@@ -113,6 +136,8 @@ class SimulatedServer(Assembly):
         self.web = web
         super().__init__(config, loop, self._failed, clock=clock, randomness=random)
         self._refused = Refusals(clock.monotonic, refused)
+        self._acceptors.close()
+        self._acceptors = SimulatedAcceptors(loop, clock.monotonic, self._connections())
         self._tables = tables
         self._bound = []
 

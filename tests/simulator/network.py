@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -289,7 +290,8 @@ class Network:
 
     # -- TCP
 
-    def listen(self, loop: ComputerLoop, factory: Callable[[], Any], port: int = MQQB_PORT) -> Server:
+    def listen(self, loop: ComputerLoop, factory: Callable[[str], Any], port: int = MQQB_PORT) -> Server:
+        """`factory` makes the protocol of a connection from an address."""
         self.listeners[loop.address, port] = (loop, factory)
         return Server(self, loop.address, port)
 
@@ -320,7 +322,8 @@ class Network:
         connection = Connection(self, loop, there)
         self.connections[connection] = None
         self.opened += 1
-        self.timeline.at(self.timeline.now, connection.acceptor.begin, factory, loop=there)
+        accepted = partial(factory, loop.address)
+        self.timeline.at(self.timeline.now, connection.acceptor.begin, accepted, loop=there)
         if self.random.random() < weather.orphans:
             connection.broken = True
             connection.dialler.closed = True

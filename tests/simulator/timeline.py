@@ -251,7 +251,7 @@ class ComputerLoop(asyncio.AbstractEventLoop):
     async def create_server(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], *, sock: Any, **_: Any
     ) -> Any:
-        return self.network.listen(self, protocol_factory, sock.port)
+        return self.network.listen(self, lambda _address: protocol_factory(), sock.port)
 
     async def create_datagram_endpoint(  # type: ignore[override]
         self, protocol_factory: Callable[[], Any], *, sock: Any = None, **_: Any
