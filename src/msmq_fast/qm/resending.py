@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class _Way:
     manager: UUID | None
     addresses: dict[str, None] = field(default_factory=dict)
 
+
+_log = logging.getLogger(__name__)
 
 _MOST_ADDRESSES = 16
 """Addresses that are remembered of one queue: the latest of a peer that moves often."""
@@ -157,6 +160,11 @@ class OutgoingSequences:
             return True
         if messenger.addresses.isdisjoint(way.addresses):
             self.heard[Heard.FOREIGN] += 1
+            _log.debug(
+                "an acknowledgment from %s counts for nothing: its messages went to %s",
+                ", ".join(sorted(messenger.addresses)),
+                ", ".join(way.addresses),
+            )
             return False
         return True
 

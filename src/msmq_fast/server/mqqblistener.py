@@ -193,9 +193,12 @@ class MqqbListener:
 
     @property
     def resends(self) -> tuple[int, int]:
-        """Time-outs of sequences that are sent, and acknowledgments that fit to none, since the start."""
+        """Time-outs of sequences that are sent, and acknowledgments that fit to none or come from elsewhere
+        than where the messages went, since the start.
+        """
         heard = self.sequences.heard
-        return heard[Heard.RESEND], heard[Heard.STRAY_ORDER_ACK] + heard[Heard.STRAY_FINAL_ACK]
+        strays = (Heard.STRAY_ORDER_ACK, Heard.STRAY_FINAL_ACK, Heard.FOREIGN)
+        return heard[Heard.RESEND], sum(heard[each] for each in strays)
 
     # -------------------------------------------------------------------------------- connections
 

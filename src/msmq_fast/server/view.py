@@ -145,7 +145,10 @@ class ServerView:
             "final_acks_in": ("FinalAcks from other queue managers", final_in),
             "final_acks_out": ("FinalAcks to other queue managers", final_out),
             "resends": ("Times that transactional messages were sent again for lack of an OrderAck", resends),
-            "stray_acks": ("OrderAcks and FinalAcks for nothing that was sent", strays),
+            "stray_acks": (
+                "OrderAcks and FinalAcks for nothing that was sent, or not from where it went",
+                strays,
+            ),
             "repeated_messages": (
                 "Messages that came again over MS-MQQB although they had been taken",
                 self._refused.repeated,
