@@ -52,6 +52,7 @@ cdef class InStream:
     cdef uint64_t _batch, _place, _touch    # the latest batch that has its record, where in it, and in the ring of touches
     cdef uint32_t _stored_rejects
     cdef bint _unsettled                    # that batch has not ended
+    cdef readonly object peer               # GUID of the peer that brought the latest message: the source or a router; None: not known
     cdef QueueCore _core                    # the plain route, valid for one generation of the routes
     cdef uint64_t _generation
 

@@ -31,6 +31,8 @@ cdef int judge_place(Receiver self, InStream stream) except -1:
         if stream is None:
             return DELIVERY_OUT_OF_ORDER
     order = self._streams.judge(stream, header, self._home, self._address)
+    if stream.address is self._address and stream.peer is not self.peer:
+        stream.peer = self.peer     # acknowledgments go back there
     if order == ORDER_NEXT:
         self._taking = stream
         return DELIVERY_STORED

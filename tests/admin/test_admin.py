@@ -17,10 +17,14 @@ from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, R
 class FakeView:
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.short = ""
         self.list = [QueueView("host\\private$\\orders", "user", 3, 300, properties={"label": "Orders"})]
 
     def ready(self) -> str | None:
         return self.reason
+
+    def shortage(self) -> str:
+        return self.short
 
     def queues(self) -> Iterable[QueueView]:
         return self.list
@@ -76,6 +80,8 @@ def ask(view: FakeView, path: str, *, method: str = "GET", limit: int = 100) -> 
 def test_health_and_readiness(view: FakeView) -> None:
     assert ask(view, "/livez") == (200, "ok\n")
     assert ask(view, "/readyz") == (200, "ok\n")
+    view.short = "acknowledgments for 192.0.2.7 wait"
+    assert ask(view, "/readyz") == (200, "ok\nacknowledgments for 192.0.2.7 wait\n")
     view.reason = "disk space is low"
     assert ask(view, "/readyz") == (503, "disk space is low\n")
     assert ask(view, "/livez")[0] == 200

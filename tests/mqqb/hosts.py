@@ -15,6 +15,7 @@ from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
 from tests.mqqb import wire
 
 OWN = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
@@ -84,7 +85,7 @@ class Host:
         self.ordinals = 0
         self.add("q")
 
-    def send(self, message: Message) -> tuple[QueueCore, int]:
+    def send(self, message: Message, _via: FormatName, _address: str) -> tuple[QueueCore, int]:
         """Where OrderAcks and FinalAcks go; they leave at once."""
         self.acks.append(message)
         return self["q"], 0

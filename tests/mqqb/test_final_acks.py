@@ -334,14 +334,14 @@ def test_what_cannot_be_put_into_the_outgoing_queue_is_discarded() -> None:
 
 def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be() -> None:
     world = Destination()
-    world.manager.most_answered = 1
+    world.manager.most_answered = 10
     send = world.manager.disposition.send_away
     tell = OrderAck(1, 1, 1).message
-    assert send(tell(order_queue(UUID(int=1)), world.manager.guid))
-    assert not send(tell(order_queue(UUID(int=2)), world.manager.guid))
-    assert send(tell(order_queue(UUID(int=1)), world.manager.guid))
-    assert len(list(world.manager.outgoing())) == 1
-    assert world.manager.disposition.discarded == 1
+    for number in range(1, 1001):
+        send(tell(order_queue(UUID(int=number)), world.manager.guid), None, f"10.1.{number % 7}.1")
+        world.run()
+    assert len(list(world.manager.outgoing())) == 10
+    assert send(tell(order_queue(UUID(int=5000)), world.manager.guid), None, "10.0.0.200")  # always
 
 
 def test_a_full_queue_manager_still_tells_of_the_end() -> None:

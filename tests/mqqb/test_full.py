@@ -213,7 +213,7 @@ def test_each_stream_has_an_order_ack_of_its_own() -> None:
     acknowledge(world, tx(1, journal=0), tx(1, journal=0, source=UUID(int=5)))
     acknowledge(world, tx(2, journal=0))
     assert waiting(world) == [2]
-    assert waiting(world, f"PRIVATE={UUID(int=5)}\\00000004") == [1]
+    assert waiting(world, f"PRIVATE={wire.PEER}\\00000004") == [1]  # by the peer that brought it
 
 
 def test_order_acks_that_are_under_way_stay_until_they_come_back() -> None:

@@ -39,7 +39,7 @@ class Disk:
         ledger.reserved(1 << 40)
         ledger.tick(2_000 * 1_000_000)
         target = Destination(QueueCore(ledger, 7), transactional=True)
-        acks = OrderAcks(OWN, ledger, InStreams(ledger), lambda _message: None, lambda: 100.0)
+        acks = OrderAcks(OWN, ledger, InStreams(ledger), lambda *_: None, lambda: 100.0)
         self.node = Node(OWN, ledger, lambda _kind, _name: target, order_acks=acks)
 
     def session(self) -> Session:

@@ -41,7 +41,8 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
     async def readyz(_: web.Request) -> web.Response:
         reason = view.ready()
         if reason is None:
-            return web.Response(text="ok\n")
+            shortage = view.shortage()
+            return web.Response(text=f"ok\n{shortage}\n" if shortage else "ok\n")
         return web.Response(status=503, text=f"{reason}\n")
 
     async def metrics_text(_: web.Request) -> web.Response:

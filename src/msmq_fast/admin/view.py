@@ -78,6 +78,9 @@ class View(Protocol):
     def ready(self) -> str | None:
         """None if the server takes messages, else the reason why not."""
 
+    def shortage(self) -> str:
+        """Which limit was hit within the last minutes although messages are taken; empty for none."""
+
     def queues(self) -> Iterable[QueueView]:
         """User and system queues."""
 

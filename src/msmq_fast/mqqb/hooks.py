@@ -67,6 +67,10 @@ then it stays undecided, and the session ends as it does when there is no room f
 (QB-284)."""
 
 
+Brought = Callable[[bytes, str], None]
+"""A message that asks for an acknowledgment came: GUID of its source on the wire, address of the peer."""
+
+
 @dataclass(slots=True)
 class Hooks:
     """May be set at any time; without one, what it is for is refused, and not reported."""
@@ -78,6 +82,7 @@ class Hooks:
     """To be set before there are sessions."""
     sequences: Sequences | None = None
     must_wait: MustWait | None = None
+    brought: Brought | None = None
 
     @property
     def keys_opened(self) -> int:

@@ -85,7 +85,7 @@ class Node:
         self.peers = Peers(guid, several_addresses=several_addresses, pinned=pinned, on_contest=on_contest)
         self.is_router = is_router
         if order_acks is not None:
-            order_acks.is_shared = self.peers.others_at
+            order_acks.peers_at = self.peers.guids_at
         self.counts = Counts()
         self.hooks = hooks or Hooks()
         self.turns = turns

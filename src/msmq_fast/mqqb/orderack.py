@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from uuid import UUID
@@ -27,14 +28,26 @@ _PRIVATE_HERE, _PRIVATE_THERE = 3, 6
 _NUMBER = ORDER_QUEUE.to_bytes(4, "little")
 _PART = "\\private$\\order_queue$"
 _RECORDS = 1000
+_TURN = 100
+"""Streams that are acknowledged in one turn of the loop: the others have the next turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WayBack:
+    """Where an acknowledgment goes, and the name of the outgoing queue that it takes."""
+
+    destination: FormatName
+    via: FormatName
 
 
 class OrderAcks:
     """Says to the senders of streams how far the streams are, and what became of single messages.
 
-    `send` puts a message into the outgoing queue of its destination, in the current unit if there is one, and
-    says where it is; None: it was not taken. Times are monotonic seconds, `monotonic` gives them.
-    `is_shared(address, guid)` tells whether others than this queue manager speak from an address too.
+    `send(message, via, address)` puts a message into the outgoing queue of the name `via`, in the current
+    unit if there is one, and says where it is; None: it was not taken. It answers to the peer at `address`.
+    `has_route` tells whether routes or the directory know the way to a queue manager. Times are monotonic
+    seconds, `monotonic` gives them.
+    `peers_at(address)` gives the GUIDs of the queue managers that have sessions from an address.
     """
 
     def __init__(
@@ -42,18 +55,20 @@ class OrderAcks:
         guid: UUID,
         ledger: Ledger,
         streams: InStreams,
-        send: Callable[[Message], Place | None],
+        send: Callable[[Message, FormatName, str], Place | None],
         monotonic: Callable[[], float],
         timers: Timers | None = None,
+        has_route: Callable[[UUID], bool] = lambda _: False,
     ) -> None:
         self.streams = streams
-        self.is_shared: Callable[[str, UUID], bool] = lambda _address, _guid: False
+        self.peers_at: Callable[[str], Collection[UUID]] = lambda _address: ()
         self.order_acks = 0
         self.final_acks = 0
         self._guid = guid
         self._ledger = ledger
         self._send = send
         self._monotonic = monotonic
+        self._has_route = has_route
         self._timers = timers or Timers()
         self._armed: list[tuple[float, int, InStream]] = []
         self._superseding: Superseding[InStream] = Superseding()
@@ -83,7 +98,9 @@ class OrderAcks:
     def expire(self, now: float) -> None:
         """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
         MaximumOrderAckDelay (QB-122)."""
-        while self._armed and self._armed[0][0] <= now:
+        for _ in range(_TURN):
+            if not self._armed or self._armed[0][0] > now:
+                break
             _, _, stream = heappop(self._armed)
             left = self._timers.order_ack - self._silence(stream)
             if left > 0 and now - stream.acknowledged_at < self._timers.order_ack_max:
@@ -104,26 +121,50 @@ class OrderAcks:
             return
         identifier = stream.durable_identifier
         ack = OrderAck(identifier & 0xFFFFFFFF, identifier >> 32, stream.durable_number)
-        target = self._target(stream.dest_type, stream.source, stream)
-        place = None if target is None else self._send(ack.message(target, self._guid))
+        way = self._way_back(stream.dest_type, stream.source, stream)
+        place = None if way is None else self._send_back(ack, way, stream.address)
         if place is not None:
             self.order_acks += 1
             self._superseding.put(stream, place)
 
-    def _target(self, dest_type: int, source: bytes, stream: InStream | None) -> FormatName | None:
-        """Where acknowledgments go: by the form of the name that the sender used (AMB-63, AMB-64).
+    def _send_back(self, ack: OrderAck | FinalAck, way: _WayBack, address: str) -> Place | None:
+        return self._send(ack.message(way.destination, self._guid), way.via, address)
 
-        By the GUID as well where several queue managers stand behind one address, which means any of them.
-        But a name by the GUID leads to the sender, whoever brought the stream: of a sequence of which two
-        homes speak it would hear what a stranger made of it.
+    def _way_back(self, dest_type: int, source: bytes, stream: InStream | None) -> _WayBack | None:
+        """Where acknowledgments go, and by which outgoing queue; None: nowhere.
+
+        1. They are for the order queue of the sender, named in the form that the sender used (AMB-63,
+           AMB-64): by the address for direct names; by the GUID for others, and where several queue managers
+           stand behind one address, which means any of them.
+        2. What the sender brought itself goes back to it. What a router brought goes by routes or the
+           directory, where these know the way; else back to the router, which knows how to go on.
+           Not if two homes speak of one sequence: the sender would hear what a stranger made of it.
+        3. So each peer has one outgoing queue for them, however many senders it speaks for. No limit on
+           invented administration queues concerns it.
         """
         manager = UUID(bytes_le=source)
-        address = stream.address if dest_type == DIRECT and stream is not None else ""
-        if address and not self.is_shared(address, manager):
-            return order_queue(address=address)
-        if stream is not None and self.streams.disputed(stream):
+        if manager == self._guid:
             return None
-        return None if manager == self._guid else order_queue(manager)
+        own = order_queue(manager)
+        if stream is None:
+            return _WayBack(own, own)
+        peers = self.peers_at(stream.address) if stream.address else ()
+        shared = any(peer != manager for peer in peers)
+        brought_by = UUID(bytes_le=stream.peer) if stream.peer else None
+        if brought_by is None and len(peers) == 1:
+            brought_by = next(iter(peers))  # since a restart: what is there now was there before
+        if dest_type == DIRECT and stream.address and not shared:
+            direct = order_queue(address=stream.address)
+            return _WayBack(direct, direct)
+        if self.streams.disputed(stream):
+            return None
+        if brought_by == manager or (dest_type != DIRECT and self._has_route(manager)):
+            return _WayBack(own, own)
+        if brought_by is not None:
+            return _WayBack(own, order_queue(brought_by))
+        if stream.address and not shared:
+            return _WayBack(own, order_queue(address=stream.address))
+        return _WayBack(own, own)
 
     def transfers(self) -> list[IncomingTransfer]:
         """IncomingTransactionalTransferInfo of every stream of which something is kept (QB-286)."""
@@ -156,8 +197,8 @@ class OrderAcks:
         name = bytes(parsed.destination)
         sequence = header.sequence_timestamp << 32 | header.sequence_ordinal
         stream = self.streams.get(parsed.source, parsed.dest_type, name, sequence)
-        target = self._target(parsed.dest_type, parsed.source, stream)
-        if target is None:
+        way = self._way_back(parsed.dest_type, parsed.source, stream)
+        if way is None:
             return False
         ack = FinalAck(
             header.sequence_ordinal,
@@ -168,7 +209,7 @@ class OrderAcks:
             parsed.message_id,
             reason,
         )
-        if self._send(ack.message(target, self._guid)) is None:
+        if self._send_back(ack, way, "" if stream is None else stream.address) is None:
             return False
         self.final_acks += 1
         return True

@@ -16,7 +16,7 @@ believed from:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -94,9 +94,16 @@ class Peers:
         found = (session for guid in self._addresses.get(address, ()) for session in self._sessions[guid])
         return [session for session in found if session.peer_address == address]
 
-    def others_at(self, address: str, guid: UUID) -> bool:
-        """Whether a queue manager with another GUID has a session from an address."""
-        return any(other != guid for other in self._addresses.get(address, ()))
+    def guids_at(self, address: str) -> Collection[UUID]:
+        """The queue managers that have sessions from an address."""
+        return self._addresses.get(address, Counter()).keys()
+
+    def last_address(self, guid: UUID) -> str:
+        """Where a queue manager is believed to be, also without a session; empty if that is not known."""
+        pins = self._pinned.get(guid)
+        if pins:
+            return min(pins)
+        return self._homes.get((guid, 4)) or self._homes.get((guid, 6)) or ""
 
     # ---- who speaks for a GUID
 

@@ -95,7 +95,8 @@ Protect = Callable[[int, bytes], bytes | None]
 class OutgoingSource:
     """One outgoing queue; equal sources are one (there is one per queue).
 
-    `protect` is called for messages with a privacy level.
+    `protect` is called for messages with a privacy level. Acknowledgments of streams that have no other way
+    go to the address at which a session with their queue manager was last, which `last_address` gives.
     """
 
     def __init__(
@@ -104,11 +105,13 @@ class OutgoingSource:
         unix_time: Callable[[], int],
         route: Route = straight,
         sequences: OutgoingSequences | None = None,
+        last_address: Callable[[UUID], str] = lambda _: "",
     ) -> None:
         self.queue = queue
         self._unix_time = unix_time
         self._route = route
         self._sequences = sequences
+        self._last_address = last_address
         self.sequence = queue.core.sequence
         self.protect: Protect | None = None
         self.direct = queue.destination.kind is NameKind.DIRECT
@@ -120,7 +123,11 @@ class OutgoingSource:
         name = self.queue.destination
         if name.direct is not None:
             return straight(name.direct.address, None)
-        return self._route(*self.queue.locate(name))
+        hops = self._route(*self.queue.locate(name))
+        if not self._concludes or name.guid is None or any(hop.host for hop in hops):
+            return hops
+        address = self._last_address(name.guid)
+        return (*hops, Target(address, name.guid)) if address else hops
 
     @property
     def core(self) -> QueueCore:
@@ -187,6 +194,7 @@ class OutgoingSource:
         if progress not in _STATUS:
             return
         queue.next_attempt = 0
+        queue.reached = queue.reached or progress is Progress.ESTABLISHED
         if progress is Progress.ESTABLISHED and self._sequences is not None:
             name = queue.destination
             manager = None if name.direct is not None else queue.locate(name)[1]

@@ -155,6 +155,8 @@ class Pipeline:
         `messenger` gives who brings it.
         """
         message = receiver.message()
+        if message.ack_flags and message.admin_type and self.hooks.brought is not None:
+            self.hooks.brought(message.source, receiver.address)
         if message.destination_manager not in self._local:
             return self._pass_on(receiver, message)
         if message.message_class and self._consume(receiver, message, now, messenger):

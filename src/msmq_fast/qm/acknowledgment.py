@@ -43,10 +43,28 @@ def answer_queue(original: Message, manager: UUID) -> FormatName | None:
     return name
 
 
-def acknowledgment(original: Message, message_class: int, manager: UUID) -> Message:
+SHORTEST, LONGEST = 600, 86_400
+"""Seconds that an acknowledgment waits for its administration queue: at least, and at most."""
+
+
+def lifetime(original: Message, now_s: int) -> int:
+    """TimeToReachQueue of the acknowledgment of a message: what is left of the message's own, at most a day.
+
+    Where it goes is what the sender says, so it must not wait for ever for a place that does not exist. At
+    least ten minutes: a message that was too late, or was read long after it had come, is answered too.
+    """
+    reach = original.time_to_reach_queue
+    left = LONGEST if reach == INFINITE else original.sent_time + reach - now_s
+    return min(max(left, SHORTEST), LONGEST)
+
+
+def acknowledgment(
+    original: Message, message_class: int, manager: UUID, time_to_reach_queue: int = INFINITE
+) -> Message:
     """The acknowledgment of a message that names a queue for it.
 
-    `manager` is the queue manager that sends it. MessageID and SentTime are for whoever sends it to set.
+    `manager` is the queue manager that sends it; `time_to_reach_queue` is `lifetime` for messages of others.
+    MessageID and SentTime are for the sender to set.
     """
     return Message(
         body=original.body if _returns_body(original, message_class) else b"",
@@ -55,7 +73,7 @@ def acknowledgment(original: Message, message_class: int, manager: UUID) -> Mess
         correlation_id=identifier(original),
         message_class=message_class,
         response_queue=original.destination,
-        time_to_reach_queue=INFINITE,
+        time_to_reach_queue=time_to_reach_queue,
         time_to_be_received=INFINITE,
         source_machine=manager,
     )

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 from msmq_fast._native.queue import QueueCore, dead_letter
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
-from msmq_fast.packet.errors import MSMQError, PacketFault
+from msmq_fast.packet.errors import InsufficientResources, MSMQError, PacketFault
 from msmq_fast.packet.message import Journal, Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.soap import has_envelope
-from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for
+from msmq_fast.qm.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for, lifetime
+from msmq_fast.qm.answers import group_of, may_answer
 from msmq_fast.qm.opening import is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
@@ -189,19 +190,24 @@ class Disposition:
             return False
         return self.final_ack(packet, reason)
 
-    def send_away(self, message: Message) -> tuple[QueueCore, int] | None:
-        """Put a message of this queue manager into the outgoing queue of its destination, in the current unit
+    def send_away(
+        self, message: Message, via: FormatName | None = None, origin: str = ""
+    ) -> tuple[QueueCore, int] | None:
+        """Put an answer of this queue manager into the outgoing queue of its destination, in the current unit
         if there is one; a name that means this computer too leads to another one. The queue and the lookup id
         there; None: it was not taken.
+
+        It answers to a peer at the address `origin`, and takes the outgoing queue of `via` where it goes back
+        by another queue manager than it is for.
         """
         if message.destination is None:
             return None
         manager = self._manager
-        if not manager.answers(message.destination):
-            self.discarded += 1
-            return None
         try:
-            queue = manager.outgoing_to(message.destination)
+            queue = manager.answer_queues.open(via or message.destination, group_of(origin))
+            if queue is None:
+                self.discarded += 1
+                return None
             message.message_id = manager.message_ordinals.take()
             message.sent_time = manager.ledger.now_s
             (result,), (lookup_id,) = queue.core.enqueue_packets([message.to_packet()])
@@ -221,21 +227,20 @@ class Disposition:
         name = answer_queue(message, manager.guid)
         if name is None or (reason in INSECURE and not self._insecure):
             return False
+        origin = manager.answer_queues.origins.address(message.source_machine)
+        ours = own or (not origin and message.source_machine == manager.guid)
         if self.receipts is not None and not own and is_http(name):
             name = self.receipts.answer_to(name)
             if name is None:
                 return self._discard()
+        elif not ours and not may_answer(name, origin, manager.settings.addresses):
+            return self._discard()
         try:
-            queue: Queue
-            if is_http(name) and name.kind is NameKind.SUBQUEUE:  # bound to an address (`srmp.returnpath`)
-                if not manager.answers(name):
-                    return self._discard()
-                queue = manager.outgoing_to(name)
-            else:
-                queue = manager.queue_for(name)
+            queue = self._queue_for_answer(name, "" if ours else group_of(origin))
             if queue.transactional and queue.kind is not QueueKind.OUTGOING:
                 return self._discard()
-            answer = acknowledgment(message, reason, manager.guid)
+            reach = INFINITE if ours else lifetime(message, manager.ledger.now_s)
+            answer = acknowledgment(message, reason, manager.guid, reach)
             answer.message_id = manager.message_ordinals.take()
             answer.sent_time = manager.ledger.now_s
             results, _ = queue.core.enqueue_packets([answer.to_packet()])
@@ -245,6 +250,14 @@ class Disposition:
             return self._discard()
         self.acknowledged[reason] += 1
         return True
+
+    def _queue_for_answer(self, name: FormatName, group: str) -> Queue:
+        if not is_http(name) or name.kind is not NameKind.SUBQUEUE:
+            return self._manager.queue_for(name, group)
+        queue = self._manager.answer_queues.open(name, group)  # bound to an address (`srmp.returnpath`)
+        if queue is None:
+            raise InsufficientResources("as many outgoing queues as acknowledgments may have")
+        return queue
 
     def _discard(self) -> bool:
         self.discarded += 1

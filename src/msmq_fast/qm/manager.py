@@ -20,6 +20,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.text import printable, quoted
+from msmq_fast.qm.answers import AnswerQueues
 from msmq_fast.qm.bounds import Bounds
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.connector import Connectors
@@ -66,7 +67,7 @@ _log = logging.getLogger(__name__)
 MOST_OUTGOING = 65_536
 """Outgoing queues beyond which messages from elsewhere open no more."""
 MOST_ANSWERED = 10_000
-"""The same for acknowledgments and reports: where they go is what senders claim."""
+"""The same for acknowledgments: where they go is what senders claim, see `answers.AnswerQueues`."""
 FIRST_MESSAGE_BITS = 31
 """Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
 its age."""
@@ -144,6 +145,7 @@ class QueueManager:
         self.subqueues = Subqueues(self)
         self.poison = PoisonHandling(self)
         self.retirement = Retirement(self, settings.outgoing_idle)
+        self.answer_queues = AnswerQueues(self, settings.answers_per_address)
         self.publication = Publication(self, directory)
         self.connectors = Connectors(self)
         self.jobs = Jobs(self)
@@ -280,6 +282,7 @@ class QueueManager:
         self.staging.expire(now)
         self.subqueues.expire(now)
         self.retirement.expire(now)
+        self.answer_queues.expire(now)
         self.publication.expire(now)
         self.leases.expire(now)
 
@@ -291,6 +294,7 @@ class QueueManager:
             self.staging.next_deadline(),
             self.subqueues.next_deadline(),
             self.retirement.next_deadline(),
+            self.answer_queues.next_deadline(),
             self.expiry.next_deadline(),
             self.publication.next_deadline(),
             self.leases.next_deadline(),
@@ -342,15 +346,26 @@ class QueueManager:
 
     def outgoing_to(self, name: FormatName) -> OutgoingQueue:
         """The outgoing queue of a destination, whatever the directory says of it."""
-        return self.outgoing_of(name) or self._create_outgoing(name)
+        found = self.outgoing_of(name)
+        if found is not None:
+            self.answer_queues.claim(found)
+        return found or self._create_outgoing(name)
+
+    def open_for_answers(self, name: FormatName, group: str) -> OutgoingQueue:
+        """A new outgoing queue that answers to an address group open, see `AnswerQueues`."""
+        return self._create_outgoing(name, answers_for=group)
 
     def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         """The outgoing queue of a destination, if there is one."""
         return None if name is None else self._outgoing.get(name.key)
 
     def answers(self, name: FormatName) -> bool:
-        """Whether an answer may go to an outgoing queue: it exists, or there are not `most_answered` yet."""
-        return name.key in self._outgoing or len(self._outgoing) < self.most_answered
+        """Whether a dependent client may open an outgoing queue: it exists, or there are not `most_answered`
+        yet, those for answers apart.
+        """
+        return (
+            name.key in self._outgoing or len(self._outgoing) - len(self.answer_queues) < self.most_answered
+        )
 
     def outgoing_for(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """Where messages that pass through wait for a queue of another queue manager.
@@ -362,9 +377,13 @@ class QueueManager:
         found = self.outgoing_of(name)
         if found is None and len(self._outgoing) >= self.most_outgoing:
             raise InsufficientResources(f"{self.most_outgoing} outgoing queues")
+        if found is not None:
+            self.answer_queues.claim(found)
         return found or self._create_outgoing(name, manager)
 
-    def _create_outgoing(self, name: FormatName, manager: UUID | None = None) -> OutgoingQueue:
+    def _create_outgoing(
+        self, name: FormatName, manager: UUID | None = None, answers_for: str = ""
+    ) -> OutgoingQueue:
         """DM-080; the record is in the batch of the first message or in an earlier one (DU-02).
 
         It is written before the queue can be found: what cannot be written does not exist.
@@ -379,6 +398,7 @@ class QueueManager:
             history_length=self.settings.history_length,
             created=self.ledger.now_s,
             manager=manager,
+            answers_for=answers_for,
         )
         self.write_new(queue)
         self.add_outgoing(queue)
@@ -389,6 +409,7 @@ class QueueManager:
         self.publication.attach(queue)
         queue.harden(self.settings.hardened)
         self._outgoing[queue.key] = queue
+        self.answer_queues.opened(queue)
         queue.readers.join(self.waited)
         queue.watch(self._on_outgoing if self.connection_active else None)
 
@@ -396,6 +417,7 @@ class QueueManager:
         """An empty outgoing queue, whose record says so already, exists no more."""
         queue.watch(None)
         del self._outgoing[queue.key]
+        self.answer_queues.closed(queue)
         self.events.deleted(queue)
         queue.core.abandon()
         self.reaping.add(queue.ordinal)

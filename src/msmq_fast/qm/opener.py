@@ -17,6 +17,7 @@ from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.lookup import Target
 from msmq_fast.qm.opening import check_name
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.system import INTERNAL_KEYS
 from msmq_fast.security.token import Token
@@ -56,6 +57,8 @@ class Opener:
             name = self._manager.publication.expand(name)
         target = self._manager.directory.resolve(name)
         queue = self._queue_to_open(target, name, access, token)
+        if isinstance(queue, OutgoingQueue) and access is Access.SEND:
+            self._manager.answer_queues.claim(queue)
         if queue.key in INTERNAL_KEYS and not internal:
             raise UnsupportedAccessMode("the queue is internal")
         if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
@@ -90,7 +93,9 @@ class Opener:
         self._manager.guard.open(token, parent, access)
         return self._manager.subqueues.make(parent, subqueue)
 
-    def _queue_to_open(self, target: Target, name: str, access: Access, token: Token | None) -> Queue:
+    def _queue_to_open(
+        self, target: Target, name: str, access: Access, token: Token | None, answers_for: str = ""
+    ) -> Queue:
         if access.admin:
             outgoing = self._manager.outgoing_of(target.name)
             if outgoing is not None:
@@ -111,6 +116,10 @@ class Opener:
         outgoing = self._manager.outgoing_of(target.name)
         if outgoing is None and target.name.kind is NameKind.PUBLIC:
             self._manager.publication.check_remote(target.name)
+        if answers_for:
+            outgoing = self._manager.answer_queues.open(target.name, answers_for)
+            if outgoing is None:
+                raise InsufficientResources("as many outgoing queues as acknowledgments may have")
         return outgoing or self._manager.outgoing_to(target.name)
 
     def elsewhere(self, name: str) -> FormatName | None:
@@ -126,17 +135,15 @@ class Opener:
         check_name(target.name, Access.RECEIVE, self._manager.settings)
         return target.name
 
-    def queue_for(self, name: FormatName) -> Queue:
+    def queue_for(self, name: FormatName, answers_for: str = "") -> Queue:
         """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
-        queue.
+        queue, in the budget of the address group that they answer to, if there is one.
 
         Raises QUEUE_NOT_FOUND, INSUFFICIENT_RESOURCES where it would be one outgoing queue too many, and what
         Directory.resolve raises.
         """
         target = self._manager.directory.resolve(str(name))
-        if not target.local and target.name is not None and not self._manager.answers(target.name):
-            raise InsufficientResources(f"{self._manager.most_answered} outgoing queues")
-        queue = self._queue_to_open(target, str(name), Access.SEND, None)
+        queue = self._queue_to_open(target, str(name), Access.SEND, None, answers_for)
         if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
             raise QueueNotFound(f"nothing is sent to {name}")
         return queue

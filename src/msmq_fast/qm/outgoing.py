@@ -90,7 +90,8 @@ class OutgoingQueue(Queue):
     """`transfer` is called when messages are available and nothing forbids sending them.
 
     `manager` is the queue manager that has the destination queue, as far as the name, the directory or the
-    messages say it; None for direct names.
+    messages say it; None for direct names. `answers_for` is the address group that has answers sent there,
+    while nothing else is, see `answers.AnswerQueues`.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class OutgoingQueue(Queue):
         history_length: int,
         created: int = 0,
         manager: UUID | None = None,
+        answers_for: str = "",
     ) -> None:
         properties = QueueProperties(label=str(destination)[:124])
         super().__init__(ledger, ordinal, guid, None, "", QueueKind.OUTGOING, properties, created=created)
@@ -112,6 +114,8 @@ class OutgoingQueue(Queue):
             self.core.role = Role.NONE
         self.core.srmp = by_srmp(destination)
         self.next_hops: tuple[str, ...] = ()
+        self.answers_for = answers_for
+        self.reached = False  # a session to its destination was open since the start
         self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
@@ -179,7 +183,7 @@ class OutgoingQueue(Queue):
     @property
     def answers_only(self) -> bool:
         """Whether nothing but answers to messages of other queue managers ever went there."""
-        return False
+        return bool(self.answers_for)
 
     @property
     def may_send(self) -> bool:
@@ -217,6 +221,7 @@ class OutgoingQueue(Queue):
             "on_hold": self.outgoing_state is OutgoingState.ON_HOLD,
             "locked": self.outgoing_state is OutgoingState.LOCKED,
             "manager": None if self.manager is None else self.manager.bytes_le,
+            "answers_for": self.answers_for,
         }
 
     @classmethod
@@ -232,6 +237,7 @@ class OutgoingQueue(Queue):
             history_length=history_length,
             created=record["created"],
             manager=UUID(bytes_le=record["manager"]) if record.get("manager") else None,
+            answers_for=record.get("answers_for", ""),
         )
         queue.state = QueueState(record["state"])
         queue.purged_to = record["purged_to"]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOKS = 8  # in the time after which a queue goes
 _SOONEST, _LATEST = 1.0, 600.0  # seconds between two looks
+_TURN = 500  # queues that are looked at in one turn of the loop
+ANSWERS_IDLE = 300.0
+"""Seconds after which a queue goes that only answers opened, at the latest."""
 
 
 class Retirement:
@@ -32,7 +35,9 @@ class Retirement:
     def __init__(self, manager: QueueManager, idle: float) -> None:
         self._manager = manager
         self._idle = idle
-        self._every = min(max(idle / _LOOKS, _SOONEST), _LATEST)
+        shortest = min(idle or ANSWERS_IDLE, ANSWERS_IDLE)
+        self._every = min(max(shortest / _LOOKS, _SOONEST), _LATEST)
+        self._round: list[OutgoingQueue] = []  # those that are still to be looked at
         self._due = manager.monotonic() + self._every
         self._quiet: dict[OutgoingQueue, tuple[int, float]] = {}  # (messages that came, since when)
         self.on_retired: Callable[[OutgoingQueue], None] | None = None
@@ -58,6 +63,10 @@ class Retirement:
         reason = self.hindrance(queue)
         if reason:
             raise SharingViolation(f"{queue.name} cannot be deleted: {reason}")
+        return self.discard(queue)
+
+    def discard(self, queue: OutgoingQueue) -> Completion[None]:
+        """Delete an outgoing queue with what is in it."""
         queue.state = QueueState.DELETING
         try:
             done = self._manager.write(queue)
@@ -72,19 +81,31 @@ class Retirement:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due."""
-        return self._due if self._idle and any(True for _ in self._manager.outgoing()) else None
+        wanted = self._idle or len(self._manager.answer_queues)
+        return self._due if wanted and any(True for _ in self._manager.outgoing()) else None
 
     def expire(self, now: float) -> None:
         """Look through the outgoing queues if it is time."""
-        if not self._idle or now < self._due:
+        if now < self._due:
             return
-        self._due = now + self._every
-        for queue in list(self._manager.outgoing()):
-            came, since = self._quiet.get(queue, (-1, now))
-            if self.hindrance(queue):
-                self._quiet.pop(queue, None)
-            elif came != queue.core.arrived_total:
-                self._quiet[queue] = (queue.core.arrived_total, now)
-            elif now - since >= self._idle:
-                _log.info("outgoing queue %s has been empty for long and goes", queue.name)
-                self.retire(queue)
+        if not self._round:
+            self._round = list(self._manager.outgoing())
+        turn, self._round = self._round[-_TURN:], self._round[:-_TURN]
+        for queue in turn:
+            if queue.state is QueueState.EXISTING:
+                self._look(queue, now)
+        self._due = now if self._round else now + self._every
+
+    def _look(self, queue: OutgoingQueue, now: float) -> None:
+        idle = self._idle
+        if queue.answers_only:
+            idle = min(idle or ANSWERS_IDLE, ANSWERS_IDLE)
+        came, since = self._quiet.get(queue, (-1, now))
+        if not idle or self.hindrance(queue):
+            self._quiet.pop(queue, None)
+        elif came != queue.core.arrived_total:
+            self._quiet[queue] = (queue.core.arrived_total, now)
+        elif now - since >= idle:
+            level = logging.DEBUG if queue.answers_only else logging.INFO
+            _log.log(level, "outgoing queue %s has been empty for long and goes", queue.name)
+            self.retire(queue)

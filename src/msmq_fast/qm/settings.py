@@ -43,6 +43,7 @@ class QueueManagerSettings:
     stage_lifetime: float = 3600.0  # seconds after which a stage goes that nobody publishes
     writer_lifetime: float = 7_776_000.0  # seconds after which a writer is forgotten that publishes nothing
     outgoing_idle: float = 0.0  # seconds after which an outgoing queue goes that nobody needs; 0: never
+    answers_per_address: int = 100  # outgoing queues that acknowledgments to one address may have in vain
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
     routing_server: bool = False  # passes on messages for other queue managers (QM-18)

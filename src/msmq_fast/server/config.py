@@ -321,6 +321,11 @@ class LimitsConfig:
     pings_per_address: int = _key(
         kinds.integer(1, 1_000_000), 50, "pings from one address that are answered in a second"
     )
+    answers_per_address: int = _key(
+        kinds.integer(1, 1_000),
+        100,
+        "outgoing queues in which acknowledgments to one address may wait for hosts never reached",
+    )
     dials: int = _key(
         kinds.integer(1, 10_000),
         64,

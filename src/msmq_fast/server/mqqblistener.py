@@ -90,7 +90,7 @@ class MqqbListener:
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
         self.sent_protection: SentProtection | None = None  # encrypts what leaves
         self._routers = named_routers(config.mqqb.routers)
-        self._order_acks = _order_acks(config, manager, store, clock)
+        self._order_acks = _order_acks(config, manager, store, clock, self._has_route)
         self.node = Node(
             manager.guid,
             manager.ledger,
@@ -116,6 +116,7 @@ class MqqbListener:
         )
         self.node.hooks.sequences = self.sequences
         self.node.hooks.must_wait = manager.disposition.must_wait
+        self.node.hooks.brought = manager.answer_queues.origins.brought
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         self._routing = Routing(
             config, manager, clock.monotonic, clock.wall_s, self._source_of, self._rerouted
@@ -272,7 +273,11 @@ class MqqbListener:
         source = self._sources.get(queue)
         if source is None:
             source = self._sources[queue] = OutgoingSource(
-                queue, self._clock.wall_s, self._routing.router.hops, sequences=self.sequences
+                queue,
+                self._clock.wall_s,
+                self._routing.router.hops,
+                sequences=self.sequences,
+                last_address=self.node.peers.last_address,
             )
             source.protect = OutgoingProtection(
                 queue, self.sent_protection, self._clock.wall_s, self._not_encrypted
@@ -300,6 +305,9 @@ class MqqbListener:
             self.endpoint.transfer.withdraw(source)
         self.sequences.forget(queue.core)
         self.node.forget_routes()
+
+    def _has_route(self, guid: UUID) -> bool:
+        return any(hop.host for hop in self._routing.router.hops("", guid))
 
     def _rerouted(self) -> None:
         self.endpoint.transfer.routes_changed(self._clock.monotonic())
@@ -329,12 +337,18 @@ class MqqbListener:
         self.endpoint.stop(self._clock.monotonic())
 
 
-def _order_acks(config: Config, manager: QueueManager, store: Store, clock: SystemClock) -> OrderAcks:
+def _order_acks(
+    config: Config,
+    manager: QueueManager,
+    store: Store,
+    clock: SystemClock,
+    has_route: Callable[[UUID], bool],
+) -> OrderAcks:
     """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group)
     load_streams(streams, store.tables.scan, manager.set_aside)
     send = manager.disposition.send_away
-    acks = OrderAcks(manager.guid, manager.ledger, streams, send, clock.monotonic, _timers(config))
+    acks = OrderAcks(manager.guid, manager.ledger, streams, send, clock.monotonic, _timers(config), has_route)
     manager.disposition.final_ack = acks.final
     manager.incoming = acks.transfers
     return acks

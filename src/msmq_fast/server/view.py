@@ -65,6 +65,10 @@ class ServerView:
         """None, or why no messages are taken."""
         return self._figures.not_ready()
 
+    def shortage(self) -> str:
+        """Which limit was hit within the last minutes although messages are taken; empty for none."""
+        return self._manager.answer_queues.shortage
+
     def queues(self) -> Iterable[QueueView]:
         """User and system queues."""
         incoming: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -120,6 +124,10 @@ class ServerView:
             "app_connections": ("Open connections of programs", self._figures.app_connections()),
             "rpc_connections": ("Open connections of remote readers", self._figures.rpc_connections()),
             "streams": ("Transactional streams from other queue managers", self._figures.streams()),
+            "answer_queues": (
+                "Outgoing queues that only answers to other queue managers opened",
+                len(self._manager.answer_queues),
+            ),
             "bytes": ("Bytes of all messages", ledger.bytes),
             "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),
             "express_bytes": ("Express messages, which memory alone holds", ledger.express_bytes),
@@ -166,6 +174,10 @@ class ServerView:
             "discarded_acknowledgments": (
                 "Administration acknowledgments that could not be delivered",
                 self._manager.disposition.discarded,
+            ),
+            "answer_queues_given_up": (
+                "Outgoing queues for answers that made room for others",
+                self._manager.answer_queues.given_up,
             ),
             "discarded_copies": (
                 "Journal copies and dead letters for which there was no room",
@@ -220,6 +232,7 @@ class ServerView:
         }
         found |= {name: value for name, (_, value) in self.gauges().items()}
         found |= {name: value for name, (_, value) in self.totals().items()}
+        found["shortage"] = self.shortage()
         found["refusals"] = {f"{what}: {reason}": count for what, reason, count in self.refusals()}
         return found
 
