@@ -101,4 +101,7 @@ def test_nothing_lost_is_said_only_with_a_proof() -> None:
     assert verdict([good], [whole], [equal, {"equal": False}], 0) == "unproven"
     assert verdict([good], [whole], [equal, {"equal": None}], 0) == "unproven"
     assert verdict([good], [whole], [equal], 1) == "unproven"  # of a message that belongs to the day before
+    assert verdict([good], [whole], [], 0) == "unproven"  # nothing was compared
+    assert verdict([good, {"verdict": "undelivered"}], [whole], [equal], 0) == "undelivered"
+    assert verdict([{"verdict": "undelivered"}, {"verdict": "unproven"}], [whole], [equal], 0) == "unproven"
     assert verdict([good, {"verdict": "lost"}], [{"whole": False}], [], 0) == "lost"

@@ -130,6 +130,22 @@ def test_a_day_is_proven_from_its_beginning_to_its_end(small: SparkSession) -> N
     feeds.tell(qm, range(51, 61), noon, incarnation=2)
     feeds.look(qm, 61, NEXT, incarnation=2)
 
+    qm = scene("the machine was set back to a snapshot", "rolled_back")
+    feeds.tell(qm, range(1, 9), noon)
+    feeds.look(qm, 9, noon + timedelta(hours=1))
+    feeds.look(qm, 6, noon + timedelta(hours=2))  # events 6 to 8 are others now
+    feeds.look(qm, 9, NEXT)
+    qm = scene("set back long ago")
+    feeds.tell(qm, range(1, 9), noon - 30 * days)
+    feeds.look(qm, 9, noon - 29 * days)
+    feeds.look(qm, 6, noon - 28 * days)
+    feeds.tell(qm, [9], noon)
+    feeds.look(qm, 10, NEXT)
+    qm = scene("two archives whose clocks differ a little")
+    feeds.tell(qm, range(1, 5), noon)
+    feeds.look(qm, 5, NEXT)
+    feeds.look(qm, 4, NEXT + timedelta(seconds=2))
+
     feeds.look(scene("never archived", "from_seq"), 9, NEXT)
 
     proof = feeds.proof(small, wanted(gone=["HOST-it is no more"], dropped=dropped)).collect()
@@ -139,7 +155,9 @@ def test_a_day_is_proven_from_its_beginning_to_its_end(small: SparkSession) -> N
     assert solid["the lake began later"] == (5, False)
     flaws = {
         (row.qm, row.incarnation): {
-            name for name in ("missing", "dropped", "restored", "began_late", "ended_early") if row[name]
+            name
+            for name in ("missing", "dropped", "restored", "rolled_back", "began_late", "ended_early")
+            if row[name]
         }
         | ({"from_seq"} if row.from_seq is None else set())
         for row in proof

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import date
 from typing import TYPE_CHECKING
 
 from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Lake
@@ -11,6 +12,7 @@ from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, ddl
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_COUNTED = "_state/counters-kept.json"
 COLUMNS = {"events": EVENTS, "messages": MESSAGES, "bodies": BODIES, "counters": COUNTERS}
 
 
@@ -23,6 +25,17 @@ def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
     """Some batches of a bronze table."""
     schema = ddl(COLUMNS[name])
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def counted_since(lake: Lake) -> date | None:
+    """The first day of which all of bronze/counters is there; None: nothing of it was ever deleted."""
+    note = lake.read_json(_COUNTED)
+    return None if note is None else date.fromisoformat(note["first"])
+
+
+def note_counted_since(lake: Lake, first: date) -> None:
+    """Write this down before counters of earlier days are deleted."""
+    lake.write_json(_COUNTED, {"first": max(first, counted_since(lake) or first).isoformat()})
 
 
 def shaped(rows: DataFrame, columns: dict[str, str], known: Collection[str]) -> DataFrame:

@@ -141,6 +141,7 @@ def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
     limit = today - timedelta(days=keep)
     merged = silver.merged(lake)
     gone, expired = [], dict(lake.read_json(_EXPIRED) or {})
+    uncounted = False
     for name in _TIMES:
         for batch in lake.batches(name):
             if name == "events" and batch.number > merged.get(batch.run, -1):
@@ -148,8 +149,11 @@ def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
             newest = _last_day(lake, name, batch)
             if newest is not None and newest < limit:
                 gone.append(batch_directory(name, batch.run, batch.number))
+                uncounted |= name == "counters"
                 if name == "messages":
                     expired[batch.run] = max(batch.number, expired.get(batch.run, -1))
+    if uncounted:  # first: a day whose counts are gone must not be audited without them
+        bronze.note_counted_since(lake, limit)
     lake.swap(Swap(gone, []), then=(_EXPIRED, expired))
     return len(gone)
 

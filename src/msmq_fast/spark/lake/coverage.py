@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _BUCKET: Final = 1 << 16
 """Events that are looked at together: only where some are missing their numbers are sorted."""
 
+_SAME_MOMENT_US: Final = 10_000_000
+"""By so much the clocks of two archives may differ."""
+
 SHOWN: Final = 100
 """Missing ranges that are listed for one queue manager; all of them are counted."""
 
@@ -59,9 +62,11 @@ def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = No
 
     `history` is all of silver. `missing_ranges` are "from-to", of holes in the wanted days. `sound`: no holes
     there, nothing of the feed was dropped before it was read, and the store did not come back from a backup
-    (`restored`: what happened before may have happened again). `whole`: sound, and the feed of the wanted day
-    is there from its beginning (else `began_late`) to its end (else `ended_early`). `from_first`: the lake
-    has the feed from its first event, without any hole; `solid_from` is the number from which on it has none.
+    (`restored`: what happened before may have happened again) nor to an earlier state that it does not know
+    of (`rolled_back`: it counted fewer events than it had counted before). `whole`: sound, and the feed of
+    the wanted day is there from its beginning (else `began_late`) to its end (else `ended_early`).
+    `from_first`: the lake has the feed from its first event, without any hole; `solid_from` is the number
+    from which on it has none.
     `through` is the time up to which the lake knows everything. Nothing `wanted`: holes of all days count,
     and where feeds begin and end is not looked at.
     """
@@ -78,7 +83,7 @@ def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = No
         F.max("event_time").alias("last_time"),
     )
     spans = _spans(bucket, buckets, wanted)
-    return _judged(spans, _holes(bucket, buckets, wanted), _told(counters, spans), wanted)
+    return _judged(spans, _holes(bucket, buckets, wanted), _told(counters, spans, wanted), wanted)
 
 
 def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
@@ -166,11 +171,23 @@ def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
     return spans.join(own, list(_KEY), "left").withColumn("restored", restored & near)
 
 
-def _told(counters: DataFrame, spans: DataFrame) -> DataFrame:
-    """Per feed, what its queue manager said. `sure_at`: when it last said no more than the lake has."""
+def _told(counters: DataFrame, spans: DataFrame, wanted: Wanted | None) -> DataFrame:
+    """Per feed, what its queue manager said. `sure_at`: when it last said no more than the lake has.
+
+    A feed only grows, so a queue manager that says less than before has an earlier state of its store: new
+    events took the numbers of others, and the lake may have either. Two archives note the time by their own
+    clocks, so answers of the same moment do not count against each other.
+    """
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     known = F.col("feed_next") - 1 <= F.coalesce("to_seq", F.lit(0))
+    before = Window.partitionBy(*_KEY).orderBy(F.unix_micros("taken_at"))
+    before = before.rangeBetween(Window.unboundedPreceding, -_SAME_MOMENT_US)
+    fell = F.col("feed_next") < F.max("feed_next").over(before)
+    if wanted is not None:
+        fell = fell & (F.to_date("taken_at") >= F.lit(wanted.first))
+    counters = counters.withColumn("fell", F.coalesce(fell, F.lit(False)))
     return (
         counters.join(F.broadcast(spans.select(*_KEY, "to_seq")), list(_KEY), "left")
         .groupBy(*_KEY)
@@ -179,6 +196,7 @@ def _told(counters: DataFrame, spans: DataFrame) -> DataFrame:
             F.max("feed_first").alias("feed_first"),
             F.max("feed_next").alias("feed_next"),
             F.max(F.when(known, F.col("taken_at"))).alias("sure_at"),
+            F.max("fell").alias("rolled_back"),
         )
     )
 
@@ -197,12 +215,12 @@ def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted 
         .withColumn("behind", F.coalesce(F.greatest(F.col("feed_next") - next_seq, F.lit(0)), F.lit(0)))
         .withColumn("missing", F.coalesce("missing", F.lit(0)))
         .withColumn("restored", F.coalesce("restored", F.lit(False)))
+        .withColumn("rolled_back", F.coalesce("rolled_back", F.lit(False)))
         .withColumn("began_late", _began_late(wanted))
         .withColumn("ended_early", _ended_early(wanted))
     )
-    sound = (
-        F.col("from_seq").isNotNull() & (F.col("missing") == 0) & (F.col("dropped") == 0) & ~F.col("restored")
-    )
+    sound = F.col("from_seq").isNotNull() & (F.col("missing") == 0) & (F.col("dropped") == 0)
+    sound = sound & ~F.col("restored") & ~F.col("rolled_back")
     return rows.select(
         F.col("qm_guid").alias("qm"),
         "name",
@@ -217,6 +235,7 @@ def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted 
         "dropped",
         "behind",
         "restored",
+        "rolled_back",
         F.coalesce("from_first", F.lit(False)).alias("from_first"),
         F.coalesce("solid_from", "from_seq").alias("solid_from"),
         "began_late",

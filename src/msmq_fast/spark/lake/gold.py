@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.spark.lake.classes import NEGATIVE, failure_code, failure_name
+from msmq_fast.spark.lake.lifecycle import UNDELIVERED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -154,6 +155,28 @@ def nack_by_class(events: DataFrame) -> DataFrame:
     )
 
 
+def undelivered(lifecycle: DataFrame) -> DataFrame:
+    """Messages that no program received and none will, by destination and reason, with some of each.
+
+    `arrived`: it was in its queue before it ended. `dead_lettered`: a dead-letter queue got it.
+    """
+    from pyspark.sql import functions as F
+
+    rows = lifecycle.where(F.col("state").isin(*UNDELIVERED))
+    return rows.groupBy(
+        "sender",
+        "receiver",
+        "dest",
+        "state",
+        F.coalesce("reason", "state").alias("reason"),
+        F.col("seen_arrived").alias("arrived"),
+        "dead_lettered",
+    ).agg(
+        F.count("*").alias("n"),
+        F.slice(F.sort_array(F.collect_set("message_id")), 1, SAMPLES).alias("sample_ids"),
+    )
+
+
 def duplicates(lifecycle: DataFrame, events: DataFrame) -> DataFrame:
     """Identifiers that arrived, or were delivered, more than once at one destination.
 
@@ -273,3 +296,30 @@ def counters(
         computed.alias("computed"),
         (F.col("count") == computed).alias("equal"),
     )
+
+
+_COUNTED: Final = ("queue", "journal", "deadletter", "xact_deadletter")
+"""Kinds of queues whose messages an archive asks queue managers to count."""
+
+
+def with_uncounted(counters: DataFrame, history: DataFrame, day: date) -> DataFrame:
+    """Also the queues with events on the day that no count was compared for: their `equal` is null.
+
+    Without them a lake without counts would seem to agree with all counts. A queue that was deleted cannot be
+    counted any more; the deletion is told by the name of the queue, also for its journal.
+    """
+    from pyspark.sql import functions as F
+
+    own = history.where(F.col("queue").isNotNull())
+    deleted = own.where(F.col("event") == "queue_deleted").select("qm", F.col("queue").alias("base"))
+    today = (F.col("day") == F.lit(day)) & F.col("queue_kind").isin(*_COUNTED)
+    uncounted = (
+        own.where(today)
+        .select("qm", "queue")
+        .distinct()
+        .join(counters.select("qm", "queue"), ["qm", "queue"], "left_anti")
+        .withColumn("base", F.regexp_replace("queue", ";.*$", ""))
+        .join(deleted.distinct(), ["qm", "base"], "left_anti")
+        .select("qm", "queue")
+    )
+    return counters.unionByName(uncounted, allowMissingColumns=True)

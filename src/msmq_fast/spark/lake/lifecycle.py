@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 _APART: Final = ("journal", "deadletter", "xact_deadletter")
 """Kinds of queues that keep what is left of a message; what happens there is not the message's own life."""
 
-_ENDS: Final = ("received", "expired", "purged", "dead", "nacked", "removed")
+UNDELIVERED: Final = ("expired", "purged", "dead", "nacked", "removed")
+"""States of messages that no program received, and none will: each has an explained end all the same."""
+
+_ENDS: Final = ("received", *UNDELIVERED)
 """States that a message does not leave, those that say most first."""
 
 
@@ -123,8 +126,13 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .when(from_here, "local")
         .otherwise("receiver")
     )
+    # A dead letter at its sender lies in a queue of its own, beside the way of the message: it is no message
+    # that was sent to a local queue.
+    dead_letter = F.col("home").isNull() & (F.col("dead") > 0) & (F.col("side") == "local")
     sided = stations.withColumn("side", side)
-    ways = F.count_if(F.col("side") == "sender").over(Window.partitionBy("message_id"))
+    sided = sided.withColumn("side", F.when(dead_letter, "apart").otherwise(F.col("side")))
+    message = Window.partitionBy("message_id")
+    ways = F.count_if(F.col("side") == "sender").over(message)
     place = F.coalesce(place_of(F.col("home")), F.lit(""))
     single = (F.col("ways") <= 1) & (F.col("side") != "local")
     key = (
@@ -132,7 +140,12 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .when(F.col("side") == "local", F.concat(F.lit("local/"), place))
         .otherwise(place)
     )
-    return _rows(sided.withColumn("ways", ways).withColumn("way", key))
+    rows = sided.withColumn("ways", ways).withColumn("way", key)
+    # It belongs to the only way that the message took; where there are several, no event says to which one.
+    own = F.when(F.col("side") != "apart", F.col("way"))
+    only = F.when(F.min(own).over(message) == F.max(own).over(message), F.min(own).over(message))
+    way = F.when(F.col("side") == "apart", F.coalesce(only, F.lit("apart"))).otherwise(F.col("way"))
+    return _rows(rows.withColumn("way", way))
 
 
 def _rows(sided: DataFrame) -> DataFrame:
@@ -226,5 +239,6 @@ def _states(grouped: DataFrame) -> DataFrame:
         "first_abort",
         "last_abort",
         F.col("why").alias("reason"),
+        (F.col("dead") > 0).alias("dead_lettered"),
         state.alias("state"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msmq_fast.spark.lake.lifecycle import UNDELIVERED
 from msmq_fast.spark.lake.tables import LIFECYCLE
 
 if TYPE_CHECKING:
@@ -77,20 +78,22 @@ def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
     """Counts per day, sender and destination, with a verdict.
 
     `lost`: something is. `unproven`: the lake doesn't have the whole feeds of both sides, or numbers of a
-    transactional sequence are missing. `ok`: nothing is lost, and both feeds prove it.
+    transactional sequence are missing. `undelivered`: nothing is lost, but some messages were refused,
+    expired, purged or removed, and no dead-letter queue got them (`discarded`). `ok`: nothing of that, and
+    both feeds prove it. `undelivered` as a count has those in dead-letter queues as well.
     """
     from pyspark.sql import functions as F
 
     def count(state: str) -> Column:
         return F.count_if(F.col("state") == state)
 
+    undelivered = F.col("state").isin(*UNDELIVERED)
     rows = lifecycle.groupBy("day", "sender", "receiver", "dest").agg(
         F.count_if(F.col("seen_sent") | F.col("local")).alias("sent"),
         F.count_if(F.col("seen_arrived")).alias("arrived"),
-        *(
-            count(state).alias(state)
-            for state in ("received", "expired", "purged", "dead", "nacked", "removed")
-        ),
+        *(count(state).alias(state) for state in ("received", *UNDELIVERED)),
+        F.count_if(undelivered).alias("undelivered"),
+        F.count_if(undelivered & ~F.col("dead_lettered")).alias("discarded"),
         count("open").alias("open"),
         count("lost").alias("lost"),
         count("lost?").alias("unclear"),
@@ -103,6 +106,7 @@ def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
     verdict = (
         F.when(F.col("lost") > 0, "lost")
         .when(~F.col("proven") | (F.col("unclear") > 0) | (F.col("gaps") > 0), "unproven")
+        .when(F.col("discarded") > 0, "undelivered")
         .otherwise("ok")
     )
     return rows.withColumn("verdict", verdict)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msmq_fast.spark.lake.plots import bar_plot, line_plot
 from msmq_fast.spark.lake.reporttext import VERDICTS, cell, explained, sections
+from msmq_fast.spark.lake.summary import undelivered
 
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
@@ -17,17 +18,21 @@ _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; }
 .verdict { padding: .8rem 1rem; border-left: .4rem solid; background: var(--soft); font-size: 1.1rem; }
-.ok { border-color: #1b9e77; } .unproven { border-color: #dc9a1e; } .lost { border-color: #c0392b; }
+.ok { border-color: #1b9e77; } .unproven, .undelivered { border-color: #dc9a1e; }
+.lost { border-color: #c0392b; }
 .tiles { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1rem 0; }
 .tiles div { background: var(--soft); padding: .4rem .8rem; min-width: 5rem; } .tiles b { display: block;
 font-size: 1.2rem; } table { border-collapse: collapse; width: 100%; font-size: 13px; } .wide { overflow-x:
-auto; } td, th { text-align: left; padding: .25rem .5rem; border-bottom: 1px solid var(--line); white-space:
-nowrap; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+auto; } td, th { text-align: left; padding: .25rem .4rem; border-bottom: 1px solid var(--line); }
+td { overflow-wrap: anywhere; vertical-align: top; } td.n, th { white-space: nowrap; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 svg { width: 100%; height: auto; }
 .grid { stroke: var(--line); } .axis { font-size: 11px; fill: currentColor; } .legend span { margin-right:
 1.2rem; font-size: 13px; display: inline-block; } .legend i { display: inline-block;
 width: .8rem; height: .8rem; margin-right: .3rem; border-radius: 2px; }
 .none, .note { opacity: .7; font-size: 13px; }
+@media print { body { max-width: none; margin: 0; } .wide { overflow-x: visible; } table { font-size: 9px; }
+td, th { padding: .15rem .25rem; } tr, svg, .verdict { break-inside: avoid; } }
 """
 
 
@@ -37,12 +42,16 @@ def page(found: dict[str, Any]) -> str:
     tiles = "".join(f"<div><b>{cell(n)}</b>{escape(name)}</div>" for name, n in found["totals"].items())
     plots = "".join(f"<h2>{escape(name)}</h2>{plot}" for name, plot in _plots(found))
     tables = "".join(_section(*section) for section in sections(found))
+    missed = [*undelivered(found["undelivered_by"])]
+    short = "".join(f'<p class="verdict undelivered"><b>{escape(told)}.</b></p>' for told in missed)
+    # Green is for a day on which everything was delivered.
+    colour = "undelivered" if found["verdict"] == "ok" and missed else found["verdict"]
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f'<h1>{title}</h1><p class="note">{escape(found["lake"])}, times in UTC</p>'
-        f'<p class="verdict {found["verdict"]}"><b>{VERDICTS[found["verdict"]]}</b> '
-        f"{escape(explained(found))}</p>"
+        f'<p class="verdict {colour}"><b>{VERDICTS[found["verdict"]]}</b> '
+        f"{escape(explained(found))}</p>{short}"
         f'<div class="tiles">{tiles}</div>{plots}{tables}</body></html>\n'
     )
 

@@ -7,15 +7,22 @@ from datetime import datetime
 from html import escape
 from typing import Any, Final
 
+from msmq_fast.spark.lake.summary import undelivered
+
 Section = tuple[str, str, Sequence[str], Sequence[Sequence[Any]]]
 """Title, note, names of columns, rows."""
 
-VERDICTS: Final = {"ok": "Nothing lost.", "lost": "Messages are lost.", "unproven": "Unproven."}
+VERDICTS: Final = {
+    "ok": "Nothing lost.",
+    "lost": "Messages are lost.",
+    "unproven": "Unproven.",
+    "undelivered": "Nothing lost, but not everything was delivered.",
+}
 
 
 def explained(found: dict[str, Any]) -> str:
     """Why the verdict is what it is, in a sentence or two."""
-    if found["verdict"] == "ok":
+    if found["verdict"] in ("ok", "undelivered"):
         return (
             "The lake has the whole event feeds of both sides; every message has an explained end "
             "or is still there."
@@ -38,9 +45,11 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
         yield f"{len(found['counters_differing'])} queues do not hold what their events add up to"
     if found["counters_unproven"]:
         yield (
-            f"of {found['counters_unproven']} queues the lake does not know yet how many messages they held "
-            "at an earlier time"
+            f"of {found['counters_unproven']} queues the lake has no count, or none of an earlier time, that "
+            "their events could be compared with"
         )
+    elif found["reconciliation"] and not found["counters_compared"]:
+        yield "no queue manager's own counts are in the lake, so nothing was compared with them"
     if gaps := found["sequence_kinds"].get("gap"):
         yield f"{gaps} gaps in transactional sequences"
     partners = {row["sender"] for row in found["reconciliation"]} | {
@@ -65,6 +74,8 @@ def _holes(row: dict[str, Any]) -> Iterator[str]:
         yield f"{name} dropped {row['dropped']} events before they were archived"
     if row["restored"]:
         yield f"the store of {name} came back from a backup (incarnation {row['incarnation']})"
+    if row.get("rolled_back"):
+        yield f"the store of {name} went back to an earlier state: it counted fewer events than before"
 
 
 def sections(found: dict[str, Any]) -> list[Section]:
@@ -74,15 +85,32 @@ def sections(found: dict[str, Any]) -> list[Section]:
         (
             "Sender and receiver",
             "",
-            ("from", "to", *_COUNTS, "verdict"),
+            ("verdict", "from", "to", *_COUNTS),
+            [
+                (
+                    row["verdict"],
+                    names.get(row["sender"]) or _short(row["sender"]),
+                    row["dest"] or "?",
+                    *(row[name] for name in _COUNTS),
+                )
+                for row in found["reconciliation"]
+            ],
+        ),
+        (
+            "Messages that were not delivered",
+            "; ".join(undelivered(found["undelivered_by"])),
+            ("from", "to", "reason", "was in its queue", "in a dead-letter queue", "n", "such as"),
             [
                 (
                     names.get(row["sender"]) or _short(row["sender"]),
                     row["dest"] or "?",
-                    *(row[name] for name in _COUNTS),
-                    row["verdict"],
+                    row["reason"],
+                    row["arrived"],
+                    row["dead_lettered"],
+                    row["n"],
+                    row["sample_ids"][0],
                 )
-                for row in found["reconciliation"]
+                for row in found["undelivered"]
             ],
         ),
         (
@@ -184,6 +212,7 @@ def markdown(found: dict[str, Any]) -> str:
         f"# Message audit of {found['day']}",
         "",
         f"**{VERDICTS[found['verdict']]}** {_plain(explained(found))}",
+        *(line for told in undelivered(found["undelivered_by"]) for line in ("", f"**{_plain(told)}.**")),
         "",
         "| " + " | ".join(found["totals"]) + " |",
         "|" + "---|" * len(found["totals"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -27,8 +28,13 @@ COUNTS: Final = (
     "dead",
     "nacked",
     "removed",
+    "undelivered",
+    "discarded",
     "duplicated",
 )
+_UNKNOWN_BEFORE: Final = ("undelivered", "discarded")
+"""Counts that an audit of an earlier release did not write."""
+_ENDED: Final = ("expired", "purged", "dead", "nacked", "removed")
 Rows = list[dict[str, Any]]
 
 
@@ -46,7 +52,7 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         raise CommandError(
             Exit.EMPTY, f"{day} was not audited: run `msmq-lake audit --lake {lake.root}` first"
         )
-    rows, proof = _rows(lake, "reconciliation", day), _rows(lake, "coverage", day)
+    rows, proof = _reconciliation(lake, day), _rows(lake, "coverage", day)
     counters = _rows(lake, "counters", day)
     latency = _rows(lake, "latency", day)
     kinds = _kinds(lake, day)
@@ -60,11 +66,14 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         "coverage": sorted(proof, key=lambda row: (str(row["name"]), row["incarnation"])),
         "counters_differing": [row for row in counters if row["equal"] is False],
         "counters_unproven": sum(row["equal"] is None for row in counters),
+        "counters_compared": sum(row["equal"] is not None for row in counters),
         "sequence_gaps": _sequences(lake, day),
         "sequence_kinds": kinds,
         "duplicates": doubled,
         "wire_duplicates": _part(lake, "duplicates", day, [], _of("wire_dup", value=True))["n"],
         "poison": _part(lake, "poison", day, ["message_id"]),
+        "undelivered": sorted(_rows(lake, "undelivered", day), key=lambda row: (-row["n"], row["reason"])),
+        "undelivered_by": undelivered_by(lake, day),
         "nacks": sorted(_rows(lake, "nack_by_class", day), key=lambda row: -row["n"]),
         "latency": sorted(latency, key=lambda row: (row["dest"] or "", row["hour"], row["leg"])),
         "lost": lost(lake, day),
@@ -72,27 +81,63 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
     }
 
 
-_RANK: Final = {"lost": 0, "unproven": 1, "ok": 2}
+_RANK: Final = {"lost": 0, "unproven": 1, "undelivered": 2, "ok": 3}
 
 
 def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
-    """`ok` is said only where everything is in the lake and all counts agree: no proof is no `ok`."""
+    """`ok` is said only where everything is in the lake and all counts agree: no proof is no `ok`, and where
+    nothing was counted nothing agrees. `undelivered`: the same, but for messages that were refused, expired,
+    purged or removed, and are in no dead-letter queue.
+    """
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:
         return "lost"
     whole = bool(coverage) and all(row["whole"] for row in coverage)
-    equal = all(row["equal"] for row in counters)
-    return "ok" if whole and equal and not gaps and verdicts <= {"ok"} else "unproven"
+    equal = all(row["equal"] for row in counters) and bool(counters or not rows)
+    if not (whole and equal and not gaps and verdicts <= {"ok", "undelivered"}):
+        return "unproven"
+    return "undelivered" if "undelivered" in verdicts else "ok"
+
+
+def undelivered_by(lake: Lake, day: date) -> Rows:
+    """`arrived`, `reason`, `n`, `dead_lettered`: messages that no program received and none will, the most
+    frequent reason first.
+    """
+    sums: dict[tuple[bool, str], list[int]] = defaultdict(lambda: [0, 0])
+    for row in _rows(lake, "undelivered", day):
+        found = sums[row["arrived"], row["reason"]]
+        found[0] += row["n"]
+        found[1] += row["n"] if row["dead_lettered"] else 0
+    ordered = sorted(sums.items(), key=lambda item: (item[0][0], -item[1][0], item[0][1]))
+    return [
+        {"arrived": arrived, "reason": reason, "n": n, "dead_lettered": dead}
+        for (arrived, reason), (n, dead) in ordered
+    ]
+
+
+def undelivered(by: Rows) -> Iterator[str]:
+    """What `undelivered_by` found, in words: those that did not reach their queue, and those that left it
+    unread.
+    """
+    for arrived, what in ((False, "did not reach their queue"), (True, "left their queue unread")):
+        rows = [row for row in by if row["arrived"] is arrived]
+        if not rows:
+            continue
+        dead = sum(row["dead_lettered"] for row in rows)
+        reasons = ", ".join(f"{row['reason']} {row['n']}" for row in rows)
+        where = f"{dead} of them are in dead-letter queues" if dead else "none is in a dead-letter queue"
+        yield f"{sum(row['n'] for row in rows)} messages {what}: {reasons} ({where})"
 
 
 def outcome(lake: Lake, day: date) -> dict[str, Any]:
     """The verdict on one day and its totals."""
-    rows, counters = _rows(lake, "reconciliation", day), _rows(lake, "counters", day)
+    rows, counters = _reconciliation(lake, day), _rows(lake, "counters", day)
     gaps = _kinds(lake, day).get("gap", 0)
     return {
         "day": day.isoformat(),
         "verdict": verdict(rows, _rows(lake, "coverage", day), counters, gaps),
         **{name: sum(row[name] for row in rows) for name in COUNTS},
+        "undelivered_by": undelivered_by(lake, day),
         "counters_differing": sum(row["equal"] is False for row in counters),
         "counters_unproven": sum(row["equal"] is None for row in counters),
     }
@@ -108,6 +153,18 @@ def lost(lake: Lake, day: date) -> Rows:
     gone = compute.field("state").isin(["lost", "lost?"])
     columns = ["message_id", "dest", "sender", "receiver", "first_sent", "acked_time", "state"]
     return list(data.head(SHOWN, columns=columns, filter=gone).to_pylist())
+
+
+def _reconciliation(lake: Lake, day: date) -> Rows:
+    """The table; a day that an earlier release audited did not tell dead letters from what is nowhere."""
+    rows = _rows(lake, "reconciliation", day)
+    for row in rows:
+        if _UNKNOWN_BEFORE[0] not in row:
+            ended = sum(row.get(name) or 0 for name in _ENDED)
+            row.update(dict.fromkeys(_UNKNOWN_BEFORE, ended))
+            if ended and row["verdict"] == "ok":
+                row["verdict"] = "undelivered"
+    return rows
 
 
 def _rows(lake: Lake, table: str, day: date) -> Rows:

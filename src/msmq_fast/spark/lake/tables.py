@@ -92,6 +92,7 @@ LIFECYCLE: Final = (
     "first_abort",
     "last_abort",
     "reason",
+    "dead_lettered",
     "state",
     "proven",
 )
@@ -106,6 +107,7 @@ GOLD: Final = (
     "sequence_gaps",
     "duplicates",
     "poison",
+    "undelivered",
     "reconciliation",
     "coverage",
     "counters",

@@ -1,0 +1,173 @@
+"""Messages that were refused or expired, and counts that are gone: an audit calls neither `ok`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from msmq_fast.cli.exits import Exit
+from msmq_fast.spark.lake import session, silver
+from msmq_fast.spark.lake.compact import expire_bronze
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.main import main
+from tests.spark.lake.feeds import DAY, Letter, Manager
+from tests.spark.lake.lakes import write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(400)  # two audits
+
+NACK_BAD_DST_Q = 0x8000
+NEXT = DAY + timedelta(days=1)
+
+
+class Traffic:
+    """One sender, one receiver: refused, dead-lettered and received messages."""
+
+    def __init__(self) -> None:
+        self.sender = Manager("11111111-0000-0000-0000-000000000000", "client")
+        self.receiver = Manager("22222222-0000-0000-0000-000000000000", "server")
+        self._now = DAY + timedelta(hours=9)
+        for _ in range(3):
+            self._refused(self._send("nosuch"))
+        for _ in range(2):
+            self._dead(self._send("letters"))
+        for _ in range(4):
+            self._received(self._send("orders"))
+
+    def _tick(self) -> Any:
+        self._now += timedelta(seconds=1)
+        return self._now
+
+    def _send(self, queue: str) -> Letter:
+        self.sender.ordinal += 1
+        name = f"{{{self.sender.guid}}}\\{self.sender.ordinal}"
+        letter = Letter(
+            self.sender, self.receiver, queue, name, self._tick(), None, self.sender.next_lookup()
+        )
+        self.sender.note(letter.sent_at, "sent", letter.outgoing, "outgoing", **letter.row(letter.lookup))
+        return letter
+
+    def _acked(self, letter: Letter) -> None:
+        self.sender.note(self._tick(), "acked", letter.outgoing, "outgoing", **letter.row(letter.lookup))
+
+    def _refused(self, letter: Letter) -> None:
+        row = {**letter.row(0), "class": NACK_BAD_DST_Q}
+        self.receiver.note(self._tick(), "nacked", letter.dest, None, **row)
+        self._acked(letter)
+
+    def _dead(self, letter: Letter) -> None:
+        """It expired before it left, and its sender wanted to keep what is left of it."""
+        why = {"reason": "NACK_REACH_QUEUE_TIMEOUT"}
+        row = letter.row(letter.lookup, **why)
+        self.sender.note(self._tick(), "expired", letter.outgoing, "outgoing", **row)
+        copy = letter.row(self.sender.next_lookup(), **why)
+        self.sender.note(self._tick(), "dead_lettered", "client\\system$;deadletter", "deadletter", **copy)
+
+    def _received(self, letter: Letter) -> None:
+        row = letter.row(self.receiver.next_lookup())
+        self.receiver.note(self._tick(), "arrived", letter.dest, "queue", **row)
+        self._acked(letter)
+        self.receiver.note(self._tick(), "received", letter.dest, "queue", **row)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [*self.sender.feed(), *self.receiver.feed()]
+
+    def told(self) -> list[dict[str, Any]]:
+        held: Sequence[tuple[Manager, str, int]] = (
+            (self.sender, "client\\system$;deadletter", 2),
+            (self.receiver, "server\\private$\\orders", 0),
+        )
+        return [
+            {
+                "qm_guid": manager.guid,
+                "name": manager.name,
+                "incarnation": 1,
+                "start": 1,
+                "taken_at": NEXT,
+                "feed_first": 1,
+                "feed_next": len(manager.feed()) + 1,
+                "queue": queue,
+                "count": count,
+            }
+            for manager, queue, count in held
+        ]
+
+
+@pytest.fixture(scope="module")
+def lake(small: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    lake = Lake.create(str(tmp_path_factory.mktemp("undelivered") / "lake"))
+    traffic = Traffic()
+    write_batch(lake, "events", 0, traffic.rows())
+    write_batch(lake, "counters", 0, traffic.told())
+    silver.merge(small, lake)
+    return lake
+
+
+@pytest.fixture
+def audit(
+    lake: Lake, small: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    """`msmq-lake audit`, and what it says."""
+    monkeypatch.setattr(session, "start", lambda name: small)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        code = main(["audit", "--lake", lake.root, *arguments])
+        shown = capsys.readouterr()
+        return code, shown.out or shown.err
+
+    return run
+
+
+def test_what_was_refused_is_in_the_headline(lake: Lake, audit: Any, tmp_path: Path) -> None:
+    told = json.loads(audit("--json")[1])
+    assert told["verdict"] == "undelivered"
+    assert (told["sent"], told["received"], told["undelivered"], told["discarded"]) == (9, 4, 5, 3)
+    assert told["undelivered_by"] == [
+        {"arrived": False, "reason": "NACK_BAD_DST_Q", "n": 3, "dead_lettered": 0},
+        {"arrived": False, "reason": "NACK_REACH_QUEUE_TIMEOUT", "n": 2, "dead_lettered": 2},
+    ]
+    html, text = tmp_path / "report.html", tmp_path / "report.md"
+    assert main(["report", "--lake", lake.root, "--html", str(html), "--markdown", str(text)]) == Exit.OK
+    figure = (
+        "5 messages did not reach their queue: NACK_BAD_DST_Q 3, NACK_REACH_QUEUE_TIMEOUT 2 "
+        "(2 of them are in dead-letter queues)"
+    )
+    page = html.read_text()
+    assert f'<p class="verdict undelivered"><b>{figure}.</b></p>' in page
+    assert 'class="verdict ok"' not in page
+    assert f"**{figure}.**" in text.read_text()
+    verdicts = {
+        row["dest"].rpartition("\\")[2]: row["verdict"]
+        for row in lake.dataset("gold/reconciliation").to_table().to_pylist()  # type: ignore[union-attr]
+    }
+    assert verdicts == {"nosuch": "undelivered", "letters": "ok", "orders": "ok"}
+
+
+def test_what_was_compared_once_is_not_audited_again_without_its_counts(lake: Lake, audit: Any) -> None:
+    if not lake.names("gold/reconciliation"):
+        audit()
+    told = json.loads(audit("--json")[1])
+    expire_bronze(lake, 0, NEXT.date() + timedelta(days=1))
+    assert lake.batches("counters") == []
+    assert json.loads(audit("--json")[1]) == told
+    code, said = audit("--day", str(DAY.date()))
+    assert code == Exit.REFUSED
+    assert "deleted the counts" in said
+
+    lake.delete("gold")  # as if it had never been audited
+    code, said = audit()
+    assert code == Exit.OK
+    assert "unproven" in said
+    assert "nothing lost" not in said
+    rows = lake.dataset("gold/counters").to_table().to_pylist()  # type: ignore[union-attr]
+    assert {(row["queue"], row["equal"]) for row in rows} == {
+        ("client\\system$;deadletter", None),
+        ("server\\private$\\orders", None),
+    }
