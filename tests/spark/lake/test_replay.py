@@ -17,14 +17,17 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from msmq_fast.bulk.ipc import MessageCutter
-from msmq_fast.cli.exits import CommandError
+from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.bulkstream import arrow_parts
+from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.replay import Pace, Replay, Request
 from msmq_fast.spark.lake.sending import parts, send_part
+from tests.spark.fakeserver import FakeServer
 from tests.spark.lake.lakes import write_batch
 from tests.spark.realserver import RealServer, running
 
@@ -266,3 +269,36 @@ def test_the_pace_is_kept() -> None:
         now[0] += 0.3  # what writing takes
         pace.wait(first, 500)
     assert now[0] - 100 == pytest.approx(10.3)
+
+
+def test_a_restore_of_the_target_ends_a_replay(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was noted as done is of the earlier store: going on would leave the restored one with a part."""
+    lake = Lake.create(str(tmp_path / "lake"))
+    fake.manager.create("again")
+    rows = {"message_id": ["m"], "label": ["x"], "body": [b"body"]}
+    found = {
+        "rows": 1,
+        "digest": "0",
+        "upto": {},
+        "bytes": 4,
+        "queues": {},
+        "first": "",
+        "last": "",
+        "done": 0,
+    }
+
+    def restored(name: str) -> None:
+        fake.manager.incarnation += 1
+
+    monkeypatch.setattr(session, "start", restored)
+    monkeypatch.setattr(Replay, "choose", lambda *_, **__: dict(found))
+    monkeypatch.setattr(Replay, "_chunks", lambda _: iter([pa.table(rows)]))
+    replayed = ("replay", "--lake", lake.root, "--url", fake.url, "--to", "again")
+    assert main(replayed) == Exit.FAILURE
+    assert "incarnation" in capsys.readouterr().err
+    assert fake.manager.look_up("again", "messages").held == {}
+    monkeypatch.setattr(session, "start", lambda name: None)
+    assert main(replayed) == Exit.OK  # again, into the store as it is now
+    assert len(fake.manager.look_up("again", "messages").held) == 1

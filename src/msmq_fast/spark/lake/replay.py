@@ -78,8 +78,8 @@ class Replay:
         except CommandError:
             self.forget()
             raise
-        same = note is not None and note.get("incarnation") == self._incarnation
-        return found | {"done": note["done"] if note is not None and same else 0}
+        known = note is not None and note.get("incarnation") == self._incarnation
+        return found | {"done": note["done"] if known else 0}
 
     def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
         """Write what is not there yet; how many messages. Raises BulkError."""
@@ -244,8 +244,9 @@ def run(arguments: argparse.Namespace) -> int:
         endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)
     except ValueError as error:
         raise CommandError(Exit.USAGE, f"--url: {error}") from None
-    with BulkClient(endpoint) as client:
-        target = client.bounds()
+    with BulkClient(endpoint) as asked:
+        target = asked.bounds()
+    with BulkClient(endpoint, incarnation=target.incarnation) as client:  # a restore meanwhile ends it
         chunk = CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
         request = Request(arguments.where, arguments.to, target.qm, chunk, arguments.name)
         replay = Replay(lake, request, target.incarnation)
