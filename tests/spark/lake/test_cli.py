@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,44 @@ def test_no_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) 
     code, text = complaint(capsys, verb, "--lake", str(tmp_path / "nothing"))
     assert code == Exit.NOT_FOUND
     assert "archive" in text
+
+
+@pytest.mark.parametrize("lake", ["s3://bucket/lake", "s3a://bucket/lake", "gs://b/l", "abfss://c@a/lake"])
+@pytest.mark.parametrize("verb", ["archive", "audit", "report", "compact", "verify", "replay"])
+def test_an_object_store_is_refused(capsys: pytest.CaptureFixture[str], verb: str, lake: str) -> None:
+    more = {"archive": ("--url", "msmq+bulk://127.0.58.1:1")}
+    more["replay"] = (*more["archive"], "--to", "orders")
+    code, text = complaint(capsys, verb, "--lake", lake, *more.get(verb, ()))
+    assert code == Exit.USAGE
+    assert "local, NFS or HDFS directory only" in text
+
+
+def bare(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`msmq-lake` in a Python that has none of the packages of the extra."""
+    program = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyarrow", "pyspark", "pandas", "lmdb"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from msmq_fast.spark.lake.main import main
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_help_needs_no_package_and_a_verb_says_what_is_missing(tmp_path: Path) -> None:
+    done = bare("--help")
+    assert done.returncode == 0, done.stderr
+    assert "msmq-lake" in done.stdout
+    assert bare("archive", "--help").returncode == 0
+    done = bare("report", "--lake", str(tmp_path))
+    assert done.returncode == Exit.FAILURE
+    assert done.stderr.count("\n") == 1
+    assert "pyarrow is not installed" in done.stderr
+    assert "pip install '.[spark]'" in done.stderr
 
 
 def test_a_report_before_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,3 +238,60 @@ def test_what_a_worker_of_python_says_is_in_the_line() -> None:
 
 def test_what_nobody_knows_is_not_explained_away() -> None:
     assert explained(ZeroDivisionError("division by zero")) is None
+
+
+def test_workers_run_the_python_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's own default is the `python3` of the PATH: under cron not the one with this package."""
+
+    class Started(Exception):
+        pass
+
+    def started(*_: object) -> None:
+        raise Started
+
+    monkeypatch.undo()  # the fixture above
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", started)
+    for name, expected in ((None, sys.executable), ("/opt/python", "/opt/python")):
+        with monkeypatch.context() as emptied:
+            for variable in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS"):
+                emptied.delenv(variable, raising=False)
+            if name is not None:
+                emptied.setenv("PYSPARK_PYTHON", name)
+            with pytest.raises(Started):
+                session.start("audit")
+            assert os.environ["PYSPARK_PYTHON"] == expected
+
+
+@pytest.mark.long(seconds=240)
+@pytest.mark.timeout(900)
+def test_verbs_run_with_an_empty_environment(tmp_path: Path) -> None:
+    """As cron and systemd run them: by the entry point's path, with an ordinary PATH."""
+    from tests.spark.conftest import java_home
+
+    program = Path(sys.executable).with_name("msmq-lake")
+    home = java_home()
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **({"JAVA_HOME": home} if home else {})}
+    lake = ("--lake", str(tmp_path / "lake"))
+    with serving() as server:
+        server.manager.create("orders")
+        server.manager.create("again")
+        for number in range(3):
+            server.manager.send("orders", b"%d" % number)
+        url = ("--url", server.url)
+        for verb in (
+            ("archive", *lake, *url, "--once", "--queues", r".*orders"),
+            ("audit", *lake),
+            ("report", *lake, "--markdown", str(tmp_path / "report.md")),
+            ("compact", *lake),
+            ("verify", *lake),
+            ("replay", *lake, *url, "--to", "again"),
+        ):
+            done = subprocess.run(
+                [str(program), *verb],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=600,
+            )
+            assert done.returncode == 0, (verb[0], done.stderr[-2000:])

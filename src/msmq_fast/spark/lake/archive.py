@@ -19,7 +19,6 @@ from msmq_fast.spark.lake.arguments import number_argument
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
-from msmq_fast.spark.lake.writing import Placing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,6 +175,8 @@ class Archive:
         checkpoint = f"_state/checkpoints/{self._name}/{content}"
         run = self._run(content, fresh=not self._lake.exists(checkpoint))
         table = EVENTS if content == EVENTS else "messages"
+        from msmq_fast.spark.lake.writing import Placing  # late: pyarrow is not needed for --help
+
         place = Placing(self._lake, table, run, lambda rows: self._count(content, rows))
         place.tidy()
         return (
@@ -244,6 +245,7 @@ def add_parser(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Archives once, or follows until SIGINT or SIGTERM; then exit code 0."""
     source = _source(arguments)
+    Lake(arguments.lake)  # a place that cannot hold a lake is refused before a server is asked
     total = _reach(source)
     lake = Lake.create(arguments.lake)
     with lake.archiving(arguments.name), Progress("archive", total) as progress:

@@ -14,6 +14,8 @@ _PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re
 """The last line of a trace of Python."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
+_EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
+"""What the extra `spark` installs."""
 _CODES: Final = (
     (Unavailable, Exit.UNREACHABLE),
     (AccessDenied, Exit.REFUSED),
@@ -28,6 +30,13 @@ def explained(error: BaseException) -> CommandError | None:
     if isinstance(error, BulkError):
         code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILURE)
         return CommandError(code, str(error))
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if missing in _EXTRA:
+        return CommandError(
+            Exit.FAILURE,
+            f"the Python package {missing} is not installed: install msmq-fast with its extra `spark` (in a "
+            "clone: pip install '.[spark]')",
+        )
     text = str(error)
     if _FULL.search(text):
         return CommandError(

@@ -1,9 +1,11 @@
-"""Where the tables of a lake are, and how their directories change without ever being seen half changed.
+"""Where the tables of a lake are, and how their directories change as a whole, whatever is killed.
 
-Directories of Parquet files on any path that Spark and pyarrow both reach (a local path, `file:`, `hdfs:`,
-`s3a:`). A batch counts from the moment its directory has `_SUCCESS`. What replaces something is written to
-`_staging` first; a note in `_state` tells the renames, and whoever opens the lake next finishes those that a
-kill interrupted.
+Directories of Parquet files on a file system that renames directories and that Spark and pyarrow both reach:
+a local path or NFS, `file:`, `hdfs:`. An object store copies keys one by one, so it cannot hold a lake.
+A batch counts from the moment its directory has `_SUCCESS`. What replaces something is written to `_staging`
+first; a note in `_state` tells the renames, and the next verb that opens the lake finishes those that a kill
+interrupted. A reader does not see that note: between the deletion and the rename of a directory of silver or
+gold, it finds the directory missing.
 """
 
 from __future__ import annotations
@@ -17,8 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
-
-from pyarrow import fs
 
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.spark.lake.locks import claim
@@ -34,6 +34,7 @@ RECENT: Final = 32
 REPLAYS: Final = "_state/replays"
 HEADERS_ONLY: Final = "-headers"
 """Ends the names of runs whose messages have no bodies in the lake."""
+_SCHEMES: Final = ("", "file", "hdfs", "viewfs")
 _HEAD: Final = "_state/lake.json"
 _SWAP: Final = "_state/swap.json"
 _LOCK: Final = "_state/lock.json"
@@ -61,6 +62,12 @@ class Lake:
     """
 
     def __init__(self, root: str) -> None:
+        if urlsplit(root).scheme not in _SCHEMES:
+            raise CommandError(
+                Exit.USAGE,
+                f"--lake {root}: a lake is a local, NFS or HDFS directory only (a path, file: or hdfs:): its "
+                "directories are renamed, which an object store cannot do",
+            )
         self.root = (
             root.rstrip("/") if "://" in root or root.startswith("file:") else str(Path(root).resolve())
         )
@@ -142,6 +149,8 @@ class Lake:
     @property
     def directory(self) -> Path | None:
         """The root, if it is of the local file system."""
+        from pyarrow import fs
+
         return Path(self._base) if isinstance(self._fs, fs.LocalFileSystem) else None
 
     def path(self, *parts: str) -> str:
@@ -150,13 +159,13 @@ class Lake:
 
     def names(self, directory: str) -> list[str]:
         """What is in a directory, sorted; nothing if there is none."""
-        found = self._fs.get_file_info(fs.FileSelector(self._at(directory), allow_not_found=True))
+        found = self._fs.get_file_info(_selector(self._at(directory), recursive=False))
         return sorted(info.base_name for info in found)
 
     def exists(self, path: str) -> bool:
         """A file or a directory."""
         found = self._fs.get_file_info([self._at(path)])[0]
-        return bool(found.type != fs.FileType.NotFound)
+        return bool(found.type.name != "NotFound")
 
     def delete(self, directory: str) -> None:
         """With everything in it; nothing happens if there is none."""
@@ -184,7 +193,7 @@ class Lake:
 
     def files(self, directory: str) -> list[tuple[str, int]]:
         """(path, bytes) of the Parquet files below a directory."""
-        selector = fs.FileSelector(self._at(directory), allow_not_found=True, recursive=True)
+        selector = _selector(self._at(directory), recursive=True)
         found = [
             info for info in self._fs.get_file_info(selector) if info.is_file and info.extension == "parquet"
         ]
@@ -299,7 +308,7 @@ class Lake:
 
     def _found(self, table: str) -> list[tuple[str, str, int, bool]]:
         """(path, run, number, complete) of the batches of a bronze table, by one listing."""
-        selector = fs.FileSelector(self._at(f"bronze/{table}"), allow_not_found=True, recursive=True)
+        selector = _selector(self._at(f"bronze/{table}"), recursive=True)
         paths = {info.path[len(self._base) + 1 :] for info in self._fs.get_file_info(selector)}
         matches = ((path, _BATCH.fullmatch(path)) for path in paths)
         found = [(path, m[1], int(m[2]), f"{path}/{SUCCESS}" in paths) for path, m in matches if m]
@@ -309,14 +318,21 @@ class Lake:
         return f"{self._base}/{path}" if path else self._base
 
 
+def _selector(path: str, *, recursive: bool) -> Any:
+    from pyarrow import fs
+
+    return fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+
+
 def _file_system(root: str) -> tuple[Any, str]:
+    from pyarrow import fs  # late: `--help` works without it
+
     scheme = urlsplit(root).scheme
     if not scheme:
         return fs.LocalFileSystem(), root
-    uri = re.sub(r"^s3[an]:", "s3:", root)
     if scheme == "file":
         return fs.LocalFileSystem(), urlsplit(root).path
-    found, base = fs.FileSystem.from_uri(uri)
+    found, base = fs.FileSystem.from_uri(root)
     return found, base.rstrip("/")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ def start(name: str) -> SparkSession:
 
     builder = SparkSession.builder.appName(f"msmq-lake {name}")
     if not SparkConf().contains("spark.master"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to reach it
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no other machine is to reach it
+        # Spark's workers are the `python3` of the PATH otherwise: under cron or systemd not the one that has
+        # this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master("local[*]")
         for key, value in _LOCAL.items():
             builder = builder.config(key, value)
