@@ -430,6 +430,16 @@ def test_a_query_that_would_begin_behind_everything_is_refused(fake: FakeServer)
         query(fake, startingOffsets='{"orders": 9}').run()
 
 
+def test_a_batch_that_would_begin_behind_everything_is_refused_too(fake: FakeServer) -> None:
+    """It reported an empty day after a restore, or for a number that was mistyped."""
+    fake.manager.create("orders")
+    for number in range(3):
+        fake.manager.send("orders", b"%d" % number)
+    with pytest.raises(OptionError, match=r"orders begins at 9, and the next number is 4; use -1"):
+        batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"orders": 9}')
+    assert batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"orders": 4}') == []
+
+
 def test_a_checkpoint_of_another_mode_is_refused(fake: FakeServer) -> None:
     filled(fake, 1)
     running = query(fake)

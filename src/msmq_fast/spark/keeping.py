@@ -72,6 +72,7 @@ class Keeping:
         for client, bounds in self._fleet.look(tolerant=False):
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
+                self._positions.check_reached(at, bounds.next, queue.queue)
                 stop = min(self._resolved(client, bounds, queue, ending), bounds.next)
                 standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
         self._positions.check_used()
