@@ -24,6 +24,21 @@ def test_nulls_and_errors_without_spark() -> None:
     ]
 
 
+def test_no_headers_are_null_and_utf16_needs_no_type() -> None:
+    headers = functions.msmq_extension_headers.plain
+    assert functions._rows(headers, 1, (pa.array([b"", bytes(4), b"{}", b'{"a": "b"}']),)) == [
+        (None, None),
+        (None, None),
+        (None, None),
+        ({"a": "b"}, None),
+    ]
+    bodies = (pa.array(["né".encode("utf-16-le"), b"a"]),)
+    assert functions._rows(functions.msmq_utf16.plain, 1, bodies) == [
+        ("né", None),
+        (None, "byte 0 is not utf-16-le: truncated data"),
+    ]
+
+
 @pytest.mark.timeout(240)
 def test_in_dataframes_and_sql(spark: SparkSession) -> None:
     identifier = UUID(int=7)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from msmq_fast.bulk.schema import chosen
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.offsets import Offset, OffsetError, Share, allot
 from msmq_fast.spark.options import OptionError
@@ -171,3 +172,26 @@ def test_offsets_that_are_none() -> None:
             Offset.from_json(text, "keep")
     empty = Offset("keep")
     assert Offset.from_json(json.dumps(empty.to_json()), "keep") == empty
+
+
+def test_properties_of_a_table_of_a_catalog_are_passed_over() -> None:
+    """Spark adds them to the options of `CREATE TABLE … USING msmq`, which was refused for them."""
+    of_spark = {"provider": "msmq", "path": "file:/w/ot", "owner": "root", "option.url": HERE["url"]}
+    assert source_options({**HERE, **of_spark})["subscribe"] == "orders"
+    with pytest.raises(OptionError, match="did you mean 'subscribe'"):
+        source_options({**HERE, **of_spark, "subscirbe": "orders"})
+    with pytest.raises(OptionError, match="takes no path"):
+        source_options({**HERE, "path": "file:/w/ot"})
+
+
+def test_columns_beside_a_group() -> None:
+    core = [column.name for column in chosen("core")]
+    assert [column.name for column in chosen("core,xact_id")] == [*core, "xact_id"]
+    assert [column.name for column in chosen("label, core", body=False)][-1] != "label"
+    assert [column.name for column in chosen("core,label,raw_packet")] == [*core, "raw_packet"]
+    assert len(chosen("all,core")) == len(chosen("all"))
+    with pytest.raises(ValueError, match="there is no column 'xyz'"):
+        chosen("core,xyz")
+    with pytest.raises(ValueError, match="'xact_id' is named twice"):
+        chosen("core,xact_id,xact_id")
+    assert source_options({**HERE, "columns": "core,xact_id", "includeBody": "false"})["includeBody"] is False

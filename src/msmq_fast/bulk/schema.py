@@ -171,14 +171,19 @@ def chosen(
     """The message columns that `columns` stands for: `core`, `all`, or names separated by commas.
 
     `body`, `raw` and `security` add these groups to `core` and `all`; names stand for themselves alone, in
-    their order.
+    their order. `core,xact_id`: the group, and behind it what it does not have.
     ValueError: a name that is no column, or that comes twice.
     """
-    if columns not in ("core", "all"):
+    names = [name.strip() for name in columns.split(",")]
+    wanted = [name for name in ("all", "core") if name in names]
+    if not wanted:
         return _named(columns, MESSAGE_COLUMNS)
-    groups = {"core", "extra"} if columns == "all" else {"core"}
-    groups |= {name for name, wanted in (("body", body), ("raw", raw), ("security", security)) if wanted}
-    return tuple(column for column in MESSAGE_COLUMNS if column.group in groups)
+    groups = {"core", "extra"} if "all" in wanted else {"core"}
+    groups |= {name for name, asked in (("body", body), ("raw", raw), ("security", security)) if asked}
+    found = tuple(column for column in MESSAGE_COLUMNS if column.group in groups)
+    more = [name for name in names if name not in wanted]
+    added = _named(",".join(more), MESSAGE_COLUMNS) if more else ()
+    return (*found, *(column for column in added if column not in found))
 
 
 def copies(columns: Iterable[Column]) -> int:

@@ -10,16 +10,15 @@ import pyarrow as pa
 
 from msmq_fast.bulk.schema import Column
 from msmq_fast.spark.bodies.errors import BodyError
-from msmq_fast.spark.bodies.text import text, xml
+from msmq_fast.spark.bodies.text import text, utf16, xml
 
 BODY_TEXT: Final = Column("body_text", "string")
 NEEDS: Final = ("body", "body_type")
 """Columns that it is made of."""
-_VT_LPWSTR: Final = 31
 
 
 def _utf16(body: bytes, body_type: int | None) -> str:
-    return text(body, _VT_LPWSTR)
+    return utf16(body)
 
 
 def _xml(body: bytes, body_type: int | None) -> str:

@@ -34,7 +34,7 @@ from msmq_fast.spark.bodies.headers import extension_headers
 from msmq_fast.spark.bodies.identifiers import class_name, guid
 from msmq_fast.spark.bodies.kind import body_kind
 from msmq_fast.spark.bodies.netbinary import net_binary
-from msmq_fast.spark.bodies.text import text, xml
+from msmq_fast.spark.bodies.text import text, utf16, xml
 
 Plain = Callable[..., Any]
 
@@ -105,6 +105,11 @@ def _kind(body_type: int | None, body: bytes | None) -> str | None:
     return None if body is None else body_kind(body, body_type)
 
 
+def _headers(extension: bytes) -> dict[str, str] | None:
+    """Null, not an empty map, for a message without headers: `is not null` is how a query asks for them."""
+    return extension_headers(extension) or None
+
+
 def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
@@ -116,6 +121,9 @@ msmq_body_kind = BodyFunction("msmq_body_kind", _kind, StringType(), required=0)
 
 msmq_text = BodyFunction("msmq_text", text, StringType())
 """msmq_text(body, body_type): the text of a VT_BSTR, VT_LPWSTR or VT_LPSTR body; others are UTF-8."""
+
+msmq_utf16 = BodyFunction("msmq_utf16", utf16, StringType())
+"""msmq_utf16(body): the text of a UTF-16 body whose type does not say so."""
 
 msmq_xml = BodyFunction("msmq_xml", xml, StringType())
 """msmq_xml(body): the text of an XML body, for from_xml, xpath or parse_json of what is in it."""
@@ -147,14 +155,13 @@ msmq_guid = BodyFunction("msmq_guid", guid, StringType())
 msmq_class_name = BodyFunction("msmq_class_name", class_name, StringType())
 """msmq_class_name(class): the published name of a message class."""
 
-msmq_extension_headers = BodyFunction(
-    "msmq_extension_headers", extension_headers, MapType(StringType(), StringType())
-)
-"""msmq_extension_headers(extension): the headers of NServiceBus (XML) and Rebus (JSON)."""
+msmq_extension_headers = BodyFunction("msmq_extension_headers", _headers, MapType(StringType(), StringType()))
+"""msmq_extension_headers(extension): the headers of NServiceBus (XML) and Rebus (JSON); null without any."""
 
 FUNCTIONS: Final = (
     msmq_body_kind,
     msmq_text,
+    msmq_utf16,
     msmq_xml,
     msmq_netbinary_info,
     msmq_nmf,

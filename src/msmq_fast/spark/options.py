@@ -16,6 +16,12 @@ from msmq_fast.spark.bulkhttp import Endpoint
 _SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DECIMAL_SIZES: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}  # 4MB; 4m and 4MiB are binary
 _DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_OF_CATALOG: Final = frozenset(
+    ("provider", "path", "location", "owner", "comment", "collation", "external", "is_managed_location")
+)
+"""Properties that Spark adds to the options of a table of a catalog (`CREATE TABLE … USING msmq`)."""
+_PREFIX: Final = "option."
+"""Spark gives the options of such a table twice: as they are, and as properties with this prefix."""
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 
@@ -51,7 +57,10 @@ class Options(Mapping[str, Any]):
         for option in table:
             self._values[option.name] = None if option.default is None else _value(option, option.default)
         self._defaults: Final = dict(self._values)
+        of_spark = _OF_CATALOG if "provider" in {name.lower() for name in given} else frozenset()
         for name, text in given.items():
+            if name.lower() not in known and (name.lower() in of_spark or name.lower().startswith(_PREFIX)):
+                continue
             option = known.get(name.lower()) or _unknown(name, known, format_name)
             self._values[option.name] = _value(option, str(text))
 
@@ -108,7 +117,7 @@ GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecu
 
 def check_columns(options: Options) -> None:
     """OptionError: an option adds a group of columns to names, which stand for themselves."""
-    if options["columns"] not in ("core", "all"):
+    if not {"core", "all"} & {name.strip() for name in options["columns"].split(",")}:
         for option, column in GROUPS.items():
             why = f"goes with columns=core or all: among names, name the column ({column})"
             options.refuse([option], why)

@@ -54,6 +54,11 @@ def text(body: bytes, body_type: int | None) -> str:
     return _by_mark(body, "utf-8")
 
 
+def utf16(body: bytes) -> str:
+    """The text of a UTF-16LE body, up to a final NUL, whatever its type is. BodyError: it is no such text."""
+    return _ended(_decoded(body, "utf-16-le"))
+
+
 def xml(body: bytes) -> str:
     """The text of an XML document, without its byte order mark; for from_xml, xpath or a Variant.
 
