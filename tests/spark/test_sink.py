@@ -74,6 +74,11 @@ def test_a_job_that_is_repeated_writes_nothing(spark: SparkSession, server: Real
     for _ in range(2):
         write(numbers(spark, 10), server, queue=queue, jobId=f"job of {queue}")
     assert server.count(queue) == 10
+    with pytest.raises(Exception, match=r"has written other rows before.*10 rows with checksum"):
+        write(numbers(spark, 7), server, queue=queue, jobId=f"job of {queue}")
+    assert server.count(queue) == 10
+    write(numbers(spark, 10).repartition(3), server, queue=queue, jobId=f"job of {queue}")
+    assert server.count(queue) == 10
     write(numbers(spark, 10), server, queue=queue)
     assert server.count(queue) == 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from pyspark.sql.types import StructType
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced, TooLarge
 from msmq_fast.spark.bulkstream import MOST_BATCH, slices
+from msmq_fast.spark.losses import log
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.selection import explain
 
@@ -80,11 +82,14 @@ class SinkError(RuntimeError):
 @dataclass
 class Staged(WriterCommitMessage):
     """What one task has brought ahead: (number of the part, stage), in the order of its rows. `query` is the
-    identifier of the streaming query, which is that of its checkpoint.
+    identifier of the streaming query, which is that of its checkpoint. `digest`: the sum of the checksums of
+    the `rows`, of a job with a name; it does not depend on their order or on the number of tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
     query: str = ""
+    rows: int = 0
+    digest: int = 0
 
 
 def sink_options(given: Mapping[str, str]) -> Options:
@@ -109,6 +114,7 @@ class _Writer:
         self._queue: str | None = options["queue"]
         self._once = options["semantics"] == "exactlyOnce"
         self._limit: int = options["maxStageBytes"]
+        self._digested = options["jobId"] is not None
         if not self._once:
             names = ("jobId", "writerId", "writerEpoch")
             options.refuse(names, "goes with semantics=exactlyOnce: otherwise nobody asks who wrote")
@@ -121,6 +127,8 @@ class _Writer:
         if task is None:
             raise SinkError("rows are written by the tasks of a query")
         staged = Staged()
+        if self._digested:
+            rows = _digesting(rows, staged)
         with BulkClient(self._endpoint) as client:
             try:
                 for number, piece in enumerate(_pieces(rows, self._limit)):
@@ -157,9 +165,16 @@ class _Writer:
             try:
                 done = client.publish(writer, epoch, batch, [name for _, name in stages], origin=origin)
             except Fenced as error:
+                if self._digested:
+                    raise SinkError(
+                        f"a job with jobId {writer!r} has written other rows before, these were not written "
+                        f"({error}); a job that writes anew needs another jobId"
+                    ) from None
                 raise SinkError(f"{error}; {_RAISE_EPOCH}") from None
             except BulkError as error:
                 raise SinkError(self._explained(error)) from None
+        if done.dup and self._digested:
+            log.warning("jobId %s: these rows were written before; nothing was written now", writer)
         if batch < done.last:  # Spark repeats no batch but the last one
             raise SinkError(
                 f"batch {batch} of the writer {writer} was published before, as were later ones up to batch "
@@ -203,7 +218,7 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks have ended."""
         if self._once:
-            self._publish(self._job, 0, 0, messages)
+            self._publish(self._job, 0, 0, messages, origin=_origin(messages) if self._digested else "")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """A task failed."""
@@ -244,6 +259,24 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """A task of a batch failed."""
         self._discard(messages)
+
+
+def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.RecordBatch]:
+    """The same rows, counted and summed up in `staged` as they pass."""
+    for batch in rows:
+        bodies = batch.column(batch.schema.get_field_index("body")).to_pylist()
+        staged.rows += len(bodies)
+        staged.digest += sum(
+            zlib.crc32(one.encode() if isinstance(one, str) else one or b"") for one in bodies
+        )
+        yield batch
+
+
+def _origin(messages: list[Any]) -> str:
+    """What a job that is repeated writes again, and another one of its name does not."""
+    staged = [message for message in messages if message is not None]
+    rows, digest = sum(one.rows for one in staged), sum(one.digest for one in staged)
+    return f"{rows} rows with checksum {digest:x}"
 
 
 def _nobody() -> str:
