@@ -176,10 +176,11 @@ def test_offsets_that_are_none() -> None:
 
 def test_properties_of_a_table_of_a_catalog_are_passed_over() -> None:
     """Spark adds them to the options of `CREATE TABLE … USING msmq`, which was refused for them."""
-    of_spark = {"provider": "msmq", "path": "file:/w/ot", "owner": "root", "option.url": HERE["url"]}
-    assert source_options({**HERE, **of_spark})["subscribe"] == "orders"
+    of_spark = {"provider": "msmq", "path": "file:/w/ot", "owner": "root"}
+    written = {f"option.{name}": text for name, text in HERE.items()}
+    assert source_options({**of_spark, **written})["subscribe"] == "orders"
     with pytest.raises(OptionError, match="did you mean 'subscribe'"):
-        source_options({**HERE, **of_spark, "subscirbe": "orders"})
+        source_options({**of_spark, **written, "option.subscirbe": "orders"})
     with pytest.raises(OptionError, match="takes no path"):
         source_options({**HERE, "path": "file:/w/ot"})
 

@@ -113,3 +113,14 @@ def test_errors_reach_the_user_in_one_line(spark: SparkSession, orders: FakeServ
 def test_registering_by_hand(spark: SparkSession, orders: FakeServer) -> None:
     register(spark)
     assert rows_of(spark, orders, columns="arrival_seq", maxRowsPerPartition=50).count() == 100
+
+
+def test_a_table_of_the_catalog(spark: SparkSession, fake: FakeServer) -> None:
+    """Spark adds `provider` and more to the options; they were refused."""
+    fake.manager.create("orders")
+    fake.manager.send("orders", b"1")
+    spark.sql(f"create table of_catalog using msmq options (url '{fake.url}', subscribe 'orders')")
+    try:
+        assert spark.sql("select body from of_catalog").count() == 1
+    finally:
+        spark.sql("drop table of_catalog")

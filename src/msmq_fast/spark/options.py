@@ -21,7 +21,7 @@ _OF_CATALOG: Final = frozenset(
 )
 """Properties that Spark adds to the options of a table of a catalog (`CREATE TABLE … USING msmq`)."""
 _PREFIX: Final = "option."
-"""Spark gives the options of such a table twice: as they are, and as properties with this prefix."""
+"""The options of such a table come as properties with this prefix."""
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 
@@ -52,15 +52,13 @@ class Options(Mapping[str, Any]):
 
     def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
         known = {option.name.lower(): option for option in table}
+        given = _of_user(given)
         self.given: Final = frozenset(known[name.lower()].name for name in given if name.lower() in known)
         self._values: dict[str, Any] = {}
         for option in table:
             self._values[option.name] = None if option.default is None else _value(option, option.default)
         self._defaults: Final = dict(self._values)
-        of_spark = _OF_CATALOG if "provider" in {name.lower() for name in given} else frozenset()
         for name, text in given.items():
-            if name.lower() not in known and (name.lower() in of_spark or name.lower().startswith(_PREFIX)):
-                continue
             option = known.get(name.lower()) or _unknown(name, known, format_name)
             self._values[option.name] = _value(option, str(text))
 
@@ -151,6 +149,15 @@ def endpoints(options: Options) -> list[Endpoint]:
     if not any(endpoint.address()[2] for endpoint in found_at):
         options.refuse(["tls.caFile"], "goes with https:// in option 'url': the others are not encrypted")
     return found_at
+
+
+def _of_user(given: Mapping[str, str]) -> dict[str, str]:
+    """The options as they were written, also of a table of a catalog, which has a `provider`."""
+    if "provider" not in {name.lower() for name in given}:
+        return dict(given)
+    written = {name[len(_PREFIX) :]: text for name, text in given.items() if name.lower().startswith(_PREFIX)}
+    plain = {name: text for name, text in given.items() if not name.lower().startswith(_PREFIX)}
+    return {name: text for name, text in plain.items() if name.lower() not in _OF_CATALOG} | written
 
 
 def _unknown(name: str, known: Mapping[str, Option], format_name: str) -> Option:
