@@ -195,6 +195,7 @@ def attacked(
     queues: Sequence[str] = (),
     environment: dict[str, str] | None = None,
     patience: float = PATIENCE,
+    program: tuple[str, ...] = Server.program,
 ) -> Iterator[Scene]:
     """A fresh server with this configuration file and these queues (NAME, or NAME and flags), and a witness
     that is at work.
@@ -206,6 +207,7 @@ def attacked(
         file.write_text(config)
         environment = {"MSMQ_FAST_SERVER__ADMIN_HOST": host, **(environment or {})}
         server = Server(data, "--config", str(file), *flags, host=host, environment=environment)
+        server.program = program
         stack.callback(server.kill)
         server.start()
         for queue in queues:
@@ -214,4 +216,5 @@ def attacked(
         stack.callback(witness.kill)
         yield Scene(server, witness)
         log_is_clean(server)
-        assert server.stop(timeout=30) == 0
+        code = server.stop(timeout=30)
+        assert code == 0, f"SIGTERM ended the server with {code}"

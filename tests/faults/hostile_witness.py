@@ -214,7 +214,8 @@ class Witness:
         ):
             while True:
                 try:
-                    message = await opened.receive(timeout=1)
+                    async with asyncio.timeout(self.patience):  # the second is a timer of the server's
+                        message = await opened.receive(timeout=1)
                 except IOTimeout:
                     if self.senders_done.is_set():
                         return
