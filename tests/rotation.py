@@ -24,7 +24,7 @@ __all__ = ["PARTS", "parts", "rotated", "turn"]
 
 PARTS = 15
 TOGETHER = 300.0
-LARGE = 60.0
+LARGE = 15.0
 
 
 def parts(tests: Mapping[str, float], count: int = PARTS) -> list[list[str]]:

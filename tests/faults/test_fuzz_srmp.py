@@ -48,7 +48,7 @@ def test_no_finding_in_a_second() -> None:
 
 
 @pytest.mark.needs(modules=["atheris"])
-@pytest.mark.long(seconds=seconds() + 60)
+@pytest.mark.long(seconds=60, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 300)
 def test_damaged_requests_for_long(tmp_path: Path) -> None:
     """Ten minutes, unless MSMQ_FAST_FUZZ_SECONDS says otherwise."""

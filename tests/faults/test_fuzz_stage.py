@@ -37,7 +37,7 @@ def native(directory: Path, changed: str = "", change: tuple[str, str, str] | No
 
 
 @pytest.mark.needs("clang", modules=["atheris"])
-@pytest.mark.long(seconds=seconds() + 120)
+@pytest.mark.long(seconds=120, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_damaged_streams_under_sanitizers(tmp_path: Path) -> None:
     """MSMQ_FAST_FUZZ_SECONDS says how long."""
