@@ -106,9 +106,7 @@ class SimulatedAcceptors(Acceptors):
         super().__init__(loop, monotonic, table)
         self._spare.close()  # nothing here has a descriptor, and crashes give none back
 
-    def accept(
-        self, listener: Any, share: Share, factory: Factory, *, tls: Any = None, reserved: bool = False
-    ) -> Callable[[], None]:
+    def accept(self, listener: Any, share: Share, factory: Factory, **_: Any) -> Callable[[], None]:
         loop = self._loop
         assert isinstance(loop, ComputerLoop)
 
