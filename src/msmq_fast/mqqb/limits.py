@@ -28,6 +28,8 @@ class Limits:
     """How long a packet may stay incomplete."""
     session_keys: float = 50.0
     """New session keys that one session may bring in a second: each takes a private RSA operation."""
+    streams_per_address: int = UNLIMITED
+    """Transactional streams that the peers of one address group may begin."""
     dials: int = 64
     """Connections to other queue managers that are tried at a time for messages; half as many for answers."""
     unfinished: int = 256 << 20

@@ -16,6 +16,7 @@ from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
 from msmq_fast.mqqb.shortage import WindowSizes
+from msmq_fast.mqqb.streamshares import StreamShares
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.security.keyturns import KeyTurns
@@ -90,7 +91,16 @@ class Node:
         self.hooks = hooks or Hooks()
         self.turns = turns
         self.pipeline = Pipeline(
-            guid, resolve, self.routes, self.counts, on_refusal, gate, quarantine, nack, self.hooks
+            guid,
+            resolve,
+            self.routes,
+            self.counts,
+            on_refusal,
+            gate,
+            quarantine,
+            nack,
+            self.hooks,
+            StreamShares(self.streams, self.limits.streams_per_address),
         )
 
     def forget_routes(self) -> None:

@@ -27,6 +27,7 @@ class CloseReason(StrEnum):
     QUOTA = "queue manager quota"
     STORE_FAILED = "store failed"
     NOT_LOCAL = "message for another queue manager, and this one does not route"
+    STREAM_LIMIT = "too many transactional streams of one address"
     UNROUTED = "too many destinations to which there is no route"
     SLOW_READER = "peer reads too slowly"
     SLOW_WRITER = "peer writes too slowly"

@@ -29,6 +29,7 @@ from msmq_fast._native.receive import (
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.orderack import ordering_ack
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
+from msmq_fast.mqqb.streamshares import StreamShares
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
@@ -137,6 +138,7 @@ class Pipeline:
         quarantine: Callable[[], QueueCore | None] | None = None,
         nack: Nack | None = None,
         hooks: Hooks | None = None,
+        shares: StreamShares | None = None,
     ) -> None:
         self._local = (guid.bytes_le, NULL_ADDRESS)
         self._resolve = resolve
@@ -147,6 +149,7 @@ class Pipeline:
         self._quarantine = quarantine
         self._nack = nack
         self.hooks = hooks or Hooks()
+        self._shares = shares
 
     def handle(
         self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]
@@ -164,6 +167,8 @@ class Pipeline:
         if message.dest_length > LONGEST:  # before a stream is looked for: none has such a name
             return self.refuse(receiver, Refusal.BAD_NAME)
         if message.transaction_offset:
+            if not self._may_go_on(message, receiver.address, now):
+                return CloseReason.STREAM_LIMIT
             order = receiver.order()
             if order != STORED:
                 return self.refused(receiver, order)
@@ -189,6 +194,13 @@ class Pipeline:
         if message.base_flags & TRACE and self.hooks.trace is not None:
             self.hooks.trace(message, target)
         return None
+
+    def _may_go_on(self, message: ParsedMessage, address: str, now: float) -> bool:
+        """Whether the peer has room for the stream of a transactional message, or the stream is known."""
+        if self._shares is None:
+            return True
+        name = bytes(message.destination)
+        return self._shares.admits(message.source, message.dest_type, name, address, now)
 
     def overhear(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
         """A message on a session that takes nothing in any more: what it says of our own messages counts."""

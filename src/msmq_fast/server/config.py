@@ -307,6 +307,9 @@ class LimitsConfig:
         100_000,
         "transactional streams that arrive: one for each sender and name",
     )
+    streams_per_address: int = _key(
+        kinds.integer(1, 10_000_000), 10_000, "of them, those that queue managers at one address may begin"
+    )
     session_keys: int = _key(
         kinds.integer(1, 1_000_000),
         50,

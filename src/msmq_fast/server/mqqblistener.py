@@ -386,6 +386,7 @@ def _limits(config: Config) -> Limits:
         pings_per_address=config.limits.pings_per_address,
         ping_ports=frozenset((config.mqqb.peer_ping_port or _PING_PORT,)),
         dials=config.limits.dials,
+        streams_per_address=config.limits.streams_per_address,
     )
 
 
