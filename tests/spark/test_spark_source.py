@@ -116,11 +116,12 @@ def test_registering_by_hand(spark: SparkSession, orders: FakeServer) -> None:
 
 
 def test_a_table_of_the_catalog(spark: SparkSession, fake: FakeServer) -> None:
-    """Spark adds `provider` and more to the options; they were refused."""
+    """Spark adds `provider` and more to its options, which was refused; to read it, a query repeats them."""
     fake.manager.create("orders")
     fake.manager.send("orders", b"1")
-    spark.sql(f"create table of_catalog using msmq options (url '{fake.url}', subscribe 'orders')")
+    options = f"(url '{fake.url}', subscribe 'orders')"
+    spark.sql(f"create table of_catalog using msmq options {options}")
     try:
-        assert spark.sql("select body from of_catalog").count() == 1
+        assert spark.sql(f"select body from of_catalog with {options}").count() == 1  # noqa: S608
     finally:
         spark.sql("drop table of_catalog")
