@@ -11,9 +11,16 @@ from uuid import UUID
 
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast.qm.manager import QueueManager, State
+from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.accepting import Acceptors, Factory
 from msmq_fast.server.assembly import Assembly
-from msmq_fast.server.config import Config, ProtectionConfig, ServerConfig, StoreConfig
+from msmq_fast.server.config import (
+    Config,
+    ProtectionConfig,
+    QueueManagerConfig,
+    ServerConfig,
+    StoreConfig,
+)
 from msmq_fast.server.connections import ConnectionTable, Share
 from msmq_fast.server.counters import About, RefusalCounters
 from msmq_fast.srmp.reasons import Reason
@@ -212,6 +219,7 @@ class Computer:
                 http_port=None,
             ),
             store=StoreConfig(feed=False, disk_check_interval=30.0),
+            queue_manager=QueueManagerConfig(quota_kb=UNLIMITED),
             protection=ProtectionConfig(key="00" * 32, providers=()),
         )
         self.web = WebTrouble()

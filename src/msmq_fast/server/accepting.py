@@ -65,14 +65,12 @@ class Acceptors:
         *,
         tls: ssl.SSLContext | None = None,
         reserved: bool = False,
-        allowed: Callable[[str], bool] | None = None,
     ) -> Callable[[], None]:
         """Accept on a bound socket until the function that is returned is called, which closes the socket.
 
-        `allowed`: connections from other addresses are closed at once, counted and logged.
         `reserved`: where the system has no descriptor left, a spare one is used.
         """
-        port = _Port(self, listener, share, factory, tls, reserved=reserved, allowed=allowed)
+        port = _Port(self, listener, share, factory, tls, reserved=reserved)
         self._ports.append(port)
         port.listen()
         return port.close
@@ -196,7 +194,6 @@ class _Port:
         tls: ssl.SSLContext | None,
         *,
         reserved: bool,
-        allowed: Callable[[str], bool] | None,
     ) -> None:
         self._owner = owner
         self._loop = owner._loop
@@ -205,7 +202,6 @@ class _Port:
         self.factory = factory
         self.tls = tls
         self._reserved = reserved
-        self._allowed = allowed
         self._again: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -241,10 +237,6 @@ class _Port:
             if accepted is None:
                 return
             connection, address = accepted
-            if self._allowed is not None and not self._allowed(address):
-                self._share.pool.refuse(self._share.what, "address not allowed", address)
-                connection.close()
-                continue
             connection.setblocking(False)
             slot = self._share.enter(address, connection)
             if slot is None:

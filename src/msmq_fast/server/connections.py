@@ -148,10 +148,19 @@ class _Order:
 class Share:
     """The connections of one port. `what` names them in refusals."""
 
-    def __init__(self, pool: Pool, what: str, limit: int, per_address: int, margin: int = 0) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        what: str,
+        limit: int,
+        per_address: int,
+        margin: int = 0,
+        allowed: Callable[[str], bool] | None = None,
+    ) -> None:
         """`margin`: connections beyond the limits that are let in where none makes room, since the port tells
-        them that there are too many."""
+        them that there are too many. `allowed`: addresses that may connect at all; None: each one may."""
         self.pool = pool
+        self._allowed = allowed
         self.what = what
         self._limit = limit
         self._per_address = per_address
@@ -166,6 +175,9 @@ class Share:
 
     def enter(self, address: str, connection: socket.socket | None = None) -> Slot | None:
         """A place for a connection from `address`, or None: it was refused, and is to be closed."""
+        if self._allowed is not None and not self._allowed(address):
+            self.pool.refuse(self.what, "address not allowed", address)
+            return None
         group = address_group(address)
         reason = self._make_room(group) or self.pool.make_room(group)
         if reason is not None:
@@ -263,10 +275,17 @@ class Pool:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def share(self, what: str, limit: int, per_address: int = _UNLIMITED, margin: int = 0) -> Share:
+    def share(
+        self,
+        what: str,
+        limit: int,
+        per_address: int = _UNLIMITED,
+        margin: int = 0,
+        allowed: Callable[[str], bool] | None = None,
+    ) -> Share:
         """A part of the pool for one port."""
         numbers = (self._scaled(limit), self._scaled(per_address), self._scaled(margin))
-        share = Share(self, what, *numbers)
+        share = Share(self, what, *numbers, allowed)
         self._shares.append(share)
         return share
 

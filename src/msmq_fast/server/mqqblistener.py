@@ -82,7 +82,11 @@ class MqqbListener:
         self._allowed = allowed_addresses(config.mqqb.allow)
         # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
         self._share = acceptors.table.network.share(
-            "session", config.limits.connections, config.limits.sessions_per_address, _FLOOD_MARGIN
+            "session",
+            config.limits.connections,
+            config.limits.sessions_per_address,
+            _FLOOD_MARGIN,
+            self._allowed,
         )
         self._delivered = 0  # by sessions that have ended
         self._stop_accepting: list[Callable[[], None]] = []
@@ -206,9 +210,7 @@ class MqqbListener:
     async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
         """Accept on bound sockets."""
         for listener in tcp:
-            self._stop_accepting.append(
-                self._acceptors.accept(listener, self._share, self._accepted, allowed=self._allowed)
-            )
+            self._stop_accepting.append(self._acceptors.accept(listener, self._share, self._accepted))
         for listener in udp:
             transport, _ = await self._loop.create_datagram_endpoint(
                 lambda: PingResponder(self.endpoint, self._clock.monotonic, self._allowed), sock=listener
