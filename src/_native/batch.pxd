@@ -29,6 +29,7 @@ cdef extern from "batch_lmdb.h" nogil:
 
 
 cdef extern from "batch_thread.h" nogil:
+    int status_is_space(int status)
     ctypedef struct LmdbStore:
         int fd
     ctypedef struct WriterThread:
@@ -63,6 +64,10 @@ cdef class CommitListener:
     cdef int committed(self, uint64_t token, int status) except -1
     # Once after the completions of a batch, or of several that ended together, if this listener had one among them.
     cdef int settled(self) except -1
+
+
+# What was raised before, or None, and one more exception: an exception group. For loops that give everybody a turn.
+cdef object also(object fault, object error)
 
 
 cdef class ReadListener:

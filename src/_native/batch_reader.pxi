@@ -93,7 +93,7 @@ cdef class LmdbReader(Reader):
             try:
                 (<ReadListener>listener).body_read(request.token, None if request.status else body, request.status)
             except Exception as error:
-                fault = fault or error
+                fault = also(fault, error)
             free(request)
             request = following
         if fault is not None:
@@ -138,13 +138,19 @@ cdef class MemoryReader(Reader):
 
     cpdef int complete(self) except -1:
         cdef ReadListener listener
+        cdef object fault = None
         requests, self._requests = self._requests, []
         for content_id, size, listener, token in requests:
             try:
                 body, status = self._tables.read_content(content_id, size), 0
             except StoreError as error:
                 body, status = None, error.status
-            listener.body_read(token, body, status)
+            try:
+                listener.body_read(token, body, status)
+            except Exception as error:
+                fault = also(fault, error)
+        if fault is not None:
+            raise fault
         return 0
 
     def close(self):

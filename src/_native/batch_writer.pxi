@@ -1,5 +1,14 @@
 # Gathering, and the two writers.
 
+cdef object also(object fault, object error):
+    """What was raised before, or None, and one more: everybody has a turn first, and no fault gets lost."""
+    if fault is None:
+        return error
+    if isinstance(fault, ExceptionGroup):
+        return ExceptionGroup("several faults", [*fault.exceptions, error])
+    return ExceptionGroup("several faults", [fault, error])
+
+
 cdef class CommitListener:
     cdef int committed(self, uint64_t token, int status) except -1:
         raise NotImplementedError
@@ -54,7 +63,7 @@ cdef int _fail(Writer writer, int status) except -1:
         try:
             writer.on_failure(status)
         except Exception as error:
-            writer._fault = writer._fault or error
+            writer._fault = also(writer._fault, error)
     return 0
 
 
@@ -360,7 +369,7 @@ cdef class Writer:
                 try:
                     entry[1]()
                 except Exception as error:
-                    self._fault = self._fault or error
+                    self._fault = also(self._fault, error)
             else:
                 self._waiting.append(entry)
         return 0
@@ -381,7 +390,7 @@ cdef class Writer:
             try:
                 listener.committed(fields.notices[i].token, status)
             except Exception as error:
-                self._fault = self._fault or error
+                self._fault = also(self._fault, error)
             if not listener._settling:
                 listener._settling = True
                 self._settling.append(listener)
@@ -402,7 +411,7 @@ cdef class Writer:
                 try:
                     listener.settled()
                 except Exception as error:
-                    self._fault = self._fault or error
+                    self._fault = also(self._fault, error)
         if self._fault is not None:
             error, self._fault = self._fault, None
             raise error
@@ -418,6 +427,11 @@ cdef class Writer:
         return False
 
     # -- figures
+
+    @property
+    def in_unit(self):
+        """True between begin_unit and the end of the outermost unit."""
+        return self._depth > 0
 
     @property
     def busy(self):

@@ -401,6 +401,11 @@ cdef class InStreams(CommitListener):
             self._heard.append(stream)
         return 0
 
+    @property
+    def heard(self) -> bool:
+        """Whether `take_heard` has something to give."""
+        return bool(self._heard)
+
     def take_heard(self) -> list:
         """Streams of which something is to be acknowledged and that nobody looks after yet; now the caller does (`armed`)."""
         if not self._heard:

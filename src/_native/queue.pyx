@@ -16,7 +16,7 @@ from array import array
 from msmq_fast._native.batch import StoreError
 
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer, also
 from msmq_fast._native.framing cimport USER_HTTP, UserMessage, parse_user_message
 from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, ENTRY_ORDERED, LAST_NUMBER, OutEntry, OutSequence
 from msmq_fast._native.positions cimport (
@@ -72,6 +72,7 @@ cdef enum:
     SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager in a UserMessage packet
     USER_FLAG_JOURNAL_NEGATIVE = 1 << 8
     USER_FLAG_JOURNAL_POSITIVE = 1 << 9
+    EXPIRE_AGAIN = 60           # seconds until a message is tried again whose expiry raised
     DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
     SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
     CONCLUDING_BYTES = 16 << 20 # of acknowledgments for one receiver that come although the queue manager is full

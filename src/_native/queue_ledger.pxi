@@ -229,11 +229,18 @@ cdef class Ledger:
         return len(self._returned)
 
     def return_again(self) -> None:
-        """Give back once more what could not be stored."""
+        """Give back once more what could not be stored. A message for which that raises waits for the next time, and none but it."""
         cdef QueueCore core
+        cdef object fault = None
         returned, self._returned = self._returned, []
         for core, message in returned:
-            core.give_back([message])
+            try:
+                core.give_back([message])
+            except Exception as error:
+                self._returned.append((core, message))
+                fault = also(fault, error)
+        if fault is not None:
+            raise fault
 
     def _reap_ended(self, sink):
         def ended(int status):
@@ -311,17 +318,21 @@ cdef class Ledger:
                         keys, core._poisoned = core._poisoned, []
                         self.on_poison(core.ordinal, keys)
                 except Exception as error:
-                    fault = fault or error
+                    fault = also(fault, error)
                 try:
                     if core.interested and core.ready is not None:
                         core.ready()
                 except Exception as error:
-                    fault = fault or error
+                    fault = also(fault, error)
         if fault is not None:
             raise fault
 
     def expire(self, uint32_t limit=1000) -> int:
-        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired."""
+        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired.
+
+        A message whose removal raises is tried again after EXPIRE_AGAIN seconds and holds up no other one; what was raised is raised at the end.
+        """
+        cdef object fault = None
         cdef Timer timer
         cdef QueueCore core
         cdef Slot* slot = NULL
@@ -337,11 +348,15 @@ cdef class Ledger:
             slot.timer = NO_TIMER
             try:
                 core._expire(slot)
-            except BaseException:
+            except Exception as error:
+                fault = also(fault, error)
                 slot = core.positions.find(timer.second)
-                if slot != NULL:
-                    core._arm(slot)     # once more
-                raise
+                if slot != NULL and slot.timer == NO_TIMER:
+                    slot.timer = self.wheel.start(<uint64_t>self.now_s + EXPIRE_AGAIN, core.ordinal, slot.key)
+                if self.writer.failed:
+                    break   # the others would raise as well
+        if fault is not None:
+            raise fault
         return fired
 
     def _disarm(self, uint32_t queue, uint64_t key):
@@ -429,13 +444,18 @@ cdef class Drain:
             if slot == NULL:
                 break
             count += 1
+            # The slot forgets what was let go of before anything can raise: the next run finds the same slot again.
             if slot.timer != NO_TIMER:
                 ledger.wheel.stop(slot.timer)
+                slot.timer = NO_TIMER
             if slot.flags & FLAG_CACHED:
+                slot.flags &= ~FLAG_CACHED
                 ledger.cached_bytes -= slot.size
             recoverable = slot.flags & FLAG_RECOVERABLE
-            if slot.flags & FLAG_COUNTED and not recoverable:
-                ledger.empty(slot.size)
+            if slot.flags & FLAG_COUNTED:
+                slot.flags &= ~FLAG_COUNTED
+                if not recoverable:
+                    ledger.empty(slot.size)
             moved = False
             if slot.wishes & concerning(self._role, self._reason):
                 if slot.body == NULL:

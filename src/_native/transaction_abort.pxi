@@ -44,7 +44,7 @@ cdef int release_all(Transaction tx) except -1:
         try:
             release_one(tx, &tx._operations[index])
         except Exception as error:
-            fault = fault or error
+            fault = also(fault, error)
     keep_counts(tx)
     if fault is not None:
         raise fault

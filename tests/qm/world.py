@@ -8,6 +8,7 @@ from msmq_fast._native.batch import MemoryWriter
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queue import Queue
@@ -34,8 +35,23 @@ class StillClock:
         self.wall += round(seconds * 1_000_000)
 
 
+class Unexpected(Faults):
+    """Raises what a server would count: no test passes over a fault that it has not asked for."""
+
+    def note(self, where: str, error: BaseException) -> None:
+        raise error
+
+
 class World:
-    def __init__(self, *, clock: StillClock | None = None, seed: int = 7, **settings: object) -> None:
+    def __init__(
+        self,
+        *,
+        clock: StillClock | None = None,
+        seed: int = 7,
+        faults: type[Faults] = Unexpected,
+        **settings: object,
+    ) -> None:
+        self.faults = faults
         values: dict[str, object] = {
             "computer_name": "HOST",
             "domain": "example.net",
@@ -48,7 +64,7 @@ class World:
         self._begin()
 
     def _begin(self) -> None:
-        self.manager = QueueManager(self.store, self.settings, self.clock, self.random)
+        self.manager = QueueManager(self.store, self.settings, self.clock, self.random, faults=self.faults())
         self.writer.before_seal = self.manager.before_submit
         self.manager.start()
         self.run()

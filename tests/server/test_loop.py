@@ -9,6 +9,7 @@ import socket
 import pytest
 import uvloop
 
+from msmq_fast.qm.faults import Faults
 from msmq_fast.server.loop import Pacemaker
 
 
@@ -30,7 +31,11 @@ def beat() -> tuple[Pacemaker, list[str]]:
     calls: list[str] = []
     loop = asyncio.get_running_loop()
     pacemaker = Pacemaker(
-        loop, loop.time, tick=lambda: calls.append("tick"), submit=lambda: calls.append("submit")
+        loop,
+        loop.time,
+        tick=lambda: calls.append("tick"),
+        submit=lambda: calls.append("submit"),
+        faults=Faults(),
     )
     return pacemaker, calls
 

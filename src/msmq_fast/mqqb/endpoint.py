@@ -13,8 +13,9 @@ from msmq_fast.mqqb.limits import Admission
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.timers import earliest
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
+from msmq_fast.qm.faults import Faults
+from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.store.schema import Table
 
 TRIM_INTERVAL = 10.0
@@ -34,6 +35,14 @@ class SendPing:
 
     address: str
     datagram: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What has a deadline and is no object of its own."""
+
+    next_deadline: Callable[[], float | None]
+    expire: Callable[[float], None]
 
 
 class Endpoint:
@@ -57,6 +66,7 @@ class Endpoint:
         on_close: Callable[[Session], None] | None = None,
         trim_history: Callable[[int, int], int] | None = None,
         cookie: Callable[[], int] = _random_cookie,
+        faults: Faults | None = None,
     ) -> None:
         self.node = node
         self.sessions: set[Session] = set()
@@ -71,6 +81,16 @@ class Endpoint:
         self._history_deadline = now + node.timers.history_cleanup
         self._trim_history = trim_history
         self._trim_deadline = now + TRIM_INTERVAL
+        self._timed = TimedGroup(faults or Faults())
+        self._timed.add("pings", self._pinger)
+        self._timed.add("inquiries", self._inquirer)
+        self._timed.add("peers", node.peers)
+        self._timed.add("resending", _Part(self._next_resend, self._resend))
+        self._timed.add("connecting", self.transfer)
+        if node.order_acks is not None:
+            self._timed.add("OrderAcks", node.order_acks)
+        self._timed.add("windows", _Part(node.windows.next_deadline, self._widen))
+        self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
     def accept(self, address: str, now: float) -> Session:
         """The session of a connection that was accepted from `address`; over a limit it will
@@ -149,30 +169,28 @@ class Endpoint:
 
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
-        return earliest(
-            self.transfer.next_deadline(),
-            self._pinger.next_deadline(),
-            self._inquirer.next_deadline(),
-            self.node.peers.next_deadline(),
-            self._history_deadline,
-            self._trim_deadline,
-            None if self.node.hooks.sequences is None else self.node.hooks.sequences.next_deadline(),
-            self.node.order_acks.next_deadline() if self.node.order_acks is not None else None,
-            self.node.windows.next_deadline(),
-        )
+        return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Retry timers, late pings, and the clean-up of the duplicate history (3.1.6.7)."""
-        self._pinger.expire(now)
-        self._inquirer.expire(now)
-        self.node.peers.expire(now)
+        """Retry timers, late pings, OrderAcks, and the clean-up of the duplicate history (3.1.6.7)."""
+        self._timed.expire(now)
+
+    def _next_resend(self) -> float | None:
+        sequences = self.node.hooks.sequences
+        return None if sequences is None else sequences.next_deadline()
+
+    def _resend(self, now: float) -> None:
         if self.node.hooks.sequences is not None:
             self.node.hooks.sequences.expire(now)
-        self.transfer.expire(now)
-        if self.node.order_acks is not None:
-            self.node.order_acks.expire(now)
+
+    def _widen(self, now: float) -> None:
         if self.node.windows.expire(now):
             self._resize()
+
+    def _history_next(self) -> float:
+        return min(self._trim_deadline, self._history_deadline)
+
+    def _expire_history(self, now: float) -> None:
         if now >= self._trim_deadline:
             self._trim(now)
         if now >= self._history_deadline:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
 from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
@@ -18,6 +16,8 @@ from msmq_fast.packet.fields import Hosts, QueueField, direct_text, field_name
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.superseding import Place, Superseding
 from msmq_fast.store.schema import Table
@@ -59,6 +59,7 @@ class OrderAcks:
         monotonic: Callable[[], float],
         timers: Timers | None = None,
         has_route: Callable[[UUID], bool] = lambda _: False,
+        faults: Faults | None = None,
     ) -> None:
         self.streams = streams
         self.peers_at: Callable[[str], Collection[UUID]] = lambda _address: ()
@@ -70,25 +71,24 @@ class OrderAcks:
         self._monotonic = monotonic
         self._has_route = has_route
         self._timers = timers or Timers()
-        self._armed: list[tuple[float, int, InStream]] = []
+        self._faults = faults or Faults()
+        self._armed: Deadlines[InStream] = Deadlines()
         self._superseding: Superseding[InStream] = Superseding()
-        self._numbers = count()
         self._cleanup = monotonic() + self._timers.stream_cleanup
 
     # ---- OrderAcks
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
-        heard = self.streams.take_heard()
-        if heard:
-            now = self._monotonic()
-            for stream in heard:
-                stream.acknowledged_at = stream.acknowledged_at or now  # its first value, QB-147
-                self._arm(stream, now + self._timers.order_ack - self._silence(stream))
-        return earliest(self._armed[0][0] if self._armed else None, self._cleanup)
+        """When `expire` is to be called: now, if streams were heard of whose timers do not run yet."""
+        if self.streams.heard:
+            return self._monotonic()
+        return earliest(self._armed.next_deadline(), self._cleanup)
 
-    def _arm(self, stream: InStream, deadline: float) -> None:
-        heappush(self._armed, (deadline, next(self._numbers), stream))
+    def _take_heard(self, now: float) -> None:
+        """Start the timers of streams of which something came."""
+        for stream in self.streams.take_heard():
+            stream.acknowledged_at = stream.acknowledged_at or now  # its first value, QB-147
+            self._armed.set(stream, now + self._timers.order_ack - self._silence(stream))
 
     def _silence(self, stream: InStream) -> float:
         """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
@@ -98,17 +98,18 @@ class OrderAcks:
     def expire(self, now: float) -> None:
         """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
         MaximumOrderAckDelay (QB-122)."""
-        for _ in range(_TURN):
-            if not self._armed or self._armed[0][0] > now:
-                break
-            _, _, stream = heappop(self._armed)
+        self._take_heard(now)
+        for stream in self._armed.take(now, _TURN):
             left = self._timers.order_ack - self._silence(stream)
             if left > 0 and now - stream.acknowledged_at < self._timers.order_ack_max:
-                self._arm(stream, now + left)
+                self._armed.set(stream, now + left)
                 continue
             stream.armed = False
             stream.acknowledged_at = now
-            self._acknowledge(stream)
+            try:
+                self._acknowledge(stream)
+            except Exception as error:
+                self._faults.note("an OrderAck", error)  # the sender repeats, and is answered then
         if now >= self._cleanup:
             self._cleanup = now + self._timers.stream_cleanup
             self.streams.forget(max(0, self._ledger.now_s - int(self._timers.stream_lifetime)))

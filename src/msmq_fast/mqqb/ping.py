@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmq_fast.packet.session import Ping
 from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import for_each
 from msmq_fast.security.allowance import Allowance
 
 PORT = 3527
@@ -127,5 +128,4 @@ class Pinger:
 
     def expire(self, now: float) -> None:
         """Requests without an answer in time have failed."""
-        for cookie in self._timers.take(now):
-            self._done(self._waiting.pop(cookie), False, now)
+        for_each(self._timers.take(now), lambda cookie: self._done(self._waiting.pop(cookie), False, now))

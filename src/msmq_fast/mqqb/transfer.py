@@ -26,6 +26,7 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import for_each
 
 __all__ = [
     "Connect",
@@ -472,26 +473,30 @@ class Transfer:
     def expire(self, now: float) -> None:
         """Session Retry Connect Timer: the next address, the next hop, and behind the last one all anew
         (3.1.6.1)."""
-        for link in self._retries.take(now, _TURN):
-            self._unlocated.pop(link, None)
-            if link.session is not None:
-                continue
-            if not link.backlog:
-                self._rest(link)
-            elif link.state is LinkState.QUEUED:
-                if link.addresses:
-                    self._dial(link, now)
-                else:
-                    self._try_hop(link, now)
-            elif link.attempt + 1 < len(link.addresses):
-                link.attempt, link.retry = link.attempt + 1, True
+        try:
+            for_each(self._retries.take(now, _TURN), lambda link: self._retry(link, now))
+        finally:
+            self._grant(now)
+
+    def _retry(self, link: Link, now: float) -> None:
+        self._unlocated.pop(link, None)
+        if link.session is not None:
+            return
+        if not link.backlog:
+            self._rest(link)
+        elif link.state is LinkState.QUEUED:
+            if link.addresses:
                 self._dial(link, now)
-            elif link.addresses and link.hop + 1 < len(link.hops):
-                link.hop, link.retry = link.hop + 1, True
-                self._try_hop(link, now)
             else:
-                self._begin(link, now, retry=True)
-        self._grant(now)
+                self._try_hop(link, now)
+        elif link.attempt + 1 < len(link.addresses):
+            link.attempt, link.retry = link.attempt + 1, True
+            self._dial(link, now)
+        elif link.addresses and link.hop + 1 < len(link.hops):
+            link.hop, link.retry = link.hop + 1, True
+            self._try_hop(link, now)
+        else:
+            self._begin(link, now, retry=True)
 
 
 def _is_literal(host: str) -> bool:

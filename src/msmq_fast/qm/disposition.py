@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import QueueCore, dead_letter
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
@@ -84,21 +85,36 @@ class Disposition:
         if role == Role.DESTINATION and message.message_class == MessageClass.NACK_ACCESS_DENIED:
             return reason, False, None  # it was refused before, and is kept for an operator
         if self.receipts is not None and has_envelope(packet):
-            told = role == Role.DESTINATION and self._receipts(self.receipts, packet, message, reason, wishes)
+            receipts = self.receipts
+            told = role == Role.DESTINATION and self._guarded(
+                lambda: self._receipts(receipts, packet, message, reason, wishes)
+            )
             if role == Role.DESTINATION:  # its sender keeps copies of what was taken, and of failed streams
                 kept = Wish.JOURNAL_POSITIVE | (Wish.JOURNAL_NEGATIVE if message.transactional else 0)
                 wishes &= ~int(kept)
             return reason, told, self._copy_to(role, message, reason, wishes, chosen)
         if role == Role.DESTINATION and wishes & Wish.FINAL:
-            self._finish(packet, reason)
+            self._guarded(lambda: self._finish(packet, reason))
         if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
             return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
         own = role == Role.OUTGOING and message.source_machine == self._manager.guid
         told = reason != _SENT and bool(wishes & asked_for(reason))
-        told = told and self._acknowledge(message, reason, own=own)
+        told = told and self._guarded(lambda: self._acknowledge(message, reason, own=own))
         return reason, told, self._copy_to(role, message, reason, wishes, chosen)
+
+    def _guarded(self, step: Callable[[], bool]) -> bool:
+        """What `step` says; False if it raises. An acknowledgment that cannot be made must not keep the
+        message from arriving or leaving: its unit goes on, and the fault is counted.
+        """
+        try:
+            return step()
+        except (StoreError, MemoryError):
+            raise  # the unit cannot go on
+        except Exception as error:
+            self._manager.faults.note("an acknowledgment", error)
+            return False
 
     def _receipts(
         self, receipts: Receipts, packet: bytes, message: Message, reason: int, wishes: int
@@ -117,8 +133,10 @@ class Disposition:
         To be called in a unit.
         """
         message = Message.from_packet(packet)
-        told = bool(message.acknowledge & asked_for(reason)) and self._acknowledge(message, reason)
-        told = (message.transactional and self._finish(packet, reason)) or told
+        told = bool(message.acknowledge & asked_for(reason)) and self._guarded(
+            lambda: self._acknowledge(message, reason)
+        )
+        told = (message.transactional and self._guarded(lambda: self._finish(packet, reason))) or told
         kept = _is_kept(message, reason) and dead_letter(self._system(DEADLETTER).core, packet, reason)
         return told or kept
 

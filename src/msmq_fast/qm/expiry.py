@@ -7,6 +7,7 @@ from __future__ import annotations
 from msmq_fast._native.queue import Ledger
 from msmq_fast._native.wheel import TimerWheel
 from msmq_fast.qm.clock import Clock
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.reading import Readers, ReadRequest
 
 RECHECK = 30.0  # seconds after which a step of the wall clock is noticed at the latest
@@ -15,10 +16,11 @@ RECHECK = 30.0  # seconds after which a step of the wall clock is noticed at the
 class Expiry:
     """Runs what is due. `batch` bounds how many messages expire in one go."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, batch: int) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, batch: int, faults: Faults) -> None:
         self._ledger = ledger
         self._clock = clock
         self._batch = batch
+        self._faults = faults
         self._reads = TimerWheel(self._milliseconds())
         self._requests: dict[int, tuple[ReadRequest, Readers]] = {}
         self._last = 0
@@ -64,10 +66,17 @@ class Expiry:
         return self._wall_due[1]
 
     def expire(self, now: float) -> None:
-        """Expire what is due on either clock."""
+        """Expire what is due on either clock. A message or read that raises is the only one that stays."""
         self._wall_due = None
-        self._more = self._ledger.expire(self._batch) >= self._batch
+        self._more = False
+        try:
+            self._more = self._ledger.expire(self._batch) >= self._batch
+        except Exception as error:
+            self._faults.note("an expiring message", error)
         for _, number, _ in self._reads.pop(int(now * 1000)):
             request, readers = self._requests.pop(number)
             request.timer = None
-            readers.time_out(request)
+            try:
+                readers.time_out(request)
+            except Exception as error:
+                self._faults.note("a read whose time is over", error)

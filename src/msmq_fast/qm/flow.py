@@ -22,15 +22,16 @@ class FlowControl:
         self._ledger = ledger
         self._reasons: dict[str, None] = {}
         self._short = self._full = False
-        self._on_shortage: Callable[[bool], object] | None = None
+        self._watchers: list[Callable[[bool], object]] = []
         self.began = 0  # how often the intake was stopped
         ledger.on_memory = self._memory
 
     def watch(self, on_shortage: Callable[[bool], object]) -> None:
         """`on_shortage(True)` is called when resources begin to run short, before anything is refused (now,
-        if they do), `on_shortage(False)` when there is enough again.
+        if they do), `on_shortage(False)` when there is enough again. Any number of watchers may ask for that.
         """
-        self._on_shortage = on_shortage
+        if on_shortage not in self._watchers:
+            self._watchers.append(on_shortage)
         if self._short:
             on_shortage(True)
 
@@ -81,5 +82,5 @@ class FlowControl:
         short = bool(self._reasons) or self._ledger.memory != _ENOUGH
         if short != self._short:
             self._short = short
-            if self._on_shortage is not None:
-                self._on_shortage(short)
+            for on_shortage in self._watchers:
+                on_shortage(short)

@@ -4,8 +4,10 @@ and repeating what the store did not keep for lack of space.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msmq_fast._native.batch import StoreError
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -50,17 +52,25 @@ class Housekeeping:
         if ledger.reaping or self._barrier or now < self._due:
             return
         self._write_again()
-        if ledger.returned:
-            # Another failure is noticed by the commit of this barrier.
-            self._barrier = True
-            ledger.return_again()
-            manager.records.unit(lambda: None).add_done_callback(self._returned)
-        elif ledger.doomed:
-            ledger.reap(manager.settings.purge_batch, self._ended)
-        elif manager.reaping or self._purged():
-            self._barrier = True
-            self._failed = ledger.removals.failed
-            manager.records.unit(lambda: None).add_done_callback(self._everything_is_gone)
+        try:
+            if ledger.returned:
+                ledger.return_again()
+                # Another failure is noticed by the commit of this barrier.
+                self._wait(self._returned)
+            elif ledger.doomed:
+                ledger.reap(manager.settings.purge_batch, self._ended)
+            elif manager.reaping or self._purged():
+                self._failed = ledger.removals.failed
+                self._wait(self._everything_is_gone)
+        except Exception:
+            self._ended(1)
+            raise
+
+    def _wait(self, then: Callable[[Completion[None]], None]) -> None:
+        """`then` is called when everything of the current batch is durable, or was not kept."""
+        done = self._manager.records.unit(lambda: None)
+        self._barrier = True
+        done.add_done_callback(then)
 
     def _ended(self, status: int) -> None:
         self._due = self._manager.monotonic() + RETRY if status else AT_ONCE
@@ -76,11 +86,20 @@ class Housekeeping:
         for queue in self._purged():
             manager.purging.discard(queue)
             queue.purged_to = 0
-            self.write(queue)
-        deleted, manager.reaping = manager.reaping, set()
-        for ordinal in deleted:
-            manager.records.delete_queue(ordinal)
-            manager.events.names.emptied(ordinal)
+            try:
+                self.write(queue)
+            except Exception as error:
+                manager.faults.note("the record of a purged queue", error)
+        for ordinal in list(manager.reaping):
+            try:
+                manager.records.delete_queue(ordinal)
+                manager.events.names.emptied(ordinal)
+            except (StoreError, MemoryError):
+                self._ended(1)
+                return  # the rest is deleted later
+            except Exception as error:
+                manager.faults.note("the record of a deleted queue", error)
+            manager.reaping.discard(ordinal)
 
     def _returned(self, done: Completion[None]) -> None:
         self._barrier = False
@@ -92,8 +111,8 @@ class Housekeeping:
         """Write the record of a queue, now and, if the store does not keep it, again."""
         try:
             return self.write_new(queue)
-        except Exception:
-            self._unwritten[queue.ordinal] = queue
+        except (StoreError, MemoryError):
+            self._unwritten[queue.ordinal] = queue  # the store takes nothing now
             raise
 
     def write_new(self, queue: Queue) -> Completion[None]:
@@ -129,4 +148,13 @@ class Housekeeping:
 
     def _write_again(self) -> None:
         for queue in list(self._unwritten.values()):
-            self.write(queue)
+            try:
+                self.write(queue)
+            except (StoreError, MemoryError):
+                self._ended(1)
+                return  # for all of them, and for later
+            except Exception as error:
+                # Trying that again would fail again, and before every commit.
+                self._unwritten.pop(queue.ordinal, None)
+                self._manager.set_aside("queue", f"the record of the queue {queue.name} cannot be written")
+                self._manager.faults.note("the record of a queue", error)

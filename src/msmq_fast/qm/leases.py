@@ -391,16 +391,26 @@ class Leases:
         """Go on with what is under way; end what nobody has renewed."""
         if self._due <= now:
             for lessee in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
-                self._end(lessee)
+                self._isolated(lessee, self._end)
             idle = (one.due for one in self._all() if one.held and not one.jobs)
             self._due = min(idle, default=math.inf)
         if self._mend <= now:
             self._mend = math.inf
             self._write_again(now)
         while self._busy:
-            self._step(self._busy.popleft())
+            self._isolated(self._busy.popleft(), self._step)
             if self._manager.monotonic() >= now + SLICE:
                 return
+
+    def _isolated(self, lessee: Lessee, step: Callable[[Lessee], None]) -> None:
+        """One lease's fault stops its job, and no other lease."""
+        try:
+            step(lessee)
+        except Exception as error:
+            self._manager.faults.note("a lease", error)
+            if lessee.jobs:
+                lessee.jobs.popleft()
+            self._extend(lessee)
 
     def _write_again(self, now: float) -> None:
         for lessee in [one for one in self._all() if one.broken and not one.gone and not one.jobs]:

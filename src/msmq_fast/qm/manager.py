@@ -28,6 +28,7 @@ from msmq_fast.qm.definitions import Definitions
 from msmq_fast.qm.disposition import Disposition
 from msmq_fast.qm.eventfeed import EventFeed
 from msmq_fast.qm.expiry import Expiry
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.flow import FlowControl
 from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.handle import OpenQueue
@@ -54,6 +55,7 @@ from msmq_fast.qm.signing import Signing
 from msmq_fast.qm.staging import Staging
 from msmq_fast.qm.subqueue import Subqueues
 from msmq_fast.qm.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
+from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.qm.transaction import Transactions
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
@@ -98,11 +100,13 @@ class QueueManager:
         random: Random,
         directory: DirectoryProvider | None = None,
         guard: Guard | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.store = store
         self.settings = settings
         self.records = Records(store)
         self.state = State.STOPPED
+        self.faults = faults or Faults()  # what nothing expected; the server adds to it
         self.guard = guard or Guard(Authorizer(Audit(clock.monotonic)), DefaultPolicy())
         self._clock = clock
         self._random = random
@@ -120,7 +124,7 @@ class QueueManager:
         self.flow = FlowControl(self.ledger)
         self.flow.limit_memory(settings.express_memory)
         self.directory = Directory(self.guid, settings)
-        self.expiry = Expiry(self.ledger, clock, settings.expire_batch)
+        self.expiry = Expiry(self.ledger, clock, settings.expire_batch, self.faults)
         self._outgoing: dict[str, OutgoingQueue] = {}
         self.most_outgoing = MOST_OUTGOING
         self.most_answered = MOST_ANSWERED
@@ -151,6 +155,19 @@ class QueueManager:
         self.jobs = Jobs(self)
         self.events = EventFeed(self, enabled=settings.feed)
         self.leases = Leases(self)
+        self._timed = TimedGroup(self.faults)
+        for name, timed in (
+            ("messages and reads", self.expiry),
+            ("housekeeping", self._housekeeping),
+            ("transactions", self.transactions),
+            ("stages", self.staging),
+            ("subqueues", self.subqueues),
+            ("idle outgoing queues", self.retirement),
+            ("answers", self.answer_queues),
+            ("the directory", self.publication),
+            ("leases", self.leases),
+        ):
+            self._timed.add(name, timed)
         self.definitions = Definitions(self)
         self.create_queue = self.definitions.create
         self.set_properties = self.definitions.set_properties
@@ -241,7 +258,10 @@ class QueueManager:
         self.staging.stop()
         for queue in self.queues():
             for handle in list(queue.descriptors):
-                handle.close()
+                try:
+                    handle.close()
+                except Exception as error:
+                    self.faults.note("closing a queue", error)
 
     def counters(self) -> dict[bytes, int]:
         """The last number given out by each counter, for a clean close of the store: the next start goes on
@@ -265,41 +285,28 @@ class QueueManager:
 
     def before_submit(self) -> None:
         """Serve readers: from what is available, then from what the coming commit makes durable (fused
-        receive).
+        receive). The fault of one reader is no other's.
         """
         self._housekeeping.before_submit()
-        self.ledger.serve()
+        try:
+            self.ledger.serve()
+        except Exception as error:
+            self.faults.note("serving readers", error)
         for readers in list(self.waited):
             if readers.core.positions.pending:
-                readers.serve(True)
+                try:
+                    readers.serve(True)
+                except Exception as error:
+                    self.faults.note("serving readers", error)
 
     def expire(self, now: float) -> None:
         """Run due deadlines and a batch of deferred removals."""
         self.tick()
-        self.expiry.expire(now)
-        self._housekeeping.expire(now)
-        self.transactions.expire(now)
-        self.staging.expire(now)
-        self.subqueues.expire(now)
-        self.retirement.expire(now)
-        self.answer_queues.expire(now)
-        self.publication.expire(now)
-        self.leases.expire(now)
+        self._timed.expire(now)
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
-        deadlines = (
-            self._housekeeping.next_deadline(),
-            self.transactions.next_deadline(),
-            self.staging.next_deadline(),
-            self.subqueues.next_deadline(),
-            self.retirement.next_deadline(),
-            self.answer_queues.next_deadline(),
-            self.expiry.next_deadline(),
-            self.publication.next_deadline(),
-            self.leases.next_deadline(),
-        )
-        return min((due for due in deadlines if due is not None), default=None)
+        return self._timed.next_deadline()
 
     # ---- queues
 

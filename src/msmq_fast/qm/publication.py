@@ -151,9 +151,12 @@ class Publication:
         return min(due, default=None)
 
     def expire(self, now: float) -> None:
-        """Run the directory's timers."""
-        self.events.expire(now)
-        self.topology.expire(now)
+        """Run the directory's timers; the fault of one is not the other's."""
+        for timed in (self.events, self.topology):
+            try:
+                timed.expire(now)
+            except Exception as error:
+                self._manager.faults.note("deadline of the directory", error)
 
     # ---- LocalObjects
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import heappop, heappush
 from uuid import UUID
 
 from msmq_fast._native.queue import (
@@ -22,6 +21,8 @@ from msmq_fast._native.queue import (
 )
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import about_receiving, is_negative
+from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class OutgoingSequences:
         ledger: Ledger,
         ladder: tuple[float, ...],
         on_rejected: Callable[[FinalAck], None] | None = None,
+        faults: Faults | None = None,
     ) -> None:
         if not ladder:
             raise ValueError("a ladder has a step at least")
@@ -81,9 +83,8 @@ class OutgoingSequences:
         self._ledger = ledger
         self._ladder = ladder
         self._on_rejected = on_rejected
-        self._due: dict[QueueCore, float] = {}
-        self._heap: list[tuple[float, int, QueueCore]] = []
-        self._entries = 0
+        self._faults = faults or Faults()
+        self._due: Deadlines[QueueCore] = Deadlines()
         self._ways: dict[QueueCore, _Way] = {}
         self.heard: Counter[Heard] = Counter()
 
@@ -101,35 +102,31 @@ class OutgoingSequences:
         interval = self._ladder[min(sequence.resend_index, len(self._ladder) - 1)]
         sequence.resend_interval = round(interval)
         sequence.resend_s = self._ledger.now_s + round(interval)
-        self._due[core] = due = now + interval
-        self._entries += 1
-        heappush(self._heap, (due, self._entries, core))
+        self._due.set(core, now + interval)
 
     def stop(self, core: QueueCore) -> None:
         """Nothing of a sequence is under way."""
-        if self._due.pop(core, None) is not None and core.sequence is not None:
+        if core in self._due and core.sequence is not None:
             core.sequence.resend_s = 0
+        self._due.set(core, None)
 
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
-        heap = self._heap
-        while heap and self._due.get(heap[0][2]) != heap[0][0]:
-            heappop(heap)
-        return heap[0][0] if heap else None
+        return self._due.next_deadline()
 
     def expire(self, now: float) -> None:
         """Send again what no OrderAck covers, in order and with the same numbers, and wait longer then
         (AMB-17)."""
-        while (due := self.next_deadline()) is not None and due <= now:
-            core = heappop(self._heap)[2]
-            del self._due[core]
+        for core in self._due.take(now):
             if core.gone or core.sequence is None or not core.sequence.sent:
                 continue
             self.heard[Heard.RESEND] += 1
             core.sequence.resend_index = min(core.sequence.resend_index + 1, len(self._ladder) - 1)
-            resent(core)
-            self._start(core, now)
-            resend(core)
+            for step in (resent, lambda core: self._start(core, now), resend):
+                try:
+                    step(core)
+                except Exception as error:
+                    self._faults.note("sending again", error)
 
     # ---- acknowledgments; to be called inside a unit of work
 

@@ -108,4 +108,8 @@ class Retirement:
         elif now - since >= idle:
             level = logging.DEBUG if queue.answers_only else logging.INFO
             _log.log(level, "outgoing queue %s has been empty for long and goes", queue.name)
-            self.retire(queue)
+            try:
+                self.retire(queue)
+            except Exception as error:
+                self._quiet.pop(queue, None)
+                self._manager.faults.note("an idle outgoing queue", error)

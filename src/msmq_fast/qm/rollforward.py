@@ -124,6 +124,11 @@ class RollForward:
             if not self._manager.store.writer.failed:
                 _log.warning("staged messages wait: %s", problem)
             self._ended(1)
+        except Exception as error:
+            # Each publication has its turn by itself; so have the stages to be discarded.
+            self._manager.faults.note("staged messages", error)
+            self._dropping.rotate(-1)
+            self._ended(1)
 
     def _unit(self, then: Callable[[], None]) -> Callable[[int], None]:
         self._flying = True

@@ -389,11 +389,25 @@ class Staging:
                 stage.messages,
             )
         if over:
-            self._forget(over)
+            self._end(over)
         if self._sweep is not None and now >= self._sweep:
             self._sweep = now + _SWEEP_SECONDS
             self._forget_writers()
         self._rolling.expire(now)
+
+    def _end(self, over: list[Stage]) -> None:
+        """Forget stages together or, if that raises, one by one; one that cannot be forgotten stays."""
+        try:
+            self._forget(over)
+        except StoreError:
+            raise  # the store takes nothing now: all of them are tried again
+        except Exception as error:
+            self._manager.faults.note("a stage whose time is over", error)
+            if len(over) > 1:
+                for stage in over:
+                    self._end([stage])
+            else:
+                self._idle.pop(_key(over[0]), None)
 
     def _forget_writers(self) -> None:
         """Most jobs have a name of their own and run once."""

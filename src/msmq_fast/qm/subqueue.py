@@ -139,5 +139,8 @@ class Subqueues:
         unneeded = () if self._manager.ledger.returned else tuple(self._idle)
         for queue in [queue for queue in unneeded if queue.disposable]:
             self._idle.discard(queue)
-            self._manager.drop(queue)
+            try:
+                self._manager.drop(queue)
+            except Exception as error:
+                self._manager.faults.note("an empty subqueue", error)
         self._due = now + SWEEP if self._idle else None

@@ -348,11 +348,19 @@ class Transactions:
                     transaction.user or "nobody",
                     self._idle_limit,
                 )
-                transaction.abort()
+                try:
+                    transaction.abort()
+                except Exception as error:
+                    self._manager.faults.note("aborting an idle transaction", error)
 
     def _slice(self, until: float = math.inf) -> None:
         while self.slicing:
-            if not self.slicing[0].operations.step(STEP):
+            try:
+                more = self.slicing[0].operations.step(STEP)
+            except Exception as error:
+                self._manager.faults.note("a long commit", error)
+                more = False
+            if not more:
                 self.slicing.popleft()
             elif self._manager.monotonic() >= until:
                 return
@@ -362,7 +370,10 @@ class Transactions:
         self._slice()
         for transaction in list(self._all.values()):
             if transaction.state is State.ACTIVE:
-                transaction.abort()
+                try:
+                    transaction.abort()
+                except Exception as error:
+                    self._manager.faults.note("aborting a transaction at the end", error)
 
     # ---- recovery
 

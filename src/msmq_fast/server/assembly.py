@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 from uuid import UUID
 
@@ -145,7 +145,11 @@ class Assembly:
             self._loop.call_soon_threadsafe,
         )
         pacemaker = self._pacemaker = Pacemaker(
-            self._loop, self._clock.monotonic, tick=self._tick, submit=store.writer.submit
+            self._loop,
+            self._clock.monotonic,
+            tick=self._tick,
+            submit=store.writer.submit,
+            faults=manager.faults,
         )
         pacemaker.watch(cast(LmdbWriter, store.writer))
         pacemaker.watch(cast(LmdbReader, store.reader))
@@ -473,37 +477,54 @@ class Assembly:
     # -------------------------------------------------------------------------------------------------- stop
 
     async def stop(self) -> None:
-        """Drain: accept nothing, end sessions and waiting reads, write what was accepted, stop clean."""
+        """Drain: accept nothing, end sessions and waiting reads, write what was accepted, stop clean.
+
+        A step that raises is counted and logged, and the next one follows: what was accepted is written in
+        any case.
+        """
         self._not_ready = "draining"
-        self._access.audit.flush(everything=True)
-        self._app.stop_accepting()
-        self._rpc.stop_accepting()
-        self._outgoing.stop()
-        self._srmp.stop()
+        self._step("flushing the audit", lambda: self._access.audit.flush(everything=True))
+        self._step("stopping programs", self._app.stop_accepting)
+        self._step("stopping RPC", self._rpc.stop_accepting)
+        self._step("stopping outgoing queues", self._outgoing.stop)
+        self._step("stopping SRMP", self._srmp.stop)
         if self._pgm is not None:
-            await self._pgm.stop(self._config.server.drain_timeout / 2)
-        self._mqqb.stop()
-        self._manager.stop()
-        await self._security.stop()
+            await self._finish("stopping PGM", self._pgm.stop(self._config.server.drain_timeout / 2))
+        self._step("stopping MS-MQQB", self._mqqb.stop)
+        self._step("stopping the queue manager", self._manager.stop)
+        await self._finish("stopping message security", self._security.stop())
         # What completed is answered in the next iterations of the loop, before the connections close.
         await self._settle()
-        self._app.close()
-        await self._rpc.close()
+        self._step("closing programs", self._app.close)
+        await self._finish("closing RPC", self._rpc.close())
         if self._remote is not None:
-            self._remote.close()
+            self._step("closing remote reading", self._remote.close)
         await self._settle()
         if self._admin is not None:
-            await self._admin.close()
-        self._acceptors.close()
-        await asyncio.to_thread(self._snapshots.close)  # a disk that hangs must not hang the loop
+            await self._finish("closing the admin port", self._admin.close())
+        self._step("closing the acceptors", self._acceptors.close)
+        # A disk that hangs must not hang the loop.
+        await self._finish("closing snapshots", asyncio.to_thread(self._snapshots.close))
         if self._bulk is not None:
-            await asyncio.to_thread(self._bulk.close)
+            await self._finish("closing the bulk API", asyncio.to_thread(self._bulk.close))
         if self._pacemaker is not None:
             self._pacemaker.stop()
         await self._close_store(self._store_of(), self._manager.counters())
         path = self._config.app_socket
         if path is not None:
             path.unlink(missing_ok=True)
+
+    def _step(self, what: str, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except Exception as error:
+            self._manager.faults.note(what, error)
+
+    async def _finish(self, what: str, step: Awaitable[object]) -> None:
+        try:
+            await step
+        except Exception as error:
+            self._manager.faults.note(what, error)
 
     async def _close_store(self, store: Store, counters: dict[bytes, int]) -> None:
         # Nobody else uses it any more. The disk may not answer: signals and the drain timeout still count.
@@ -513,7 +534,7 @@ class Assembly:
         """Let everything that the writer holds become durable and be answered."""
         store = self._store_of()
         while store.writer.busy or store.writer.pending_ops:
-            store.writer.submit()
+            self._step("a commit at the end", store.writer.submit)
             await asyncio.sleep(0.001)
         for _ in range(3):
             await asyncio.sleep(0)

@@ -6,19 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Pacemaker", "Timed"]
+from msmq_fast.qm.faults import Faults
+from msmq_fast.qm.timed import Timed, TimedGroup
+
+__all__ = ["Pacemaker"]
 
 _ARM_INTERVAL = 0.001  # seconds from a turn of the loop to the look at the deadlines that it may have changed
-
-
-class Timed(Protocol):
-    """Something with deadlines, in monotonic seconds."""
-
-    def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never. It changes nothing, however often it is asked."""
-
-    def expire(self, now: float) -> object:
-        """Run what is due at `now`."""
+_SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raised
 
 
 class _Committer(Protocol):
@@ -36,6 +30,9 @@ class Pacemaker:
     that what arrives after a silence is not judged by the time at which the silence began. A callback
     scheduled while the loop polls runs after all sockets that were readable have been served, so everything
     that one poll brought shares one batch.
+
+    What raises is counted by `faults` and ends nothing: the batch of everything else still leaves, and the
+    deadlines still run, each on its own (`TimedGroup`).
     """
 
     def __init__(
@@ -45,12 +42,14 @@ class Pacemaker:
         *,
         tick: Callable[[], None],
         submit: Callable[[], object],
+        faults: Faults,
     ) -> None:
         self._loop = loop
         self._monotonic = monotonic
         self._tick = tick
         self._submit = submit
-        self._timed: list[Timed] = []
+        self._faults = faults
+        self._timed = TimedGroup(faults, monotonic)
         self._committers: list[_Committer] = []
         self._flush: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -65,13 +64,16 @@ class Pacemaker:
 
         def completed() -> None:
             self.touch()
-            committer.complete()
+            try:
+                committer.complete()
+            except Exception as error:
+                self._faults.note("a completion", error)
 
         self._loop.add_reader(committer.fileno(), completed)
 
     def add(self, timed: Timed) -> None:
         """Run the deadlines of `timed`."""
-        self._timed.append(timed)
+        self._timed.add(type(timed).__name__, timed)
         self.touch()
 
     def touch(self) -> None:
@@ -85,18 +87,19 @@ class Pacemaker:
     def _run(self) -> None:
         self._flush = None
         self.iterations += 1
-        self._submit()
-        # Asking everyone for deadlines costs more than a small turn of the loop: no message waits for it.
-        if self._again is None:
-            self._again = self._loop.call_later(_ARM_INTERVAL, self._arm)
+        try:
+            self._submit()
+        except Exception as error:
+            self._faults.note("a commit", error)
+            self._loop.call_later(_SUBMIT_AGAIN, self.touch)
+        finally:
+            # Asking everyone for deadlines costs more than a small turn of the loop: no message waits for it.
+            if self._again is None:
+                self._again = self._loop.call_later(_ARM_INTERVAL, self._arm)
 
     def _arm(self) -> None:
         self._again = None
-        due = None
-        for timed in self._timed:
-            deadline = timed.next_deadline()
-            if deadline is not None and (due is None or deadline < due):
-                due = deadline
+        due = self._timed.next_deadline()
         if due == self._due:
             return
         if self._timer is not None:
@@ -109,12 +112,8 @@ class Pacemaker:
     def _expire(self) -> None:
         self._timer = None
         self._due = None
-        self.touch()
-        for timed in self._timed:
-            deadline = timed.next_deadline()
-            # Read the clock afterwards: a deadline may be "now".
-            if deadline is not None and deadline <= (now := self._monotonic()):
-                timed.expire(now)
+        self.touch()  # before anything can raise: what comes of this turn is submitted, and the timer armed
+        self._timed.expire(self._monotonic())
 
     def stop(self) -> None:
         """Watch nothing any more."""

@@ -116,7 +116,7 @@ class MqqbListener:
         )
         manager.arrival = self._arrives
         self.sequences = OutgoingSequences(
-            manager.guid, manager.ledger, self.node.timers.resend, self._rejected
+            manager.guid, manager.ledger, self.node.timers.resend, self._rejected, manager.faults
         )
         self.node.hooks.sequences = self.sequences
         self.node.hooks.must_wait = manager.disposition.must_wait
@@ -147,6 +147,7 @@ class MqqbListener:
             is_own=_own_addresses(config),
             on_close=self._session_closed,
             trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
+            faults=manager.faults,
         )
         self._routing.serve(self.node)
         self._context = SessionContext(
@@ -350,7 +351,16 @@ def _order_acks(
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group)
     load_streams(streams, store.tables.scan, manager.set_aside)
     send = manager.disposition.send_away
-    acks = OrderAcks(manager.guid, manager.ledger, streams, send, clock.monotonic, _timers(config), has_route)
+    acks = OrderAcks(
+        manager.guid,
+        manager.ledger,
+        streams,
+        send,
+        clock.monotonic,
+        _timers(config),
+        has_route,
+        manager.faults,
+    )
     manager.disposition.final_ack = acks.final
     manager.incoming = acks.transfers
     return acks

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msmq_fast.admin.view import ReaderView
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.timed import Timed
 from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
 from msmq_fast.rpc.auth.context import AuthError, AuthLevel, AuthType
 from msmq_fast.rpc.idl.qm2qm import QM2QM
@@ -29,7 +30,6 @@ from msmq_fast.security.principals import Principals
 from msmq_fast.server.addresses import is_address, local_addresses
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.loop import Timed
 
 __all__ = ["ANNOTATIONS", "RpcServices", "acceptors", "limits", "principal_names"]
 

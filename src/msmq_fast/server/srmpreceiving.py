@@ -54,6 +54,7 @@ class SrmpReceiving:
             manager.monotonic,
             StreamSettings(settings.receipt_delay, settings.receipt_delay_max, settings.stream_lifetime),
             config.limits.streams,
+            manager.faults,
         )
         self.receipts.streams = self.streams
         manager.disposition.receipts = self.receipts

@@ -167,6 +167,10 @@ class ServerView:
                 "Messages and records of the store that cannot be used",
                 self._manager.damage.total(),
             ),
+            "faults": (
+                "Exceptions that nothing expected: defects of this server, see its log",
+                self._manager.faults.total,
+            ),
             "acknowledgments": (
                 "Administration acknowledgments sent",
                 self._manager.disposition.acknowledged.total(),

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
-from heapq import heappop, heappush
-from itertools import count
 from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.instream import AHEAD, NEXT, InStream, InStreams
 from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.text import printable
+from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.superseding import Place, Superseding
 from msmq_fast.srmp.model import StreamPart
@@ -107,6 +107,7 @@ class IncomingStreams:
         monotonic: Callable[[], float],
         settings: StreamSettings | None = None,
         limit: int = 100_000,
+        faults: Faults | None = None,
     ) -> None:
         self.streams = InStreams(ledger, limit, STREAM_PREFIX)
         self.receipts = 0
@@ -117,8 +118,8 @@ class IncomingStreams:
         self._settings = settings or StreamSettings()
         self._terms: dict[bytes, Terms] = {}
         self._closed: OrderedDict[InStream, None] = OrderedDict()
-        self._armed: list[tuple[float, int, InStream]] = []
-        self._numbers = count()
+        self._faults = faults or Faults()
+        self._armed: Deadlines[InStream] = Deadlines()
         self._superseding: Superseding[InStream] = Superseding()
         self._cleanup = monotonic() + self._settings.cleanup
 
@@ -195,22 +196,20 @@ class IncomingStreams:
     # ---- receipts
 
     def next_deadline(self) -> float:
-        """When `expire` is to be called."""
-        heard = self.streams.take_heard()
-        if heard:
-            now = self._monotonic()
-            for stream in heard:
-                if stream.dest_type != _STREAM:
-                    stream.armed = False
-                    continue
-                stream.acknowledged_at = now - self._silence(
-                    stream
-                )  # arrival of the oldest one to be acknowledged
-                self._arm(stream, stream.acknowledged_at + self._settings.coalescing)
-        return min(self._armed[0][0], self._cleanup) if self._armed else self._cleanup
+        """When `expire` is to be called: now, if streams were heard of whose timers do not run yet."""
+        if self.streams.heard:
+            return self._monotonic()
+        armed = self._armed.next_deadline()
+        return self._cleanup if armed is None else min(armed, self._cleanup)
 
-    def _arm(self, stream: InStream, deadline: float) -> None:
-        heappush(self._armed, (deadline, next(self._numbers), stream))
+    def _take_heard(self, now: float) -> None:
+        """Start the timers of streams of which something came."""
+        for stream in self.streams.take_heard():
+            if stream.dest_type != _STREAM:
+                stream.armed = False
+                continue
+            stream.acknowledged_at = now - self._silence(stream)  # when the oldest one arrived
+            self._armed.set(stream, stream.acknowledged_at + self._settings.coalescing)
 
     def _silence(self, stream: InStream) -> float:
         """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
@@ -220,15 +219,18 @@ class IncomingStreams:
     def expire(self, now: float) -> None:
         """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
         settings = self._settings
-        while self._armed and self._armed[0][0] <= now:
-            _, _, stream = heappop(self._armed)
+        self._take_heard(now)
+        for stream in self._armed.take(now):
             left = settings.coalescing - self._silence(stream)
             latest = stream.acknowledged_at + settings.coalescing_max
             if left > _ROUNDING and now < latest:
-                self._arm(stream, min(now + left, latest))
+                self._armed.set(stream, min(now + left, latest))
                 continue
             stream.armed = False
-            self._fire(stream)
+            try:
+                self._fire(stream)
+            except Exception as error:
+                self._faults.note("a receipt", error)  # the sender repeats, and is answered then
         if now >= self._cleanup:
             self._cleanup = now + settings.cleanup
             self._age()

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import for_each
 
 __all__ = [
     "Close",
@@ -359,12 +360,15 @@ class Transfer(Generic[R]):
 
     def expire(self, now: float) -> None:
         """Run what is due."""
-        for lane in self._retries.take(now):
-            lane.stage = Stage.IDLE
-            lane.queue.transmitted(now)
-            self._begin(lane, now)
-        for lane in self._watched.take(now):
-            self._look(lane, now)
+        try:
+            for_each(self._retries.take(now), lambda lane: self._retry(lane, now))
+        finally:
+            for_each(self._watched.take(now), lambda lane: self._look(lane, now))
+
+    def _retry(self, lane: _Lane[R], now: float) -> None:
+        lane.stage = Stage.IDLE
+        lane.queue.transmitted(now)
+        self._begin(lane, now)
 
     def _look(self, lane: _Lane[R], now: float) -> None:
         if lane.stage is Stage.SENDING:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
+
+from msmq_fast.qm.faults import for_each
 
 __all__ = ["Timer", "Timers"]
 
@@ -52,8 +54,11 @@ class Timers:
 
     def expire(self, now: float) -> None:
         """Run what is due."""
+        for_each(self._due(now), lambda callback: callback())
+
+    def _due(self, now: float) -> Iterator[Callable[[], None]]:
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             callback, timer.callback = timer.callback, None
             if callback is not None:
-                callback()
+                yield callback

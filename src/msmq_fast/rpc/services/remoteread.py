@@ -146,7 +146,11 @@ class RemoteReadService:
         for read, due in list(self._timed.items()):
             if due > now:
                 return
-            read.put_back()
+            try:
+                read.put_back()
+            except Exception as error:
+                self._timed.pop(read, None)
+                self._manager.faults.note("a remote read whose time is over", error)
 
     # ---- opening and closing
 

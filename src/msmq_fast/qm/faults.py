@@ -1,0 +1,72 @@
+"""Exceptions that nothing in the code expects: each is counted, and logged once for each cause.
+
+An expected error is an `MSMQError` and is handled where it is raised. What arrives here is a defect of this
+server. It must harm the one thing that it happened to: the deadline, the message or the callback that
+raised. Everything else goes on, so a fault of which a peer is the cause cannot become an outage, and a fault
+that repeats a thousand times a second cannot fill the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from traceback import walk_tb
+from typing import Final, TypeVar
+
+__all__ = ["Faults", "for_each"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_MOST_CAUSES: Final = 256  # of which the log tells; what is beyond is counted only
+
+
+class Faults:
+    """Counts exceptions by the place where they were caught."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._causes: set[tuple[str, str, str, int]] = set()
+
+    @property
+    def total(self) -> int:
+        """How many there were since the start."""
+        return self.counts.total()
+
+    def note(self, where: str, error: BaseException) -> None:
+        """Count an exception that was caught at `where`, such as "deadline of leases"; the traceback goes
+        into the log when this cause is new. The members of an exception group are counted one by one.
+        """
+        if isinstance(error, BaseExceptionGroup):
+            for each in error.exceptions:
+                self.note(where, each)
+            return
+        self.counts[where] += 1
+        file, line = "", 0
+        for frame, number in walk_tb(error.__traceback__):
+            file, line = frame.f_code.co_filename, number
+        cause = where, type(error).__name__, file, line
+        if cause in self._causes or len(self._causes) >= _MOST_CAUSES:
+            return
+        self._causes.add(cause)
+        _log.error(
+            "fault in %s: %s (a defect of this server; it is counted from now on and not logged again)",
+            where,
+            type(error).__name__,
+            exc_info=error,
+        )
+
+
+def for_each(items: Iterable[T], action: Callable[[T], object]) -> None:
+    """Call `action` for every item, also behind one for which it raises. What was raised is raised at the
+    end, as a group.
+    """
+    raised: list[Exception] = []
+    for item in items:
+        try:
+            action(item)
+        except Exception as error:
+            raised.append(error)
+    if raised:
+        raise ExceptionGroup("some items failed", raised)

@@ -1,0 +1,103 @@
+"""Everything that has a deadline, as one: each member is isolated from the faults of the others.
+
+1. `next_deadline()` of a member changes nothing and may be asked at any time.
+2. `expire(now)` of a member runs what is due at `now`. A member that has many things due isolates them
+   itself, item by item: one that raises is set apart, the others are done.
+3. What a member raises all the same is counted and logged (`Faults`), and the next member has its turn.
+4. A member that has raised is not asked again for a while: 0.1 s after its first fault, twice as long after
+   each further one in succession, `LONGEST` at most. The first success ends that.
+
+To add something with a deadline: give it these two methods and pass it to `TimedGroup.add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msmq_fast.qm.faults import Faults
+
+__all__ = ["LONGEST", "Timed", "TimedGroup"]
+
+_FIRST: Final = 0.1  # seconds in which a member that raised is left alone
+LONGEST: Final = 30.0
+"""The longest time that a member is left alone between two faults, in seconds."""
+
+
+class Timed(Protocol):
+    """Something with deadlines, in monotonic seconds."""
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due, None for never. It changes nothing, however often it is asked."""
+
+    def expire(self, now: float) -> object:
+        """Run what is due at `now`."""
+
+
+class _Member:
+    def __init__(self, name: str, timed: Timed) -> None:
+        self.name = name
+        self.timed = timed
+        self.faults = 0  # in succession
+        self.not_before = 0.0
+
+
+class TimedGroup:
+    """Members in the order in which they were added. A `Timed` itself, so groups nest.
+
+    With `monotonic`, `expire` runs only members whose deadline has passed, and reads the clock for each: it
+    may take long. Without it every member has its turn, and one of which nothing is due does nothing.
+    """
+
+    def __init__(self, faults: Faults, monotonic: Callable[[], float] | None = None) -> None:
+        self._faults = faults
+        self._monotonic = monotonic
+        self._members: list[_Member] = []
+        self._now = 0.0  # when `expire` was called last
+
+    def add(self, name: str, timed: Timed) -> None:
+        """`name` says in log and metrics whose fault it was."""
+        self._members.append(_Member(name, timed))
+
+    def next_deadline(self) -> float | None:
+        """The nearest deadline of all members."""
+        nearest = None
+        for member in self._members:
+            due = self._due(member)
+            if due is not None and (nearest is None or due < nearest):
+                nearest = due
+        return nearest
+
+    def expire(self, now: float) -> None:
+        """Run the members, each whatever the others do."""
+        self._now = now
+        for member in self._members:
+            if self._monotonic is not None:
+                due = self._due(member)
+                now = max(now, self._monotonic())  # afterwards: a deadline may be "now"
+                if due is None or due > now:
+                    continue
+            self._now = now
+            if now < member.not_before:
+                continue
+            try:
+                member.timed.expire(now)
+            except Exception as error:
+                self._failed(member, error)
+            else:
+                member.faults, member.not_before = 0, 0.0
+
+    def _due(self, member: _Member) -> float | None:
+        try:
+            due = member.timed.next_deadline()
+        except Exception as error:
+            if self._now >= member.not_before:
+                self._failed(member, error)
+            return member.not_before
+        return due if due is None else max(due, member.not_before)
+
+    def _failed(self, member: _Member, error: Exception) -> None:
+        self._faults.note(f"deadline of {member.name}", error)
+        pause: float = min(_FIRST * 2 ** min(member.faults, 16), LONGEST)
+        member.faults += 1
+        member.not_before = self._now + pause
