@@ -246,6 +246,10 @@ cdef class QueueCore(CommitListener):
     cdef Received _received(self, Slot* slot)
     cdef int _count(self, Slot* slot) except -1
     cdef int _drop(self, Slot* slot) except -1
+    cdef int _not_entered(self, uint64_t key) except -1
+    cdef int _unwrite(self, Slot* slot) except -1
+    cdef int _not_received(self, list messages) except -1
+    cdef int _give_back(self, Received received, bint received_is_in_feed) except -1
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1

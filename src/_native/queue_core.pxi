@@ -23,6 +23,13 @@ cdef class BodyRead(ReadListener):
         return 0
 
 
+cdef int take_back(Writer writer) except -1:
+    """Ends a unit in which something raised. A part of another unit cannot be taken back alone: what it did must have been undone."""
+    if writer._depth > 1:
+        return writer.end_unit()
+    return writer.abandon_unit()
+
+
 cdef class QueueCore(CommitListener):
     """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
 
@@ -57,7 +64,7 @@ cdef class QueueCore(CommitListener):
         cdef Slot* slot = NULL
         cdef NumberedPosition record
         cdef HistoryEntry entry
-        cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence
+        cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence, key
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
         cdef int refused = self._refusal(m, size, concludes(self, m, data))
@@ -88,24 +95,47 @@ cdef class QueueCore(CommitListener):
             if slot.wishes:
                 arrived(self, slot, packet)
             return ENQUEUED
+        key = slot.key
         describe(&record.position, slot, m, data)
         ledger.writer.begin_unit()
         try:
             number(self, slot, &record)
             ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
-            if fingerprint:
-                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
             if ledger.feed:
                 self._came(slot, m, data, &record)
             ledger.writer.notify(self, slot.key)
             if slot.wishes:
                 arrived(self, slot, packet)
+            if fingerprint:    # behind everything that may raise: what did not come has not been seen
+                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
             if origin is not None:
                 ledger.writer.notify(origin, token)
-        finally:
-            ledger.writer.end_unit()
+        except BaseException:
+            # The caller hears that it did not come, so it must not be there.
+            self._not_entered(key)
+            take_back(ledger.writer)
+            raise
+        ledger.writer.end_unit()
         return ENQUEUED_PENDING
+
+    cdef int _not_entered(self, uint64_t key) except -1:
+        """As if a message had not been enqueued in the current unit; `take_back` follows."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot != NULL:
+            self.arrived_total -= 1
+            self._unwrite(slot)
+            self._drop(slot)
+        self._stream_batch = 0      # its state was perhaps first put by the unit that is taken back
+        return 0
+
+    cdef int _unwrite(self, Slot* slot) except -1:
+        """What the current unit has written of a new message goes, where the unit cannot be taken back: it is part of another one."""
+        cdef Writer writer = self.ledger.writer
+        if writer._depth > 1 and slot.flags & FLAG_RECOVERABLE and not writer.failed:
+            writer.delete_position(self.ordinal, slot.key)
+            writer.delete_content(slot.content_id, slot.size)
+        return 0
 
     cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=REASON_NONE) except -1:
         return self.ledger.event(kind, self.ordinal, self.outgoing, slot, ride, reason)
@@ -657,11 +687,45 @@ cdef class QueueCore(CommitListener):
                 delivery._sink = sink
                 delivery._wanted = wanted
                 ledger.writer.notify(delivery, 0)
-        finally:
-            ledger.writer.end_unit()
+        except BaseException:
+            self._not_received(result)
+            raise
+        ledger.writer.end_unit()
         if count and not (stored or ordered):
             sink(result, STATUS_OK)
         return count
+
+    cdef int _not_received(self, list messages) except -1:
+        """A receive raised: the messages are where they were, and its unit is taken back."""
+        cdef Received received
+        cdef Slot* slot = NULL
+        cdef list express = []
+        if self.ledger.writer._depth > 1:
+            # A part of another unit: they left and come back.
+            for received in messages:
+                slot = self.positions.find(received.lookup_id)
+                if slot != NULL:
+                    self._drop(slot)
+            self.ledger.writer.end_unit()
+            self.give_back(messages)
+            return 0
+        for received in messages:
+            if received._followed is not None:
+                undo_traces(self.ledger, received._followed)
+                received._followed = None
+        self.ledger.writer.abandon_unit()
+        for received in messages:
+            slot = self.positions.find(received.lookup_id)
+            if slot == NULL:
+                express.append(received)
+            elif slot.flags & FLAG_REMOVING and slot.owner == OWNER_STORE:
+                slot.flags &= ~FLAG_REMOVING
+                slot.owner = OWNER_NONE
+                # One that was taken before it was durable waits for that again.
+                self.positions.set_state(slot, STATE_AVAILABLE if slot.flags & FLAG_COUNTED else STATE_PENDING)
+        if express:
+            self.give_back(express, False)
+        return 0
 
     def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
         """Receive one available message by its key, as receive_bulk; False if it is not available.
@@ -724,8 +788,10 @@ cdef class QueueCore(CommitListener):
             delivery._sink = sink
             delivery._wanted = wanted
             ledger.writer.notify(delivery, 0)
-        finally:
-            ledger.writer.end_unit()
+        except BaseException:
+            self._not_received([received])
+            raise
+        ledger.writer.end_unit()
         return 0
 
     def peek(self, uint64_t key, sink) -> bool:
@@ -866,7 +932,12 @@ cdef class QueueCore(CommitListener):
         if slot.body != NULL:
             packet = <bytes>slot.body
         elif self._is_followed(slot, reason):
-            packet = self.ledger.tables.read_content(slot.content_id, slot.size)
+            try:
+                packet = self.ledger.tables.read_content(slot.content_id, slot.size)
+            except StoreError as error:
+                slot.flags &= ~FLAG_REMOVING
+                self._report_damage(slot.key, error.status)
+                raise
         self.forget(slot.key, packet, reason)
         return True
 
@@ -1055,76 +1126,104 @@ cdef class QueueCore(CommitListener):
                         keys.append(0)
                 if stored and sink is not None:
                     writer.notify(confirmation(sink), 0)
-            finally:
-                writer.end_unit()
+            except BaseException:
+                for entered in reversed(keys):
+                    if entered:
+                        self._not_entered(entered)
+                take_back(writer)
+                raise
+            writer.end_unit()
         finally:
             free(parsed)
         if not stored and sink is not None:
             sink(STATUS_OK)
         return results, keys
 
-    def give_back(self, list messages not None, bint told=True) -> None:
+    def not_entered(self, uint64_t key) -> None:
+        """As if a message had not been enqueued in the current unit, which the caller takes back."""
+        self._not_entered(key)
+
+    def give_back(self, list messages not None, bint received_is_in_feed=True) -> None:
         """Put messages back in their old places that were received for a reader who is gone (DM-119).
 
-        `told`: that they were received is in the feed or on its way there. One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
+        `received_is_in_feed`: or on its way there; then the feed hears of each that it is back. A message for which this raises waits in
+        `Ledger.returned`; the others are back. One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
         transactional one has lost its number, and comes behind the others.
         """
         cdef Received received
+        cdef Slot* slot
+        cdef Writer writer = self.ledger.writer
+        cdef object fault = None
+        if self.gone:
+            return
+        for received in messages:
+            if self.positions.find(received.lookup_id) != NULL:
+                continue
+            writer.begin_unit()
+            try:
+                self._give_back(received, received_is_in_feed)
+            except BaseException as error:
+                slot = self.positions.find(received.lookup_id)
+                if slot != NULL:
+                    self._unwrite(slot)
+                    self._drop(slot)
+                self.ledger._returned.append((self, received))
+                take_back(writer)
+                if not isinstance(error, Exception):
+                    raise
+                fault = also(fault, error)
+            else:
+                writer.end_unit()
+        if fault is not None:
+            raise fault
+
+    cdef int _give_back(self, Received received, bint received_is_in_feed) except -1:
+        """One of them, within a unit of its own."""
         cdef UserMessage m
         cdef Slot* slot = NULL
         cdef NumberedPosition record
         cdef Writer writer = self.ledger.writer
-        cdef const char* data
-        cdef bint recoverable
-        if self.gone:
-            return
-        writer.begin_unit()
-        try:
-            for received in messages:
-                data = PyBytes_AS_STRING(received.packet)
-                if self.positions.find(received.lookup_id) != NULL:
-                    continue
-                if parse_user_message(<const uint8_t*>data, PyBytes_GET_SIZE(received.packet), &m):
-                    continue
-                if received._purges != self._purges:
-                    self._purged_outside(received, &m)
-                    continue
-                recoverable = m.delivery == 1 or m.transaction_offset != 0
-                if self.sequence is not None and m.transaction_offset:
-                    received.lookup_id = <uint64_t>7 << 56 | self.ledger.next_sequence()
-                if received.content_id == 0:
-                    received.content_id = self.ledger.next_sequence()   # what it had belongs to its journal copy
-                slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
-                slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
-                slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
-                slot.reason = <uint16_t>received.reason
-                if slot.reason:
-                    lay_to_rest(self, slot)
-                slot.dead_letter = received.dead_letter
-                if received._followed is not None:
-                    followed, received._followed = received._followed, None
-                    told = not recall(followed)
-                    slot = self.positions.find(received.lookup_id)
-                    if told:    # one acknowledgment for each message: this one has had its own
-                        slot.wishes &= ~(WISH_POSITIVE_RECEIVE | WISH_NEGATIVE_RECEIVE | POSITION_FINAL)
-                if recoverable:
-                    slot.owner = OWNER_RETURNED
-                    describe(&record.position, slot, &m, data)
-                    record.position.wishes = slot.wishes
-                    record.position.arrival_seq = self._arrival(slot.key)
-                    number(self, slot, &record)
-                    writer.put_position(self.ordinal, slot.key, &record.position)
-                    writer.put_content(slot.content_id, received.packet)
-                    writer.notify(self, slot.key)
-                else:
-                    note_late(self, slot)
-                    self._count(slot)
-                    if self.interested:
-                        self.mark()
-                if told and self.ledger.feed:
-                    self._tell(EVENT_RETURNED, self.positions.find(received.lookup_id), True)
-        finally:
-            writer.end_unit()
+        cdef const char* data = PyBytes_AS_STRING(received.packet)
+        cdef bint recoverable, acknowledged
+        if parse_user_message(<const uint8_t*>data, PyBytes_GET_SIZE(received.packet), &m):
+            return 0
+        if received._purges != self._purges:
+            return self._purged_outside(received, &m)
+        recoverable = m.delivery == 1 or m.transaction_offset != 0
+        if self.sequence is not None and m.transaction_offset:
+            received.lookup_id = <uint64_t>7 << 56 | self.ledger.next_sequence()
+        if received.content_id == 0:
+            received.content_id = self.ledger.next_sequence()   # what it had belongs to its journal copy
+        slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
+        slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
+        slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
+        slot.reason = <uint16_t>received.reason
+        if slot.reason:
+            lay_to_rest(self, slot)
+        slot.dead_letter = received.dead_letter
+        if received._followed is not None:
+            followed, received._followed = received._followed, None
+            acknowledged = not recall(followed)
+            slot = self.positions.find(received.lookup_id)
+            if acknowledged:    # one acknowledgment for each message: this one has had its own
+                slot.wishes &= ~(WISH_POSITIVE_RECEIVE | WISH_NEGATIVE_RECEIVE | POSITION_FINAL)
+        if recoverable:
+            slot.owner = OWNER_RETURNED
+            describe(&record.position, slot, &m, data)
+            record.position.wishes = slot.wishes
+            record.position.arrival_seq = self._arrival(slot.key)
+            number(self, slot, &record)
+            writer.put_position(self.ordinal, slot.key, &record.position)
+            writer.put_content(slot.content_id, received.packet)
+            writer.notify(self, slot.key)
+        else:
+            note_late(self, slot)
+            self._count(slot)
+            if self.interested:
+                self.mark()
+        if received_is_in_feed and self.ledger.feed:
+            self._tell(EVENT_RETURNED, self.positions.find(received.lookup_id), True)
+        return 0
 
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1:
         """A message that is in no list and in no store any more was purged."""

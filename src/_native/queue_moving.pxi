@@ -54,6 +54,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
     if recoverable:
         stored_record(source, slot, &record)
+        record.position.arrival_seq = target._arrival(key)      # may raise: before anything is in two lists
     there = target.positions.insert(key, STATE_PENDING)
     there.content_id = slot.content_id
     there.arrived = slot.arrived
@@ -89,7 +90,6 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     record.position.last_move_s = ledger.now_s
     record.position.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
     record.position.prepared_slot = 0
-    record.position.arrival_seq = target._arrival(key)
     if slot.state == STATE_AVAILABLE:
         source.positions.set_state(slot, STATE_LOCKED)
         slot.owner = owner
@@ -129,8 +129,13 @@ def move(QueueCore source not None, uint64_t key, QueueCore target not None, sin
     source.ledger.writer.begin_unit()
     try:
         _relocate(source, slot, target, OWNER_STORE, sink)
-    finally:
-        source.ledger.writer.end_unit()
+    except BaseException:
+        take_back(source.ledger.writer)
+        slot = source.positions.find(key)
+        if slot != NULL and slot.state == STATE_LOCKED and slot.owner == OWNER_STORE:
+            source._back(slot)
+        raise
+    source.ledger.writer.end_unit()
     return True
 
 

@@ -14,7 +14,7 @@ from libc.errno cimport ENOMEM, ENOSPC
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer, also, status_is_space
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.positions cimport (
     FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
@@ -294,7 +294,8 @@ cdef class Transaction(CommitListener):
     def step(self, size_t count) -> bool:
         """The next `count` operations of a commit in slices; whether some are left.
 
-        If one cannot be done, the whole batch is not kept, and the commit ends as one that was not.
+        If one cannot be done, the whole batch is not kept, and the commit ends as one that was not: also if the store has lost what
+        the operation needs. That is no failure of the disk, which would end the server.
         """
         cdef Writer writer = self.ledger.writer
         cdef size_t end = min(self._done + count, self._count)
@@ -306,7 +307,8 @@ cdef class Transaction(CommitListener):
                 return True
         except Exception as error:
             self._broke_off = True
-            writer.doom(getattr(error, "status", 0) or ENOMEM)
+            status = getattr(error, "status", 0)
+            writer.doom(status if status and status_is_space(status) else ENOMEM)
             writer.notify(self, TOKEN_END)
         self.slicing = False
         self._next = 0

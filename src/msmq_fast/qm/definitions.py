@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from msmq_fast._native.batch import StoreError
 from msmq_fast.packet.errors import (
     IllegalQueuePathName,
     PropertyError,
@@ -90,11 +91,15 @@ class Definitions:
             created=self._manager.ledger.now_s,
         )
         queue.security = security
-        self._manager.records.set_queue(queue.ordinal, queue.record())
-        self._manager.events.created(queue)
-        self.make_journal(queue)
-        self._manager.add(queue)
-        self._changed()
+        try:
+            self._manager.records.set_queue(queue.ordinal, queue.record())
+            self._manager.events.created(queue)
+            self.make_journal(queue)
+            self._manager.add(queue)
+            self._changed()
+        except BaseException:
+            self._remove(queue, told=False)  # the caller takes the unit back
+            raise
         return queue
 
     def make_journal(self, queue: Queue) -> None:
@@ -148,13 +153,21 @@ class Definitions:
         self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
     ) -> Completion[None]:
         """Take over properties that were checked; resolved when durable."""
+        before = replace(queue.properties), queue.security, queue.modified
         queue.properties.update(dict(properties))
         if security is not None:
             queue.security = security
         queue.modified = self._manager.ledger.now_s
         queue.set_quota()
-        self._changed()
-        return self._manager.write(queue)
+        try:
+            self._changed()
+            return self._manager.write(queue)
+        except (StoreError, MemoryError):
+            raise  # it is written when the store takes something again
+        except BaseException:
+            queue.properties, queue.security, queue.modified = before
+            queue.set_quota()
+            raise
 
     def _changed(self) -> None:
         if self._manager.on_changed is not None:

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import give_up, is_transactional, withdraw
+from msmq_fast._native.queue import Received, give_up, is_transactional, withdraw
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
@@ -73,31 +73,45 @@ class Homecoming:
     def _move(self, queue: OutgoingQueue, targets: list[Queue], page: Page) -> None:
         self._moving.discard(queue)
         moved = 0
+        for target in targets:
+            for message in page.messages:
+                # Its time may have been over, or the queue purged, while its packet was read.
+                there = queue.core.positions.state(message.lookup_id) == _AVAILABLE
+                if not there or is_transactional(message.packet) != target.transactional:
+                    continue
+                try:
+                    taken = self._hand_over(queue, target, message)
+                except Exception as error:
+                    self._manager.faults.note("a message for this computer", error)
+                    taken = False
+                if taken:
+                    moved += 1
+                elif target.transactional:
+                    break  # nothing passes it
+        if not moved:
+            self._stuck.add(queue)
+
+    def _hand_over(self, queue: OutgoingQueue, target: Queue, message: Received) -> bool:
+        """Move or refuse one message, in one unit; False: it stays."""
+        kept = self._judged(target, message.packet)
+        if not isinstance(kept, bytes):
+            give_up(queue.core, message.lookup_id, kept)
+            return True
         writer = self._manager.store.writer
         writer.begin_unit()
         try:
-            for target in targets:
-                taken: list[int] = []
-                for message in page.messages:
-                    # Its time may have been over, or the queue purged, while its packet was read.
-                    there = queue.core.positions.state(message.lookup_id) == _AVAILABLE
-                    if not there or is_transactional(message.packet) != target.transactional:
-                        continue
-                    kept = self._judged(target, message.packet)
-                    if not isinstance(kept, bytes):
-                        give_up(queue.core, message.lookup_id, kept)
-                        moved += 1
-                        continue
-                    (result,), _ = target.core.enqueue_packets([kept])
-                    if result in _TAKEN:
-                        taken.append(message.lookup_id)
-                    elif target.transactional:
-                        break  # nothing passes it
-                moved += withdraw(queue.core, taken, EventKind.MOVED)
-        finally:
-            writer.end_unit()
-        if not moved:
-            self._stuck.add(queue)
+            (result,), (key,) = target.core.enqueue_packets([kept])
+            if result in _TAKEN:
+                try:
+                    withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
+                except BaseException:
+                    target.core.not_entered(key)
+                    raise
+        except BaseException:
+            writer.abandon_unit()
+            raise
+        writer.end_unit()
+        return result in _TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
         """What is kept of a message, or why it is refused; everybody may send to a connector."""

@@ -5,7 +5,7 @@ DA-018, DA-045).
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 62  # one message, whatever its size
 BATCH = 512  # messages handed to a subscription at once
 BATCH_BYTES = 4 << 20
+_UNKNOWN = -1  # how many a delivery took: it is still being made
 
 Sink = Callable[[list[Received]], None]
 
@@ -206,7 +207,7 @@ class Subscription:
         self.acknowledge = acknowledge
         self.closed = False
         self.on_end: Callable[[MSMQError], None] | None = None  # told when the queue is deleted
-        self._under_way = 0  # batches whose removal is not durable yet
+        self._under_way: deque[int] = deque()  # deliveries that are not durable: how many messages each took
         self.held: OrderedDict[int, None] = OrderedDict()
 
     def grant(self, credit: int) -> None:
@@ -226,13 +227,21 @@ class Subscription:
             if messages:
                 self._sink(messages)
             return bool(taken)
-        ordered = self._under_way > 0
-        self._under_way += 1
+        ordered = bool(self._under_way)
+        self._under_way.append(_UNKNOWN)
         self.credit -= count
-        taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted)
+        try:
+            taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted)
+        except BaseException:
+            if self._under_way and self._under_way[-1] == _UNKNOWN:
+                self._under_way.pop()
+                self.credit += count
+            raise
         self.credit += count - taken
         if not taken:
-            self._under_way -= 1
+            self._under_way.pop()
+        elif self._under_way and self._under_way[-1] == _UNKNOWN:
+            self._under_way[-1] = taken
         return bool(taken)
 
     def wanted(self) -> bool:
@@ -240,11 +249,17 @@ class Subscription:
         return not self.closed
 
     def _delivered(self, messages: list[Received], status: int) -> None:
-        self._under_way -= 1
-        if status:
-            self.credit += len(messages)
+        taken = self._under_way.popleft()
+        if taken == _UNKNOWN:
+            taken = len(messages)  # at once: nothing had to become durable
+        # What was dropped as damaged meanwhile is not delivered, and costs no credit.
+        returned = taken if status else taken - len(messages)
+        if returned:
+            self.credit += returned
             self._readers.wait(self)
-        elif self.closed:
+        if status:
+            return
+        if self.closed:
             self._readers.core.give_back(messages)
         else:
             self._sink(messages)

@@ -98,15 +98,23 @@ class Records:
             writer.end_unit()
 
     def unit(self, fill: Callable[[], None]) -> Completion[None]:
-        """Run `fill` inside one unit of work; resolved when the unit is durable."""
+        """Run `fill` inside one unit of work; resolved when the unit is durable. If `fill` raises, nothing of
+        it is kept; inside another unit that one decides, since a part of a unit cannot be taken back.
+        """
         completion: Completion[None] = Completion()
         writer = self._store.writer
+        inner = writer.in_unit
         writer.begin_unit()
         try:
             fill()
             writer.when_durable(lambda status: stored(completion, status, None))
-        finally:
-            writer.end_unit()
+        except BaseException:
+            if inner:
+                writer.end_unit()
+            else:
+                writer.abandon_unit()
+            raise
+        writer.end_unit()
         return completion
 
 
