@@ -431,8 +431,8 @@ cdef class QueueCore(CommitListener):
                 received.content_id = 0
         finally:
             self.ledger.traces = None
-        if followed:
-            received._followed = followed
+            if followed:    # also if it raised: `_not_received` takes it back
+                received._followed = followed
         return 0
 
     cdef int _let_purged_go(self, Slot* slot) except -1:

@@ -275,3 +275,17 @@ def test_old_events_are_dropped_but_not_what_a_reader_waits_for(kept: int | None
     world.run()
     first, _ = feed.bounds()
     assert first == (kept or following - 1), "the newest record stays"
+
+
+def test_each_of_several_messages_that_come_back_is_told_of_although_its_journal_copy_is_taken_back() -> None:
+    """A lake subtracts what came back from what was received: one event less is one message lost there."""
+    world = World()
+    world.create(journaling=True)
+    keys = [world.send(text, delivery=1) for text in (b"one", b"two", b"three")]
+    before = last(world)
+    core = world.manager.find("orders").core
+    core.receive_bulk(3, 1 << 20, lambda messages, _: None, wanted=lambda: False)
+    events = told(world, before)
+    assert [event.lookup_id for event in events if event.kind == EventKind.RETURNED] == keys
+    assert world.bodies() == [b"one", b"two", b"three"]
+    assert world.bodies(r".\private$\orders;JOURNAL") == []

@@ -69,7 +69,16 @@ class Definitions:
             )
         made: list[Queue] = []
         guid = guid or UUID(bytes=self._manager.random_bytes(16), version=4)
-        done = self._manager.records.unit(lambda: made.append(self._make(part, values, guid, descriptor)))
+
+        def fill() -> None:
+            made[:] = [self._make(part, values, guid, descriptor)]
+
+        try:
+            done = self._manager.records.unit(fill)
+        except BaseException:
+            for queue in made:
+                self.undo(queue)
+            raise
         (queue,) = made
         done.add_done_callback(lambda done: None if done.exception() is None else self.undo(queue))
         return followed_by(done, queue)

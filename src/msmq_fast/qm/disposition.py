@@ -79,6 +79,17 @@ class Disposition:
         message, whether an acknowledgment went out, and the queue that gets the message or a copy.
         """
         try:
+            return self._decide(role, packet, reason, wishes, chosen)
+        except (StoreError, MemoryError):
+            raise  # the unit cannot go on
+        except Exception as error:
+            self._manager.faults.note("what follows from a message", error)
+            return reason, False, None
+
+    def _decide(
+        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+    ) -> tuple[int, bool, QueueCore | None]:
+        try:
             message = Message.from_packet(packet)
         except PacketFault:
             return reason, False, None

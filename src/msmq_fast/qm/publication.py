@@ -259,7 +259,11 @@ class Publication:
         if guid is not None:
             values[IDENTIFIER] = guid
         wanted = DirectoryObject(ObjectType.QUEUE, values)
-        done = self.events.create(wanted, join=lambda identifier: made.append(join(identifier)))
+
+        def joined(identifier: UUID) -> None:
+            made[:] = [join(identifier)]  # nothing can raise between the two
+
+        done = self.events.create(wanted, join=joined)
 
         def ended(done: Completion[UUID]) -> None:
             for queue in made:
