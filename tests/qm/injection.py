@@ -95,10 +95,7 @@ def view(world: World) -> View:
             world.store.reader.complete()
         seen[f"{queue.name} {queue.kind.name}"] = (
             record,
-            [
-                (each.lookup_id, each.packet, each.abort_count) if each else status
-                for each, status in messages
-            ],
+            messages,
             (queue.core.messages, queue.core.bytes, queue.core.used_bytes),
             queue.core.positions.available + queue.core.positions.pending,
         )
