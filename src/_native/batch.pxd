@@ -126,6 +126,7 @@ cdef class Writer:
     # Instead of end_unit: takes the whole outermost unit back, its notices too, as if it had never begun. An inner unit that is
     # abandoned, or in which an operation raised, takes the outer one along: its owner abandons it as well, or the writer has failed.
     cpdef int abandon_unit(self) except -1
+    cpdef int take_back(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
     # The stored value is head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,

@@ -132,6 +132,16 @@ cdef class Writer:
             (<BatchFields*>self._current).spoiled = True
         return 0
 
+    cpdef int take_back(self) except -1:
+        """Ends a unit in which something raised; the caller has undone what it did in memory.
+
+        Nothing of it is kept, but where that cannot be: a part of another unit cannot be taken back alone, and where a call of the
+        store failed, others in the unit may have relied on it. Then memory and store do not agree, and only a restart helps.
+        """
+        if self._depth > 1 or (<BatchFields*>self._current).spoiled:
+            return self.end_unit()
+        return self.abandon_unit()
+
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
                  object body, int flags) except -1:
         self._room()

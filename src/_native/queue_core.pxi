@@ -23,13 +23,6 @@ cdef class BodyRead(ReadListener):
         return 0
 
 
-cdef int take_back(Writer writer) except -1:
-    """Ends a unit in which something raised. A part of another unit cannot be taken back alone: what it did must have been undone."""
-    if writer._depth > 1:
-        return writer.end_unit()
-    return writer.abandon_unit()
-
-
 cdef class QueueCore(CommitListener):
     """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
 
@@ -97,7 +90,11 @@ cdef class QueueCore(CommitListener):
             return ENQUEUED
         key = slot.key
         describe(&record.position, slot, m, data)
-        ledger.writer.begin_unit()
+        try:
+            ledger.writer.begin_unit()
+        except BaseException:
+            self._not_entered(key)
+            raise
         try:
             number(self, slot, &record)
             ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
@@ -114,7 +111,7 @@ cdef class QueueCore(CommitListener):
         except BaseException:
             # The caller hears that it did not come, so it must not be there.
             self._not_entered(key)
-            take_back(ledger.writer)
+            ledger.writer.take_back()
             raise
         ledger.writer.end_unit()
         return ENQUEUED_PENDING
@@ -713,7 +710,7 @@ cdef class QueueCore(CommitListener):
             if received._followed is not None:
                 undo_traces(self.ledger, received._followed)
                 received._followed = None
-        self.ledger.writer.abandon_unit()
+        self.ledger.writer.take_back()
         for received in messages:
             slot = self.positions.find(received.lookup_id)
             if slot == NULL:
@@ -1130,7 +1127,7 @@ cdef class QueueCore(CommitListener):
                 for entered in reversed(keys):
                     if entered:
                         self._not_entered(entered)
-                take_back(writer)
+                writer.take_back()
                 raise
             writer.end_unit()
         finally:
@@ -1168,7 +1165,7 @@ cdef class QueueCore(CommitListener):
                     self._unwrite(slot)
                     self._drop(slot)
                 self.ledger._returned.append((self, received))
-                take_back(writer)
+                writer.take_back()
                 if not isinstance(error, Exception):
                     raise
                 fault = also(fault, error)

@@ -130,7 +130,7 @@ def move(QueueCore source not None, uint64_t key, QueueCore target not None, sin
     try:
         _relocate(source, slot, target, OWNER_STORE, sink)
     except BaseException:
-        take_back(source.ledger.writer)
+        source.ledger.writer.take_back()
         slot = source.positions.find(key)
         if slot != NULL and slot.state == STATE_LOCKED and slot.owner == OWNER_STORE:
             source._back(slot)

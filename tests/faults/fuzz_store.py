@@ -33,7 +33,7 @@ def seeds() -> list[bytes]:
     """Good inputs: which reader, length of the key, key, value."""
     found = json.loads(GOLDEN.read_text())
     kinds = ("position", "content", "feed", "history", "queue", "meta", "outgoing_stream")
-    also = {"position_numbered": "position", "feed_whole": "feed"}
+    also = {"position_numbered": "position", "feed_whole": "feed", "history_marked": "history"}
     return [
         bytes((kinds.index(also.get(name, name)), len(key) // 2)) + bytes.fromhex(key) + bytes.fromhex(value)
         for name, (key, value) in found.items()

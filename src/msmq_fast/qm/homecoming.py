@@ -108,7 +108,7 @@ class Homecoming:
                     target.core.not_entered(key)
                     raise
         except BaseException:
-            writer.abandon_unit()
+            writer.take_back()
             raise
         writer.end_unit()
         return result in _TAKEN

@@ -115,12 +115,17 @@ class Housekeeping:
             self._unwritten[queue.ordinal] = queue  # the store takes nothing now
             raise
 
-    def write_new(self, queue: Queue) -> Completion[None]:
-        """The same for a queue that is registered afterwards. If this raises, nothing is tried again: the
-        queue does not exist.
+    def write_new(self, queue: Queue, also: Callable[[], None] = lambda: None) -> Completion[None]:
+        """The same for a queue that is registered afterwards, with what `also` writes in its unit. If this
+        raises, nothing is kept or tried again: the queue does not exist.
         """
         records = self._manager.records
-        done = records.unit(lambda: records.set_queue(queue.ordinal, queue.record()))
+
+        def fill() -> None:
+            records.set_queue(queue.ordinal, queue.record())
+            also()
+
+        done = records.unit(fill)
         self._unwritten.pop(queue.ordinal, None)
         self._writing[queue.ordinal] = queue
 

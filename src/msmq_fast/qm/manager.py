@@ -530,8 +530,7 @@ class QueueManager:
 
     def write_new(self, queue: Queue) -> None:
         """Write the record of a queue that nothing can find yet; the caller registers it after that."""
-        self._housekeeping.write_new(queue)
-        self.events.created(queue)
+        self._housekeeping.write_new(queue, lambda: self.events.created(queue))
 
     def serving(self) -> None:
         """SERVICE_NOT_AVAILABLE: it is not ready, or not any more."""

@@ -103,16 +103,12 @@ class Records:
         """
         completion: Completion[None] = Completion()
         writer = self._store.writer
-        inner = writer.in_unit
         writer.begin_unit()
         try:
             fill()
             writer.when_durable(lambda status: stored(completion, status, None))
         except BaseException:
-            if inner:
-                writer.end_unit()
-            else:
-                writer.abandon_unit()
+            writer.take_back()
             raise
         writer.end_unit()
         return completion

@@ -150,8 +150,8 @@ class Host:
 
     def settle(self) -> None:
         """Time for everything that is tried again."""
-        for _ in range(4):
-            self.advance(2)
+        for seconds in (2, 2, 2, 2, 60):  # an expiry that raised is tried again after a minute
+            self.advance(seconds)
 
     # ---- lives
 
