@@ -51,7 +51,22 @@ cdef extern from *:
         memcpy(rest, data, end - data);
         return history_mix(hash ^ rest[0] ^ size, key ^ rest[1] ^ seed[0]);
     }
+
+    /* What is long: 64 bytes at each end, and eight blocks of 16 bytes between them. */
+    static uint64_t history_sample(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
+        enum { END = 64, BLOCKS = 8 };
+        size_t step, at;
+        int i;
+        if (size <= 2 * END + 16 * BLOCKS)
+            return history_absorb(hash, data, size, seed);
+        step = (size - 2 * END - 16) / BLOCKS;
+        hash = history_absorb(hash ^ size, data, END, seed);
+        for (i = 0, at = END; i < BLOCKS; i++, at += step)
+            hash = history_mix(hash ^ history_word(data + at), seed[1] ^ history_word(data + at + 8));
+        return history_absorb(hash, data + size - END, END, seed);
+    }
     """
+    uint64_t history_sample(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
     uint64_t history_mix(uint64_t a, uint64_t b) noexcept nogil
     uint64_t history_absorb(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
 
@@ -60,7 +75,6 @@ cdef enum:
     SEED_SIZE = 16
     PROPERTIES_SIZE = 56        # of a MessagePropertiesHeader before label, extension and body, which follow
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
-    SAMPLE = 512                # bytes at each end of what is long
 
 
 cdef class DuplicateHistory(CommitListener):
@@ -76,7 +90,8 @@ cdef class DuplicateHistory(CommitListener):
        would have to bring the very message, into the same queue, before its sender does.
     2. The fingerprint is keyed with `seed`, which the store keeps: what was seen before a restart is known after it.
     3. It covers what every transmission of a message has in common, whatever way it takes: its time of sending, destination,
-       properties, label, extension and body. Lifetimes, hop count, keys and encrypted bodies may differ from one to the next.
+       properties, label, extension and body. Lifetimes, hop count, keys and encrypted bodies may differ from one to the next. Of
+       what is long it takes a sample (`history_sample`): a stranger who does not know the message misses it all the same.
     4. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
        for others that with the most makes room. So no address can push out what the others have brought.
     """
@@ -140,11 +155,8 @@ cdef class DuplicateHistory(CommitListener):
         identity.fingerprint = hash if hash else 1
 
     cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
-        # Of what is long both ends count, and how long it is: the whole would cost more than everything else.
-        if size <= 2 * SAMPLE:
-            return history_absorb(hash, data, size, self._seed)
-        hash = history_absorb(hash ^ size, data, SAMPLE, self._seed)
-        return history_absorb(hash, data + size - SAMPLE, SAMPLE, self._seed)
+        # Of what is long a sample counts, and how long it is: the whole would cost more than everything else.
+        return history_sample(hash, data, size, self._seed)
 
     cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
         cdef uint64_t low, high
