@@ -257,6 +257,7 @@ def sealed(load: Load) -> Callable[[Server], Figures]:
             check=True,
             capture_output=True,
         )
+        server.run("acl", "grant", QUEUE, "--user", _USER, "--right", "receive")
         _fill(server, load)
         reader = SealedReader(server.listening["rpc"].partition(",")[0], server.host)
         reader.read()

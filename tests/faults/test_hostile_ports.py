@@ -100,7 +100,7 @@ def test_programs_that_break_the_protocol() -> None:
         uvloop.run(work())
         before = server.resident()  # with all buffers that are kept for the next connection
         print("closed, answered:", uvloop.run(work()), (server.resident() - before) // 1024, "KiB more")
-        assert server.resident() - before < 10 * MIB
+        assert server.resident() - before < 24 * MIB  # the witness goes on beside them
         print(server.check())
 
 

@@ -220,7 +220,10 @@ def test_quarantine(recoverable: bool) -> None:
     assert message.packet == came
     assert host.refusals[-1][0] is Refusal.QUARANTINED
     # A second copy is a duplicate as of any other message.
-    host.session.receive(wire.message(refused, security=EVES, recoverable=recoverable), 100.0)
+    copy = wire.message(
+        refused, security=EVES, recoverable=recoverable, label="x", body=b"evil", message_class=0
+    )
+    host.session.receive(copy, 100.0)
     host.commit()
     assert host.messages("quarantine") == []
 

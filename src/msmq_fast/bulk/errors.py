@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmq_fast.bulk.arrow import ArrowMissing
+from msmq_fast.bulk.schema import ColumnError
 from msmq_fast.packet.errors import (
     AccessDenied,
     InsufficientResources,
@@ -79,7 +80,7 @@ def refusal_of(error: Exception) -> Refusal | None:
             return Refusal("BAD_REQUEST", _words(error))
         case ArrowMissing():
             return Refusal("NO_ARROW", str(error))
-        case Malformed():
+        case Malformed() | ColumnError():
             return Refusal("BAD_REQUEST", str(error))
     return None
 

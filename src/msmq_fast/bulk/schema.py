@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from msmq_fast.packet.malformed import Malformed
-
 KINDS: Final = ("string", "binary", "int8", "int16", "int32", "int64", "bool", "timestamp")
 """Types of columns; a timestamp is microseconds in UTC."""
 
@@ -153,15 +151,19 @@ why one failed.
 """
 
 
+class ColumnError(ValueError):
+    """A name that is not a column, or that comes twice: one line for the client."""
+
+
 def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
     columns = {column.name: column for column in known}
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in columns:
-            raise Malformed(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")
+            raise ColumnError(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise Malformed(f"the column {twice[0]!r} is named twice")
+        raise ColumnError(f"the column {twice[0]!r} is named twice")
     return tuple(columns[name] for name in names)
 
 
