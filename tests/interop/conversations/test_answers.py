@@ -38,7 +38,8 @@ def check(
     assert answer.correlation == original.source.bytes_le + struct.pack("<I", original.number)
     assert answer.response == original.destination
     assert answer.delivery == original.delivery
-    assert (answer.reach, answer.received) == (NEVER, NEVER)
+    assert 600 <= answer.reach <= 86_400  # it does not wait for ever in a queue that a stranger named
+    assert answer.received == NEVER
     assert (answer.acks, answer.admin, answer.flags >> 8 & 3) == (0, Name(), 0)
     assert answer.tx is None
     assert answer.body == body

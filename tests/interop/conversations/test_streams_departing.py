@@ -196,9 +196,9 @@ def test_a_drained_stream_is_followed_by_a_greater_one(pair: tuple[Server, Peer]
 
 
 @pytest.mark.rule("QB-158", "QB-208")
-@pytest.mark.parametrize("form", ["number", "folded", "elsewhere", "header"])
-def test_an_order_ack_in_every_form_that_is_one(pair: tuple[Server, Peer], peers: Any, form: str) -> None:
-    """By number or direct name, of any case, on another session, with a SessionHeader at its end (AMB-31)."""
+@pytest.mark.parametrize("form", ["number", "folded", "header"])
+def test_an_order_ack_in_every_form_that_is_one(pair: tuple[Server, Peer], form: str) -> None:
+    """By number or direct name, of any case, with a SessionHeader at its end (AMB-31)."""
     server, peer = pair
     send(server, peer, "1")
     line = peer.answer()
@@ -208,9 +208,6 @@ def test_an_order_ack_in_every_form_that_is_one(pair: tuple[Server, Peer], peers
         order_ack(line, peer, server, found, queue=private(4), address=UUID(server.ready["guid"]))
     elif form == "folded":
         order_ack(line, peer, server, found, queue=direct(r"OS:Whoever\Private$\ORDER_queue$"))
-    elif form == "elsewhere":
-        other = peers()
-        order_ack(other.dial(server.host, server.port("mqqb")), other, server, found)
     else:
         line.sent += 1
         header = line.header()

@@ -250,9 +250,7 @@ def test_workers_run_the_python_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> 
         raise Started
 
     monkeypatch.undo()  # the fixture above
-    monkeypatch.setattr(
-        "pyspark.SparkConf.contains", lambda *_: False
-    )  # another JVM has one
+    monkeypatch.setattr("pyspark.SparkConf.contains", lambda *_: False)  # another JVM has one
     monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", started)
     for name, expected in ((None, sys.executable), ("/opt/python", "/opt/python")):
         with monkeypatch.context() as emptied:
