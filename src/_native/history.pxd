@@ -15,6 +15,7 @@ cdef struct Identity:
     # What makes two packets the same message. Anybody can name an identifier; the fingerprint is that of what was sent under it.
     uint8_t identifier[IDENTIFIER_SIZE]
     uint64_t fingerprint        # never 0 for a message that arrives
+    uint64_t absent             # the state of the table in which it was not there, 0: none
 
 
 cdef enum Sighting:
@@ -27,9 +28,9 @@ cdef struct HistoryEntry:
     uint8_t identifier[IDENTIFIER_SIZE]
     uint32_t seen               # Unix seconds
     uint64_t fingerprint        # 0: of a store that kept none; any content is the same message
-    uint64_t generation         # 0: durable or express
-    int32_t older, newer        # neighbours in the order of sighting, -1 at the ends
-    int32_t elder, younger      # the same among the entries of one origin
+    uint64_t generation         # 0: durable, express, or a free entry
+    uint64_t sighting           # its number
+    int32_t older, newer        # neighbours of the same origin in the order of sighting, -1 at the ends
     uint32_t origin
 
 
@@ -43,7 +44,9 @@ cdef class DuplicateHistory(CommitListener):
     cdef HistoryEntry* _entries
     cdef int32_t* _slots        # hash table: index of an entry, -1 for none
     cdef uint64_t _mask
-    cdef int32_t _capacity, _count, _free, _oldest, _newest
+    cdef int32_t _capacity, _count, _free
+    cdef uint64_t _sightings    # so far
+    cdef uint64_t _changes      # of which identities are in the table
     cdef uint64_t _generation   # of the newest batch that holds pending entries
     cdef Batch* _batch          # that batch, unless it has ended
     cdef uint64_t _settled      # every generation up to this one is durable
@@ -56,7 +59,7 @@ cdef class DuplicateHistory(CommitListener):
     # The identity of a UserMessage: the same for every copy that its sender transmits, with whatever hop count, by whatever way.
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept
     # What is known of a message; a hit is refreshed. Nothing is inserted.
-    cdef Sighting sight(self, const Identity* identity, uint32_t now) noexcept
+    cdef Sighting sight(self, Identity* identity, uint32_t now) noexcept
     # With a writer the entry shares the fate of its current batch: to be called inside the unit that stores the message.
     # `origin`, below ORIGINS, says whose share of the table it takes.
     cdef int remember(self, const Identity* identity, uint32_t origin, uint32_t now, Writer writer) except -1
@@ -70,3 +73,4 @@ cdef class DuplicateHistory(CommitListener):
     cdef void _unlink(self, int32_t index) noexcept
     cdef void _link_newest(self, int32_t index) noexcept
     cdef void _forget(self, int32_t index) noexcept
+    cdef list _of(self, uint32_t origin)

@@ -27,12 +27,20 @@ cdef extern from *:
         return word;
     }
 
-    /* Two words a step, in four lanes that do not wait for each other where there is much. What is left over goes in with its
-     * length, so that zeros at the end count. */
+    /* Two words a step, in four lanes that do not wait for each other where there is much. The last words may have been part of
+     * the step before; they go in with the length, so that zeros at the end count. */
     static uint64_t history_absorb(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
         const uint64_t key = seed[1];
         const uint8_t *end = data + size;
         uint64_t rest[2] = {0, 0}, second, third, fourth;
+        if (size < 16) {
+            if (size >= 8) {
+                rest[0] = history_word(data);
+                rest[1] = history_word(end - 8);
+            } else
+                memcpy(rest, data, size);
+            return history_mix(hash ^ rest[0] ^ size, key ^ rest[1] ^ seed[0]);
+        }
         if (size >= 64) {
             second = hash ^ seed[0];
             third = hash ^ key;
@@ -46,10 +54,9 @@ cdef extern from *:
             } while (end - data >= 64);
             hash = history_mix(history_mix(hash ^ second, key ^ third), seed[0] ^ fourth);
         }
-        for (; end - data >= 16; data += 16)
+        for (; end - data > 16; data += 16)
             hash = history_mix(hash ^ history_word(data), key ^ history_word(data + 8));
-        memcpy(rest, data, end - data);
-        return history_mix(hash ^ rest[0] ^ size, key ^ rest[1] ^ seed[0]);
+        return history_mix(hash ^ history_word(end - 16) ^ size, key ^ history_word(end - 8) ^ seed[0]);
     }
 
     /* What is long: 64 bytes at each end, and eight blocks of 16 bytes between them. */
@@ -121,8 +128,9 @@ cdef class DuplicateHistory(CommitListener):
             self._slots[index] = -1
         for index in range(capacity):
             self._entries[index].newer = index + 1 if index + 1 < capacity else -1
+            self._entries[index].generation = 0
         self._free = 0
-        self._oldest = self._newest = -1
+        self._changes = 1
 
     def __dealloc__(self):
         free(self._entries)
@@ -140,6 +148,7 @@ cdef class DuplicateHistory(CommitListener):
         cdef uint64_t hash = history_mix(self._seed[0] ^ m.sent_time, self._seed[1] ^ m.dest_type)
         cdef size_t size = PROPERTIES_SIZE + 2 * <size_t>m.label_chars + m.extension_length
         cdef bint readable = True
+        cdef uint64_t[2] words
         memcpy(identity.identifier, packet + 16, 16)
         memcpy(identity.identifier + 16, packet + 56, 4)
         hash = history_absorb(hash, packet + m.dest_offset, m.dest_length, self._seed)
@@ -152,20 +161,26 @@ cdef class DuplicateHistory(CommitListener):
         elif readable:  # nothing, or where the message came with it over HTTP
             hash = self._absorb(hash, packet + m.body_offset, m.body_length)
         hash = self._absorb(hash, packet + m.properties_offset, size)
+        memcpy(words, identity.identifier, 16)
+        hash = history_mix(hash ^ words[0], self._seed[1] ^ words[1] ^ m.message_id)
         identity.fingerprint = hash if hash else 1
+        identity.absent = 0
 
     cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
         # Of what is long a sample counts, and how long it is: the whole would cost more than everything else.
         return history_sample(hash, data, size, self._seed)
 
     cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
+        # A fingerprint is a keyed hash of the identifier, too.
         cdef uint64_t low, high
         cdef uint32_t ordinal
+        if fingerprint:
+            return fingerprint
         memcpy(&low, identifier, 8)
         memcpy(&high, identifier + 8, 8)
         memcpy(&ordinal, identifier + 16, 4)
         low = history_mix(low ^ self._seed[0], high ^ self._seed[1])
-        return history_mix(low ^ fingerprint, self._seed[0] ^ ordinal)
+        return history_mix(low, self._seed[0] ^ ordinal)
 
     cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
         cdef uint64_t slot = self._hash(identifier, fingerprint) & self._mask
@@ -202,44 +217,31 @@ cdef class DuplicateHistory(CommitListener):
     cdef void _unlink(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
         cdef Share* share = &self._shares[entry.origin]
-        if entry.elder >= 0:
-            self._entries[entry.elder].younger = entry.younger
-        else:
-            share.oldest = entry.younger
-        if entry.younger >= 0:
-            self._entries[entry.younger].elder = entry.elder
-        else:
-            share.newest = entry.elder
-        share.count -= 1
-        self._active -= share.count == 0
         if entry.older >= 0:
             self._entries[entry.older].newer = entry.newer
         else:
-            self._oldest = entry.newer
+            share.oldest = entry.newer
         if entry.newer >= 0:
             self._entries[entry.newer].older = entry.older
         else:
-            self._newest = entry.older
+            share.newest = entry.older
+        share.count -= 1
+        self._active -= share.count == 0
 
     cdef void _link_newest(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
         cdef Share* share = &self._shares[entry.origin]
-        entry.elder = share.newest
-        entry.younger = -1
+        entry.older = share.newest
+        entry.newer = -1
         if share.newest >= 0:
-            self._entries[share.newest].younger = index
+            self._entries[share.newest].newer = index
         else:
             share.oldest = index
         share.newest = index
         self._active += share.count == 0
         share.count += 1
-        entry.older = self._newest
-        entry.newer = -1
-        if self._newest >= 0:
-            self._entries[self._newest].newer = index
-        else:
-            self._oldest = index
-        self._newest = index
+        self._sightings += 1
+        entry.sighting = self._sightings
 
     cdef void _forget(self, int32_t index) noexcept:
         # Backward-shift deletion keeps every probe sequence without gaps.
@@ -261,20 +263,22 @@ cdef class DuplicateHistory(CommitListener):
                 hole = slot
         self._slots[hole] = -1
         self._unlink(index)
+        self._entries[index].generation = 0
         self._entries[index].newer = self._free
         self._free = index
         self._count -= 1
+        self._changes += 1
 
-    cdef Sighting sight(self, const Identity* identity, uint32_t now) noexcept:
+    cdef Sighting sight(self, Identity* identity, uint32_t now) noexcept:
         cdef int32_t index = self._find(identity)
         cdef HistoryEntry* entry
         if index < 0:
+            identity.absent = self._changes
             return SIGHTING_NEW
         entry = &self._entries[index]
         entry.seen = now
-        if index != self._newest:
-            self._unlink(index)
-            self._link_newest(index)
+        self._unlink(index)
+        self._link_newest(index)
         return SIGHTING_PENDING if entry.generation > self._settled else SIGHTING_DURABLE
 
     cdef bint knows(self, const Identity* identity) noexcept:
@@ -286,7 +290,7 @@ cdef class DuplicateHistory(CommitListener):
         cdef HistoryEntry* entry
         if writer is not None:
             self._attach(writer)
-        index = self._find(identity)
+        index = -1 if identity.absent == self._changes else self._find(identity)
         if index >= 0:
             self._unlink(index)
         else:
@@ -304,6 +308,7 @@ cdef class DuplicateHistory(CommitListener):
                 slot = (slot + 1) & self._mask
             self._slots[slot] = index
             self._count += 1
+            self._changes += 1
         entry = &self._entries[index]
         entry.seen = now
         entry.generation = 0 if writer is None else self._generation
@@ -320,14 +325,11 @@ cdef class DuplicateHistory(CommitListener):
         return 0
 
     cdef int committed(self, uint64_t token, int status) except -1:
-        cdef int32_t index, older
+        cdef int32_t index
         if status != 0:
-            index = self._newest
-            while index >= 0:
-                older = self._entries[index].older
+            for index in range(self._capacity):
                 if self._entries[index].generation == token:
                     self._forget(index)
-                index = older
         if token > self._settled:
             self._settled = token
         return 0
@@ -371,38 +373,37 @@ cdef class DuplicateHistory(CommitListener):
     def expire(self, uint32_t now) -> int:
         """Forget what was seen more than `lifetime` seconds before `now`; returns how many that were."""
         cdef int expired = 0
-        while self._oldest >= 0 and <uint64_t>self._entries[self._oldest].seen + self.lifetime < now:
-            self._forget(self._oldest)
-            expired += 1
+        cdef int origin
+        cdef Share* share
+        for origin in range(ORIGINS):
+            share = &self._shares[origin]
+            while share.oldest >= 0 and <uint64_t>self._entries[share.oldest].seen + self.lifetime < now:
+                self._forget(share.oldest)
+                expired += 1
         return expired
 
     def identifiers_of(self, uint32_t origin) -> list:
         """As `identifiers`, of one origin only."""
-        cdef int32_t index = self._shares[origin].oldest if origin < ORIGINS else -1
-        result = []
-        while index >= 0:
-            result.append(
-                (
-                    PyBytes_FromStringAndSize(<char*>self._entries[index].identifier, IDENTIFIER_SIZE),
-                    self._entries[index].seen,
-                )
-            )
-            index = self._entries[index].younger
-        return result
+        return [found[1:] for found in self._of(origin)] if origin < ORIGINS else []
 
     def identifiers(self) -> list:
         """(identifier, seen) from the earliest to the latest sighting."""
-        cdef int32_t index = self._oldest
-        result = []
+        cdef int origin
+        found = []
+        for origin in range(ORIGINS):
+            found += self._of(origin)
+        return [each[1:] for each in sorted(found)]
+
+    cdef list _of(self, uint32_t origin):
+        # (sighting, identifier, seen) of an origin, the earliest first.
+        cdef int32_t index = self._shares[origin].oldest
+        cdef HistoryEntry* entry
+        found = []
         while index >= 0:
-            result.append(
-                (
-                    PyBytes_FromStringAndSize(<char*>self._entries[index].identifier, IDENTIFIER_SIZE),
-                    self._entries[index].seen,
-                )
-            )
-            index = self._entries[index].newer
-        return result
+            entry = &self._entries[index]
+            found.append((entry.sighting, PyBytes_FromStringAndSize(<char*>entry.identifier, IDENTIFIER_SIZE), entry.seen))
+            index = entry.newer
+        return found
 
 
 cdef Identity make_identity(bytes identifier, uint64_t fingerprint) except *:
@@ -411,4 +412,5 @@ cdef Identity make_identity(bytes identifier, uint64_t fingerprint) except *:
         raise ValueError("a message identifier has 20 bytes")
     memcpy(identity.identifier, PyBytes_AS_STRING(identifier), IDENTIFIER_SIZE)
     identity.fingerprint = fingerprint
+    identity.absent = 0
     return identity

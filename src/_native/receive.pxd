@@ -87,4 +87,4 @@ cdef class Receiver:
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _drop(self) except -1
     # The identity of the current message, calculated once.
-    cdef const Identity* _identify(self) noexcept
+    cdef Identity* _identify(self) noexcept

@@ -351,7 +351,7 @@ cdef class Receiver:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
 
-    cdef const Identity* _identify(self) noexcept:
+    cdef Identity* _identify(self) noexcept:
         if self._identified != self.packets:
             self._identified = self.packets
             self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
