@@ -46,6 +46,10 @@ class State(Enum):
     CLOSED = "closed"
 
 
+# Looked up once: in Python 3.11 `State.OPEN` calls EnumType.__getattr__, several times for each read.
+_OPEN, _LINGERING, _CLOSED = State.OPEN, State.LINGERING, State.CLOSED
+
+
 class Session:
     """A sans-IO engine: bytes go in by `buffer` and `commit` (or `receive`), come out of `data_to_send`.
 
@@ -133,12 +137,12 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether the session has not been closed."""
-        return self.state is not State.CLOSED
+        return self.state is not _CLOSED
 
     def idle(self, now: float, seconds: float) -> bool:
         """Whether the session is open, its peer was silent for that time, and nothing is under way."""
         return (
-            self.state is State.OPEN
+            self.state is _OPEN
             and now - self.heard_at >= seconds
             and not (self.sent.unacknowledged or self.window.unacknowledged or self.window.acknowledgeable)
         )
@@ -151,7 +155,7 @@ class Session:
 
     def commit(self, count: int, now: float) -> None:
         """Process `count` bytes that were written to the buffer."""
-        if self.state is State.CLOSED:
+        if self.state is _CLOSED:
             return
         if self._wait.turn is not None:
             self._wait.commit(count)
@@ -162,7 +166,7 @@ class Session:
     def receive(self, data: bytes, now: float) -> None:
         """Process bytes that arrived by other means than the buffer."""
         rest = memoryview(data)
-        while rest and self.state is not State.CLOSED:
+        while rest and self.state is not _CLOSED:
             room = self.buffer(len(rest))
             count = min(len(room), len(rest))
             room[:count] = rest[:count]
@@ -186,7 +190,7 @@ class Session:
                 return
         self._heard = True
         self._watch_writer(packets, now)
-        if self.state not in (State.OPEN, State.LINGERING):
+        if self.state not in (_OPEN, _LINGERING):
             return
         if self.window.received != received:
             self._active = True
@@ -211,7 +215,7 @@ class Session:
     def _handle(self, event: int, now: float) -> None:
         pipeline = self.node.pipeline
         if event == receive.MESSAGE:
-            if self.state is State.LINGERING:
+            if self.state is _LINGERING:
                 pipeline.overhear(self.receiver, now, self._messenger)
             else:
                 self._message(now)
@@ -434,7 +438,7 @@ class Session:
     def pause(self) -> None:
         """The only queue that sends here was paused: a last acknowledgment tells the peer a window of 1, and
         the session ends when it stays idle (3.1.7.13)."""
-        if self.state is State.OPEN:
+        if self.state is _OPEN:
             self._paused = True
             self.resize()
             self._send_acks()
@@ -453,9 +457,9 @@ class Session:
 
     def pump(self, now: float) -> None:
         """Send what is due: acknowledgments of what became durable, then messages inside the window."""
-        if self.state is State.LINGERING:
+        if self.state is _LINGERING:
             self._pump_lingering(now)
-        if self.state is not State.OPEN:
+        if self.state is not _OPEN:
             return
         if self.window.failure:
             self.close(CloseReason.STORE_FAILED, now, f"status {self.window.failure}")
@@ -510,7 +514,7 @@ class Session:
 
     def pause_sending(self, now: float) -> None:
         """The transport holds enough unsent bytes: no messages until `resume_sending`."""
-        if self.state is not State.CLOSED:
+        if self.state is not _CLOSED:
             self._blocked_deadline = now + self.node.limits.slow_reader
 
     def resume_sending(self, now: float) -> None:
@@ -579,7 +583,7 @@ class Session:
 
     def close(self, reason: CloseReason, now: float, detail: str = "") -> None:
         """End the session; nothing on the wire announces it. What was in flight is to be sent again."""
-        if self.state is State.CLOSED:
+        if self.state is _CLOSED:
             return
         self.state = State.CLOSED
         self.reason = reason

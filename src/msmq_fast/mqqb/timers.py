@@ -67,5 +67,8 @@ ACK_TIMEOUT_MAX_MS = 120_000
 
 def earliest(*deadlines: float | None) -> float | None:
     """The first of the deadlines that are armed."""
-    armed = [deadline for deadline in deadlines if deadline is not None]
-    return min(armed) if armed else None
+    first = None
+    for deadline in deadlines:
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+    return first
