@@ -38,6 +38,7 @@ class _Member:
     def __init__(self, name: str, timed: Timed) -> None:
         self.name = name
         self.timed = timed
+        self.next_deadline = timed.next_deadline
         self.faults = 0  # in succession
         self.not_before = 0.0
 
@@ -63,8 +64,16 @@ class TimedGroup:
         """The nearest deadline of all members."""
         nearest = None
         for member in self._members:
-            due = self._due(member)
-            if due is not None and (nearest is None or due < nearest):
+            # As `_due`, without a call of its own: this is asked after almost every turn of the loop.
+            try:
+                due = member.next_deadline()
+            except Exception:
+                due = self._due(member)
+            if due is None:
+                continue
+            if due < member.not_before:
+                due = member.not_before
+            if nearest is None or due < nearest:
                 nearest = due
         return nearest
 
