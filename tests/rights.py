@@ -22,6 +22,7 @@ MEANING = {
     "mount namespace": "a mount namespace of its own (unshare --user --map-root-user --mount)",
     "capture": "capturing on the loopback interface (CAP_NET_RAW)",
     "legacy openssl": "an openssl with its legacy provider",
+    "sanitizers": "clang with the run-time library of its sanitizers (libclang-rt-14-dev)",
 }
 """Every right, in words."""
 
@@ -56,6 +57,9 @@ def granted(right: str) -> bool:
             return _capable(_NET_RAW)
         case "legacy openssl":
             return _succeeds("openssl", "list", "-providers", "-provider", "legacy")
+        case "sanitizers":
+            flags = ("-fsanitize=address,undefined,fuzzer-no-link", "-shared", "-fPIC")
+            return _succeeds("clang", *flags, "-x", "c", "/dev/null", "-o", "/dev/null")
     raise KeyError(right)
 
 

@@ -31,7 +31,7 @@ def test_columns_of_damaged_records(tmp_path: Path) -> None:
     print(result.stderr[-200:])
 
 
-@pytest.mark.needs("clang", modules=["atheris"])
+@pytest.mark.needs("clang", modules=["atheris"], rights=["sanitizers"])
 @pytest.mark.long(seconds=150)
 @pytest.mark.timeout(500)
 def test_a_planted_bounds_bug_is_found(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def native(directory: Path, changed: str = "", change: tuple[str, str, str] | No
     return modules
 
 
-@pytest.mark.needs("clang", modules=["atheris"])
+@pytest.mark.needs("clang", modules=["atheris"], rights=["sanitizers"])
 @pytest.mark.long(seconds=120, fuzz=seconds())
 @pytest.mark.timeout(seconds() + 400)
 def test_damaged_streams_under_sanitizers(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_damaged_streams_under_sanitizers(tmp_path: Path) -> None:
     print(result.stderr[-200:])
 
 
-@pytest.mark.needs("clang", modules=["atheris"])
+@pytest.mark.needs("clang", modules=["atheris"], rights=["sanitizers"])
 @pytest.mark.long(seconds=120)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_loader_and_decoder_agree_on_damaged_records(tmp_path: Path) -> None:
     print(result.stderr[-200:])
 
 
-@pytest.mark.needs("clang", modules=["atheris"])
+@pytest.mark.needs("clang", modules=["atheris"], rights=["sanitizers"])
 @pytest.mark.long(seconds=90)
 @pytest.mark.timeout(400)
 def test_a_planted_bounds_bug_is_found(tmp_path: Path) -> None:
