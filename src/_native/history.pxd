@@ -9,6 +9,7 @@ from msmq_fast._native.framing cimport UserMessage
 cdef enum:
     IDENTIFIER_SIZE = 20        # source queue manager GUID, then MessageID
     ORIGINS = 1024              # shares of the table
+    KEY_SIZE = 1024             # of the long key of fingerprints
 
 
 cdef struct Identity:
@@ -16,6 +17,7 @@ cdef struct Identity:
     uint8_t identifier[IDENTIFIER_SIZE]
     uint64_t fingerprint        # never 0 for a message that arrives
     uint64_t absent             # the state of the table in which it was not there, 0: none
+    uint32_t lifetime           # seconds that the message has; one that had fewer is not the same message
 
 
 cdef enum Sighting:
@@ -32,6 +34,7 @@ cdef struct HistoryEntry:
     uint64_t sighting           # its number
     int32_t older, newer        # neighbours of the same origin in the order of sighting, -1 at the ends
     uint32_t origin
+    uint32_t lifetime
 
 
 cdef struct Share:
@@ -51,12 +54,15 @@ cdef class DuplicateHistory(CommitListener):
     cdef Batch* _batch          # that batch, unless it has ended
     cdef uint64_t _settled      # every generation up to this one is durable
     cdef uint64_t[2] _seed      # secret: neither places in the table nor fingerprints can be calculated elsewhere
+    cdef uint8_t[KEY_SIZE] _key # made of the seed
+    cdef bint _wide             # this processor has AVX2
     cdef Share[ORIGINS] _shares
     cdef int32_t _active        # origins with an entry
     cdef uint32_t _largest      # an origin with at least its share of a full table, found when it is needed
     cdef int32_t _unprinted     # entries without a fingerprint
     cdef public uint32_t lifetime
     # The identity of a UserMessage: the same for every copy that its sender transmits, with whatever hop count, by whatever way.
+    # That of an encrypted one is of what its body is now: give the opened packet where that is for this queue manager.
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept
     # What is known of a message; a hit is refreshed. Nothing is inserted.
     cdef Sighting sight(self, Identity* identity, uint32_t now) noexcept

@@ -5,8 +5,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
-from msmq_fast._native.framing cimport parse_user_message
+from msmq_fast._native.framing cimport USER_HOPS, parse_user_message
 
+from hashlib import shake_256
 from os import urandom
 
 NEW = SIGHTING_NEW
@@ -59,27 +60,70 @@ cdef extern from *:
         return history_mix(hash ^ history_word(end - 16) ^ size, key ^ history_word(end - 8) ^ seed[0]);
     }
 
-    /* What is long: 64 bytes at each end, and eight blocks of 16 bytes between them. */
-    static uint64_t history_sample(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
-        enum { END = 64, BLOCKS = 8 };
-        size_t step, at;
-        int i;
-        if (size <= 2 * END + 16 * BLOCKS)
+    /* NH (UMAC, RFC 4418 5.2): sums of products of pairs of words, each word plus one of a secret key. Two texts that were chosen without
+     * the key have the same sums with a probability of at most 2^-32. */
+    enum { HISTORY_STRIDE = 32, HISTORY_BLOCK = 1024, HISTORY_SHORT = 128 };
+
+    #if defined(__x86_64__) && defined(__GNUC__)
+    #include <immintrin.h>
+    __attribute__((target("avx2")))
+    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
+        __m256i sum = _mm256_setzero_si256(), words;
+        size_t at;
+        for (at = 0; at < size; at += HISTORY_STRIDE) {
+            words = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(data + at)), _mm256_loadu_si256((const __m256i *)(key + at)));
+            sum = _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)));
+        }
+        _mm256_storeu_si256((__m256i *)sums, sum);
+    }
+    static inline int history_is_wide(void) { return __builtin_cpu_supports("avx2"); }
+    #else
+    static inline int history_is_wide(void) { return 0; }
+    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {}
+    #endif
+
+    static void history_sum(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
+        uint64_t word, other;
+        size_t at;
+        int lane;
+        memset(sums, 0, 4 * sizeof(*sums));
+        for (at = 0; at < size; at += HISTORY_STRIDE)
+            for (lane = 0; lane < 4; lane++) {
+                word = history_word(data + at + 8 * lane);
+                other = history_word(key + at + 8 * lane);
+                sums[lane] += (uint64_t)(uint32_t)(word + other) * (uint32_t)((word >> 32) + (other >> 32));
+            }
+    }
+
+    /* All of what may be long; `key` has as many bytes as a block. Little-endian machines with and without wide registers agree. */
+    static uint64_t history_absorb_all(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed, const uint8_t *key, int wide) {
+        uint64_t sums[4];
+        size_t count;
+        if (size < HISTORY_SHORT)
             return history_absorb(hash, data, size, seed);
-        step = (size - 2 * END - 16) / BLOCKS;
-        hash = history_absorb(hash ^ size, data, END, seed);
-        for (i = 0, at = END; i < BLOCKS; i++, at += step)
-            hash = history_mix(hash ^ history_word(data + at), seed[1] ^ history_word(data + at + 8));
-        return history_absorb(hash, data + size - END, END, seed);
+        hash ^= size;
+        for (; size >= HISTORY_STRIDE; data += count, size -= count) {
+            count = size < HISTORY_BLOCK ? size & ~(size_t)(HISTORY_STRIDE - 1) : HISTORY_BLOCK;
+            if (wide)
+                history_sum_wide(data, count, key, sums);
+            else
+                history_sum(data, count, key, sums);
+            hash = history_mix(history_mix(hash ^ sums[0], seed[1] ^ sums[1]) ^ sums[2], seed[0] ^ sums[3]);
+        }
+        return history_absorb(hash, data, size, seed);
     }
     """
-    uint64_t history_sample(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
+    int history_is_wide() noexcept nogil
+    uint64_t history_absorb_all(
+        uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed, const uint8_t* key, bint wide
+    ) noexcept nogil
     uint64_t history_mix(uint64_t a, uint64_t b) noexcept nogil
     uint64_t history_absorb(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
 
 
 cdef enum:
     SEED_SIZE = 16
+    NAMES_OFFSET = 64           # of what follows the fixed part of a UserHeader: names of queues, ConnectorType
     PROPERTIES_SIZE = 56        # of a MessagePropertiesHeader before label, extension and body, which follow
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
 
@@ -89,21 +133,24 @@ cdef class DuplicateHistory(CommitListener):
 
     A message is remembered when it is accepted: an express one at once, a recoverable one as pending until the commit
     that stores it is durable. If that commit fails the message is forgotten, so that a repetition is accepted.
-    `lifetime` is in seconds.
+    `lifetime` is in seconds. `portable`: use no instruction that only some processors have.
 
     1. MS-MQQB knows a message by its identifier, the GUID of its source and a number. The packet claims both, and nothing proves
        them: a stranger who brings messages under the next numbers of another queue manager would have those that really come
        dropped as duplicates. So a message is known by its identifier *and* a fingerprint of what its sender wrote. A stranger
        would have to bring the very message, into the same queue, before its sender does.
     2. The fingerprint is keyed with `seed`, which the store keeps: what was seen before a restart is known after it.
-    3. It covers what every transmission of a message has in common, whatever way it takes: its time of sending, destination,
-       properties, label, extension and body. Lifetimes, hop count, keys and encrypted bodies may differ from one to the next. Of
-       what is long it takes a sample (`history_sample`): a stranger who does not know the message misses it all the same.
-    4. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
+    3. It covers all bytes that every transmission of a message has in common, whatever way it takes: its time of sending, flags,
+       queues, properties, label, extension, body, signature and certificate. Hop count, keys and priority may differ from one to the
+       next. An encrypted message for this queue manager is known by its body in clear (`Receiver.sight` gets the opened packet), or a
+       stranger who knows its label could send another body in its place.
+    4. What a router or a sender shortens on the way are lifetimes. So a message is no repetition of one that lived shorter: a stranger
+       who knows all of it could bring a copy that expires at once.
+    5. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
        for others that with the most makes room. So no address can push out what the others have brought.
     """
 
-    def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800, bytes seed=None):
+    def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800, bytes seed=None, bint portable=False):
         cdef uint64_t slots = 16
         cdef int32_t index
         if not 1 <= capacity <= 100_000_000:
@@ -113,6 +160,8 @@ cdef class DuplicateHistory(CommitListener):
         if PyBytes_GET_SIZE(seed) != SEED_SIZE:
             raise ValueError(f"a seed has {SEED_SIZE} bytes")
         memcpy(self._seed, PyBytes_AS_STRING(seed), SEED_SIZE)
+        memcpy(self._key, PyBytes_AS_STRING(shake_256(seed).digest(KEY_SIZE)), KEY_SIZE)
+        self._wide = not portable and history_is_wide()
         for index in range(ORIGINS):
             self._shares[index].oldest = self._shares[index].newest = -1
         while slots < <uint64_t>capacity * 2:
@@ -145,17 +194,26 @@ cdef class DuplicateHistory(CommitListener):
         return self._capacity
 
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept:
-        cdef uint64_t hash = history_mix(self._seed[0] ^ m.sent_time, self._seed[1] ^ m.dest_type)
+        cdef uint64_t hash = history_mix(self._seed[0] ^ m.sent_time, self._seed[1] ^ (m.user_flags & ~<uint32_t>USER_HOPS))
         cdef size_t size = PROPERTIES_SIZE + 2 * <size_t>m.label_chars + m.extension_length
+        cdef uint32_t names_end = m.properties_offset
         cdef bint readable = True
         cdef uint64_t[2] words
         memcpy(identity.identifier, packet + 16, 16)
         memcpy(identity.identifier + 16, packet + 56, 4)
-        hash = history_absorb(hash, packet + m.dest_offset, m.dest_length, self._seed)
+        if m.transaction_offset:
+            names_end = m.transaction_offset
+        elif m.security_offset:
+            names_end = m.security_offset
+        hash = self._absorb(hash, packet + NAMES_OFFSET, names_end - NAMES_OFFSET)
         if m.security_offset:
-            readable = packet[m.security_offset] & SECURITY_ENCRYPTED == 0
+            # The body of a message that waits for its keys, in a stream: see `judge_place`.
+            readable = m.transaction_offset == 0 or packet[m.security_offset] & SECURITY_ENCRYPTED == 0
             hash = history_absorb(hash, packet + m.sender_id_offset, m.sender_id_length, self._seed)
-            hash = history_absorb(hash, packet + m.signature_offset, m.signature_length, self._seed)
+            hash = self._absorb(hash, packet + m.signature_offset, m.signature_length)
+            hash = self._absorb(hash, packet + m.certificate_offset, m.certificate_length)
+        if m.mqf_offset:
+            hash = self._absorb(hash, packet + m.mqf_offset, m.size - m.mqf_offset)
         if readable and m.body_offset == m.properties_offset + size:
             size += m.body_length
         elif readable:  # nothing, or where the message came with it over HTTP
@@ -165,10 +223,10 @@ cdef class DuplicateHistory(CommitListener):
         hash = history_mix(hash ^ words[0], self._seed[1] ^ words[1] ^ m.message_id)
         identity.fingerprint = hash if hash else 1
         identity.absent = 0
+        identity.lifetime = m.time_to_be_received
 
     cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
-        # Of what is long a sample counts, and how long it is: the whole would cost more than everything else.
-        return history_sample(hash, data, size, self._seed)
+        return history_absorb_all(hash, data, size, self._seed, self._key, self._wide)
 
     cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
         # A fingerprint is a keyed hash of the identifier, too.
@@ -276,6 +334,8 @@ cdef class DuplicateHistory(CommitListener):
             identity.absent = self._changes
             return SIGHTING_NEW
         entry = &self._entries[index]
+        if entry.lifetime < identity.lifetime:
+            return SIGHTING_NEW
         entry.seen = now
         self._unlink(index)
         self._link_newest(index)
@@ -293,6 +353,9 @@ cdef class DuplicateHistory(CommitListener):
         index = -1 if identity.absent == self._changes else self._find(identity)
         if index >= 0:
             self._unlink(index)
+            entry = &self._entries[index]
+            if entry.lifetime < identity.lifetime:
+                entry.lifetime, entry.origin = identity.lifetime, origin
         else:
             if self._count == self._capacity:
                 self._forget(self._victim(origin))
@@ -301,6 +364,7 @@ cdef class DuplicateHistory(CommitListener):
             entry = &self._entries[index]
             memcpy(entry.identifier, identity.identifier, IDENTIFIER_SIZE)
             entry.fingerprint = identity.fingerprint
+            entry.lifetime = identity.lifetime
             entry.origin = origin
             self._unprinted += identity.fingerprint == 0
             slot = self._hash(identity.identifier, identity.fingerprint) & self._mask
@@ -352,20 +416,24 @@ cdef class DuplicateHistory(CommitListener):
         cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(name)
         return history_absorb(self._seed[1], data, PyBytes_GET_SIZE(name), self._seed) % ORIGINS
 
-    def check(self, bytes identifier not None, uint32_t now, uint64_t fingerprint=0) -> int:
-        """NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint; a hit gets the time `now` (Unix seconds)."""
-        cdef Identity identity = make_identity(identifier, fingerprint)
+    def check(self, bytes identifier not None, uint32_t now, uint64_t fingerprint=0, uint32_t lifetime=0) -> int:
+        """NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint; a hit gets the time `now` (Unix seconds).
+
+        `lifetime`: TimeToBeReceived. What was added with a shorter one is another message.
+        """
+        cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         return self.sight(&identity, now)
 
     def add(
-        self, bytes identifier not None, uint32_t now, Writer writer=None, uint64_t fingerprint=0, uint32_t origin=0
+        self, bytes identifier not None, uint32_t now, Writer writer=None, uint64_t fingerprint=0, uint32_t origin=0,
+        uint32_t lifetime=0xFFFFFFFF
     ) -> None:
         """Remember an accepted message; an entry with an early time makes room for it.
 
         With a `writer` it is pending until the batch that this is gathering has ended. Without a fingerprint, as in stores of
         earlier versions, every message with this identifier is a duplicate.
         """
-        cdef Identity identity = make_identity(identifier, fingerprint)
+        cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         if origin >= ORIGINS:
             raise ValueError(f"an origin is a number below {ORIGINS}")
         self.remember(&identity, origin, now, writer)
@@ -406,11 +474,12 @@ cdef class DuplicateHistory(CommitListener):
         return found
 
 
-cdef Identity make_identity(bytes identifier, uint64_t fingerprint) except *:
+cdef Identity make_identity(bytes identifier, uint64_t fingerprint, uint32_t lifetime) except *:
     cdef Identity identity
     if PyBytes_GET_SIZE(identifier) != IDENTIFIER_SIZE:
         raise ValueError("a message identifier has 20 bytes")
     memcpy(identity.identifier, PyBytes_AS_STRING(identifier), IDENTIFIER_SIZE)
     identity.fingerprint = fingerprint
     identity.absent = 0
+    identity.lifetime = lifetime
     return identity

@@ -355,6 +355,8 @@ cdef class Receiver:
         if self._identified != self.packets:
             self._identified = self.packets
             self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
+            if not self._is_local():
+                self._identity.lifetime = min(self._identity.lifetime, self._scanner.message.time_to_reach_queue)
         return &self._identity
 
     cdef int _drop(self) except -1:
@@ -385,8 +387,16 @@ cdef class Receiver:
             self._ledger.writer.end_unit()
         return 0
 
-    def sight(self) -> int:
-        """What the duplicate history knows of the current message: history.NEW, DURABLE or PENDING."""
+    def sight(self, bytes packet=None) -> int:
+        """What the duplicate history knows of the current message: history.NEW, DURABLE or PENDING.
+
+        `packet` is what an encrypted one became. From then on the message is known by that. ValueError: it is malformed.
+        """
+        cdef UserMessage m
+        if packet is not None:
+            parse_kept(packet, &m)
+            self._history.identify(<const uint8_t*>PyBytes_AS_STRING(packet), &m, &self._identity)
+            self._identified = self.packets
         return self._history.sight(self._identify(), self._ledger.now_s)
 
     def order(self) -> int:
@@ -417,13 +427,10 @@ cdef class Receiver:
         """
         cdef UserMessage m
         cdef bytes copy
-        cdef int fault
         if packet is None:
             self.result = self._enqueue(core, message_class)
             return self.result
-        fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
-        if fault or m.session_offset:
-            raise ValueError(f"not a UserMessage packet to be kept (fault {fault})")
+        parse_kept(packet, &m)
         copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet)) if message_class else packet
         self.result = self._store(core, copy, &m, message_class)
         return self.result
@@ -515,6 +522,13 @@ cdef class Receiver:
 
 include "receive_stream.pxi"
 include "receive_transit.pxi"
+
+
+cdef int parse_kept(bytes packet, UserMessage* m) except -1:
+    cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), m)
+    if fault or m.session_offset:
+        raise ValueError(f"not a UserMessage packet to be kept (fault {fault})")
+    return 0
 
 
 cdef uint32_t told_queue(Receiver self) except? 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from errno import ENOSPC
+from hashlib import shake_256
+from random import Random
 from time import process_time
 
 import pytest
@@ -243,6 +245,9 @@ def test_a_fingerprint_is_of_what_every_transmission_has_in_common() -> None:
         packet(body=b""),
         packet(body=bytes(8)),
         packet(body=bytes(16)),
+        packet(recoverable=True),
+        packet(admin="OS:host\\private$\\acks"),
+        packet(response="OS:host\\private$\\answers"),
     ]
     assert len({history.fingerprint(each) for each in other} | {usual}) == len(other) + 1
     with pytest.raises(ValueError, match="not a UserMessage"):
@@ -284,3 +289,96 @@ def test_identifiers_that_were_made_to_collide_cost_no_more_than_others() -> Non
 
     usual = cost([struct.pack("<QQI", number * 0xD1342543DE82EF95 & _WORD, 7, 1) for number in range(9_900)])
     assert cost([colliding(number) for number in range(9_900)]) < 5 * usual
+
+
+def test_every_byte_of_a_long_body_counts() -> None:
+    history = DuplicateHistory(seed=SEED)
+    size = 3_000
+    usual = packet()
+    start = usual.index(b"x" * size)
+    found = {history.fingerprint(usual)}
+    for at in range(size):
+        changed = bytearray(usual)
+        changed[start + at] ^= 1
+        found.add(history.fingerprint(bytes(changed)))
+    assert len(found) == size + 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 127, 128, 159, 160, 1_024, 1_025, 1_100, 70_001])
+@pytest.mark.parametrize("portable", [False, True])
+def test_the_fingerprint_is_the_same_on_every_machine(size: int, portable: bool) -> None:
+    # Against the definition: NH over blocks of 1 KiB, 128-bit products in between.
+    history = DuplicateHistory(seed=SEED, portable=portable)
+    text = Random(size).randbytes(size)
+    sent = wire.message(5, body=text)
+    assert history.fingerprint(sent) == Fingerprints(SEED).of(sent, wire.message(5, body=b""), text)
+
+
+class Fingerprints:
+    """The definition in history.pyx, word by word, for a plain message."""
+
+    def __init__(self, seed: bytes) -> None:
+        self.seed = struct.unpack("<2Q", seed)
+        self.key = struct.unpack("<256I", shake_256(seed).digest(1024))
+
+    def of(self, sent: bytes, empty: bytes, body: bytes) -> int:
+        properties = len(empty) - 56  # the last header before the body, which begins behind it
+        sent_time, _, flags = struct.unpack_from("<3I", sent, 52)
+        found = self.mix(self.seed[0] ^ sent_time, self.seed[1] ^ flags & ~0x1F)
+        found = self.absorb_all(found, sent[64:properties])
+        if not body:
+            found = self.absorb_all(found, b"")
+        return self.absorb_all(found, sent[properties : properties + 56] + body)
+
+    @staticmethod
+    def mix(first: int, second: int) -> int:
+        product = (first & _WORD) * (second & _WORD)
+        return (product ^ product >> 64) & _WORD
+
+    def absorb_all(self, found: int, data: bytes) -> int:
+        if len(data) < 128:
+            return self.absorb(found, data)
+        found ^= len(data)
+        while len(data) >= 32:
+            count = min(len(data) & ~31, 1_024)
+            sums = [0] * 4
+            for at in range(0, count, 8):
+                low, high = struct.unpack_from("<2I", data, at)
+                low, high = low + self.key[at // 4], high + self.key[at // 4 + 1]
+                sums[at // 8 % 4] += (low & 0xFFFFFFFF) * (high & 0xFFFFFFFF)
+            sums = [each & _WORD for each in sums]
+            found = self.mix(found ^ sums[0], self.seed[1] ^ sums[1])
+            found = self.mix(found ^ sums[2], self.seed[0] ^ sums[3])
+            data = data[count:]
+        return self.absorb(found, data)
+
+    def absorb(self, found: int, data: bytes) -> int:
+        key, size = self.seed[1], len(data)
+        if size >= 64:
+            lanes = [found, found ^ self.seed[0], found ^ key, found ^ self.seed[0] ^ key]
+            while len(data) >= 64:
+                words = struct.unpack_from("<8Q", data)
+                lanes = [
+                    self.mix(lane ^ words[2 * at], key ^ words[2 * at + 1]) for at, lane in enumerate(lanes)
+                ]
+                data = data[64:]
+            found = self.mix(self.mix(lanes[0] ^ lanes[1], key ^ lanes[2]), self.seed[0] ^ lanes[3])
+        while len(data) >= 16:
+            first, second = struct.unpack_from("<2Q", data)
+            found = self.mix(found ^ first, key ^ second)
+            data = data[16:]
+        first, second = struct.unpack("<2Q", data.ljust(16, b"\0"))
+        return self.mix(found ^ first ^ size, key ^ second ^ self.seed[0])
+
+
+def test_a_copy_that_lived_shorter_is_another_message() -> None:
+    # A stranger who knows all of a message could bring a copy that expires before it is received.
+    history = DuplicateHistory()
+    history.add(identifier(1), 1, fingerprint=7, origin=1, lifetime=10)
+    assert history.check(identifier(1), 1, 7, lifetime=10) == DURABLE
+    assert history.check(identifier(1), 1, 7, lifetime=9) == DURABLE, "routers and senders shorten it"
+    assert history.check(identifier(1), 1, 7, lifetime=11) == NEW
+    history.add(identifier(1), 1, fingerprint=7, origin=2, lifetime=11)
+    assert history.check(identifier(1), 1, 7, lifetime=11) == DURABLE
+    assert len(history) == 1
+    assert history.identifiers_of(2), "it belongs to the sender of the longer one"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.framing import ParsedMessage, patched
+from msmq_fast._native.framing import ParsedMessage, parse, patched
 from msmq_fast._native.receive import STORED, Receiver
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.receive import Destination
@@ -46,10 +46,24 @@ def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(
     host.commit()
     (message,) = host["q"].take(9, 1 << 20, host.ledger.new_owner())
     assert message.packet == clear
-    assert vault.asked == ["secret"]
+    assert vault.asked == ["secret"] * 2, "whether it came before is known of what it says in clear"
     session.pump(102.0)
     session.expire(130.0)
     assert wire.read_header(sent(session)[-1])[0] == 2
+
+
+@pytest.mark.rule("QB-078", "QB-228")
+def test_another_body_that_was_encrypted_for_the_same_queue_drops_nothing() -> None:
+    # A stranger has the public key, too, and may know the identifier and the label of a message.
+    host = Host()
+    session = host.opened()
+    for body in (b"wrong", b"right", b"right"):
+        host.node.hooks.protection = Vault(wire.message(7, recoverable=True, body=body))
+        session.receive(wire.message(7, recoverable=True, body=body[::-1], security=encrypted()), 101.0)
+    host.commit()
+    found = host["q"].take(9, 1 << 20, host.ledger.new_owner())
+    assert [bytes(parse(each.packet).body) for each in found] == [b"wrong", b"right"]
+    assert [reason for reason, _ in host.refusals] == ["duplicate"]
 
 
 def test_what_protection_refuses_is_refused_for_its_reason() -> None:

@@ -172,7 +172,7 @@ class Pipeline:
             order = receiver.order()
             if order != STORED:
                 return self.refused(receiver, order)
-        elif receiver.sight() != NEW:
+        elif not _is_encrypted(message) and receiver.sight() != NEW:
             return self.refuse(receiver, Refusal.DUPLICATE)
         if receiver.expired():
             return self.refuse(receiver, Refusal.EXPIRED)
@@ -188,6 +188,9 @@ class Pipeline:
             if refusal is Refusal.ACCESS_DENIED and self._set_aside(receiver):
                 return None
             return self.refuse(receiver, refusal)
+        hidden = _is_encrypted(message) and not message.transaction_offset
+        if hidden and receiver.sight(packet) != NEW:  # by its clear text: anybody can encrypt another body
+            return self.refuse(receiver, Refusal.DUPLICATE)
         result = receiver.deliver(target.core, packet=packet)
         if result != STORED:
             return self.refused(receiver, result)

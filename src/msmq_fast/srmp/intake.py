@@ -30,6 +30,7 @@ _REFUSED = {
 }
 
 
+_LIFETIME: Final = 48
 _SENT_TIME: Final = 52
 """Where UserHeader.SentTime begins."""
 _SHARE: Final = b"SRMP"
@@ -67,10 +68,11 @@ class Intake:
         """
         history, now = self._history, self._ledger.now_s
         identifier = identifier_of(envelope)
-        fingerprint = 0
+        fingerprint = lifetime = 0
         if identifier is not None:
             fingerprint = history.fingerprint(_as_sent(places[0][1], envelope))
-            known = history.check(identifier, now, fingerprint)
+            lifetime = int.from_bytes(places[0][1][_LIFETIME : _LIFETIME + 4], "little")
+            known = history.check(identifier, now, fingerprint, lifetime)
             if known != NEW:
                 self._tally.count(Reason.DUPLICATE, "")
                 for core, packet in places:
@@ -92,7 +94,7 @@ class Intake:
             taken = [result for result in results if result in TAKEN]
             stored = _RECOVERABLE in taken
             if taken and identifier is not None:
-                history.add(identifier, now, writer if stored else None, fingerprint, self._origin)
+                history.add(identifier, now, writer if stored else None, fingerprint, self._origin, lifetime)
             if taken and effect is not None:
                 effect()
                 stored = True
