@@ -28,36 +28,23 @@ cdef extern from *:
         return word;
     }
 
-    /* Two words a step, in four lanes that do not wait for each other where there is much. The last words may have been part of
-     * the step before; they go in with the length, so that zeros at the end count. */
+    /* Two words a step. The last words may have been part of the step before; they go in with the length, so that zeros at the end
+     * count. */
     static uint64_t history_absorb(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
         const uint64_t key = seed[1];
         const uint8_t *end = data + size;
-        uint64_t rest[2] = {0, 0}, second, third, fourth;
-        if (size < 16) {
-            if (size >= 8) {
-                rest[0] = history_word(data);
-                rest[1] = history_word(end - 8);
-            } else
-                memcpy(rest, data, size);
-            return history_mix(hash ^ rest[0] ^ size, key ^ rest[1] ^ seed[0]);
-        }
-        if (size >= 64) {
-            second = hash ^ seed[0];
-            third = hash ^ key;
-            fourth = second ^ key;
-            do {
+        uint64_t first = 0, last = 0;
+        if (size >= 16) {
+            for (; end - data > 16; data += 16)
                 hash = history_mix(hash ^ history_word(data), key ^ history_word(data + 8));
-                second = history_mix(second ^ history_word(data + 16), key ^ history_word(data + 24));
-                third = history_mix(third ^ history_word(data + 32), key ^ history_word(data + 40));
-                fourth = history_mix(fourth ^ history_word(data + 48), key ^ history_word(data + 56));
-                data += 64;
-            } while (end - data >= 64);
-            hash = history_mix(history_mix(hash ^ second, key ^ third), seed[0] ^ fourth);
-        }
-        for (; end - data > 16; data += 16)
-            hash = history_mix(hash ^ history_word(data), key ^ history_word(data + 8));
-        return history_mix(hash ^ history_word(end - 16) ^ size, key ^ history_word(end - 8) ^ seed[0]);
+            first = history_word(end - 16);
+            last = history_word(end - 8);
+        } else if (size >= 8) {
+            first = history_word(data);
+            last = history_word(end - 8);
+        } else
+            memcpy(&first, data, size);
+        return history_mix(hash ^ first ^ size, key ^ last ^ seed[0]);
     }
 
     /* NH (UMAC, RFC 4418 5.2): sums of products of pairs of words, each word plus one of a secret key. Two texts that were chosen without
@@ -69,9 +56,10 @@ cdef extern from *:
     __attribute__((target("avx2")))
     static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
         __m256i sum = _mm256_setzero_si256(), words;
-        size_t at;
-        for (at = 0; at < size; at += HISTORY_STRIDE) {
-            words = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(data + at)), _mm256_loadu_si256((const __m256i *)(key + at)));
+        const uint8_t *end = data + size;
+        #pragma GCC unroll 4
+        for (; data < end; data += HISTORY_STRIDE, key += HISTORY_STRIDE) {
+            words = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)data), _mm256_loadu_si256((const __m256i *)key));
             sum = _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)));
         }
         _mm256_storeu_si256((__m256i *)sums, sum);
