@@ -133,6 +133,27 @@ def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
     assert session.reason is CloseReason.IDLE
 
 
+@pytest.mark.rule("QB-296")
+@pytest.mark.parametrize("on_hold", [False, True])
+def test_a_queue_is_disconnecting_until_the_transport_is_gone(on_hold: bool) -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    session = opened(host, endpoint, effects)
+    if on_hold:
+        queue.hold(True)
+    states = []
+    session.close(CloseReason.STOPPED, 11.0)
+    states.append(queue.outgoing_state)
+    assert session.on_gone is not None
+    session.on_gone(session)
+    states.append(queue.outgoing_state)
+    held = [OutgoingState.ON_HOLD, OutgoingState.ON_HOLD]
+    assert states == (held if on_hold else [OutgoingState.DISCONNECTING, OutgoingState.DISCONNECTED])
+
+
 @pytest.mark.rule("QB-167")
 @pytest.mark.parametrize("on_hold", [False, True])
 def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_hold: bool) -> None:
