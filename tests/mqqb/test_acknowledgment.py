@@ -397,11 +397,11 @@ def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
 def test_a_message_whose_time_to_reach_queue_passed_is_not_sent() -> None:
     host = Host()
     session = host.opened()
-    source = host.outgoing([*packets(1, 1, reach=5, sent_time=2_000), *packets(2, 1)])
+    source = host.outgoing([*packets(1, 2, reach=5, sent_time=2_000), *packets(3, 1)])
     host.ledger.tick(2_006 * 1_000_000)
     session.attach(source)
     session.pump(101.0)
-    assert [wire.ordinal(p) for p in sent(session)] == [2]
+    assert [wire.ordinal(p) for p in sent(session)] == [3]
     assert source.core.messages == 1
 
 

@@ -263,7 +263,7 @@ def test_by_number_the_answer_goes_to_the_queue_manager_that_sent_first() -> Non
 def test_the_packet_of_a_final_ack() -> None:
     world = Destination()
     world.create("orders", transactional=True)
-    world.take(tx(1))
+    world.take(tx(3, previous=0))
     world.run()
     receive(world)
     (received,) = world.manager.find(ORDER_QUEUE).core.take(9, 1 << 20, world.manager.ledger.new_owner())
@@ -271,7 +271,7 @@ def test_the_packet_of_a_final_ack() -> None:
         wire.message(
             wire.ordinal(received.packet),
             queue=f"TCP:{ADDRESS}\\PRIVATE$\\order_queue$",
-            body=struct.pack("<IIII16sI", 1, 7, 1, 0, wire.PEER.bytes_le, 101),
+            body=struct.pack("<IIII16sI", 1, 7, 3, 0, wire.PEER.bytes_le, 103),
             label="QM Ordering Ack",
             priority=0,
             recoverable=True,

@@ -124,6 +124,15 @@ def test_parameters_out_of_range(recoverable: int, ack: int) -> None:
     assert sent(lenient)[1] == limited
 
 
+@pytest.mark.rule("QB-025", "QB-026")
+@pytest.mark.parametrize(("recoverable", "ack"), [(500, 20_000), (120_000, 120_000)])
+def test_parameters_at_the_ends_of_their_range(recoverable: int, ack: int) -> None:
+    session = Host().accept()
+    session.receive(wire.establish() + wire.parameters(recoverable, ack), 100.0)
+    assert session.state is State.OPEN
+    assert sent(session)[1] == wire.parameters(recoverable, ack)
+
+
 @pytest.mark.rule("QB-018", "QB-023", "QB-027", "QB-038", "QB-039")
 def test_reserved_bits_are_ignored() -> None:
     session = Host().accept()
@@ -221,6 +230,15 @@ def test_malformed_packets_close_without_an_answer(garbage: bytes) -> None:
     assert session.reason is CloseReason.MALFORMED
     assert session.data_to_send() == []
     assert host.messages() == []
+
+
+@pytest.mark.rule("QB-005", "QB-019")
+@pytest.mark.parametrize("packet", [wire.establish(), wire.parameters(), wire.session_ack()])
+@pytest.mark.parametrize("kind", [0, *range(4, 16)])
+def test_a_sound_packet_of_another_type_closes(packet: bytes, kind: int) -> None:
+    session = Host().opened()
+    session.receive(packet[:18] + bytes((kind,)) + packet[19:], 101.0)
+    assert session.reason is CloseReason.MALFORMED
 
 
 @pytest.mark.rule("QB-028")

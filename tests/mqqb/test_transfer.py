@@ -620,7 +620,7 @@ def routed(bench: Bench, *hops: Target) -> Outgoing:
     return queue
 
 
-@pytest.mark.rule("QB-169", "QB-306")
+@pytest.mark.rule("QB-169", "QB-170", "QB-306")
 def test_hops_are_tried_in_order_each_with_all_its_addresses() -> None:
     bench = Bench()
     queue = routed(bench, Target("first", OTHER), Target("10.0.0.9"), Target("last"))
