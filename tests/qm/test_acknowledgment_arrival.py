@@ -11,6 +11,7 @@ from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session, State
 from msmq_fast.packet import Message
+from msmq_fast.packet.message import Journal
 from tests.mqqb import wire
 from tests.qm.test_acknowledgment import HERE, answers
 from tests.qm.world import WALL, World
@@ -112,6 +113,20 @@ def test_a_refused_message_is_answered(
         assert [message.message_class for message in found] == ([answer] if due else []), wishes
         for message in found:
             assert (message.body, message.delivery) == (b"body", recoverable)
+
+
+@pytest.mark.rule("QB-383")
+def test_a_refusal_without_an_administration_queue_is_answered_nowhere() -> None:
+    inbound = Inbound(insecure=True)
+    packet = wire.message(
+        1, queue=r"OS:HOST\private$\nothing", ack_flags=ALL, response=ADMIN, sent_time=WALL, recoverable=True
+    )
+    message = Message.from_packet(packet)
+    message.journal = Journal.DEADLETTER  # so that something follows from the refusal
+    inbound.session.receive(message.to_packet(), 100.0)
+    inbound.world.run()
+    assert answers(inbound.world, HERE) == []
+    assert inbound.world.manager.disposition.discarded == 0
 
 
 class Refusing:

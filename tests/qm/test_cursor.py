@@ -11,7 +11,7 @@ from msmq_fast.packet import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.cursor import Cursor, CursorState
 from msmq_fast.qm.handle import Lookup, OpenQueue
-from msmq_fast.qm.reading import ReadRequest
+from msmq_fast.qm.reading import Readers, ReadRequest
 
 from .world import World, body
 
@@ -168,6 +168,28 @@ def test_cursors_that_peek_let_the_others_have_it(world: World) -> None:
     assert not other.completion.done
     world.send(b"two")
     assert body(other.completion.result()) == b"two"
+
+
+class Shut:
+    """A gate that lets no message through."""
+
+    def begin(self) -> None:
+        raise AssertionError("a read that waits")
+
+    def enter(self, readers: Readers) -> bool:
+        return False
+
+    def leave(self, size: int) -> None:
+        raise AssertionError("a message was taken")
+
+
+@pytest.mark.rule("DM-207")
+def test_a_peeker_whose_gate_is_shut_does_not_stop_the_others(world: World) -> None:
+    shut = world.reader().receive(None, peek=True, gate=Shut())
+    peeks = [world.reader().receive(None, peek=True), world.reader().open_cursor().peek(None)]
+    world.send(b"one")
+    assert [body(peek.completion.result()) for peek in peeks] == [b"one"] * 2
+    assert not shut.completion.done
 
 
 @pytest.mark.rule("DM-249")

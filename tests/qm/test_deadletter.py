@@ -178,6 +178,7 @@ def test_a_dead_letter_beyond_the_quota_of_its_queue_is_discarded(world: World) 
     assert len(world.writer.tables.tables[Table.CONTENT]) == 1
 
 
+@pytest.mark.rule("X-62", "X-64")
 def test_dead_letters_of_messages_from_elsewhere_leave_room_for_local_ones() -> None:
     inbound = Inbound()
     world = inbound.world
