@@ -73,6 +73,27 @@ def test_every_type_keeps_all_its_attributes_over_a_restart(world: World, kind: 
     assert set(found.values) <= set(ATTRIBUTES[kind])
 
 
+@pytest.mark.rule("DS-11")
+@pytest.mark.parametrize(
+    ("role", "number"),
+    [
+        ("Standalone", 1),
+        ("BackupSiteController", 2),
+        ("PrimarySiteController", 3),
+        ("PrimaryEnterpriseController", 4),
+    ],
+)
+def test_roles_of_a_directory_server_are_attributes(world: World, role: str, number: int) -> None:
+    named = {"ComputerName": "BETA", "DirectoryServer": True, "DirectoryServerType": role}
+    identifier = world.finish(
+        world.directory.create(DirectoryObject.from_json(ObjectType.QUEUE_MANAGER, named))
+    )
+    world.restart()
+    found = world.directory.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, identifier),)).result()
+    assert found["DirectoryServerType"] == number
+    assert found.to_json()["DirectoryServerType"] == role
+
+
 def test_an_object_has_only_attributes_of_its_type() -> None:
     for values in ({"Label": "x"}, {"Name": 5}, {"Name": "a", IDENTIFIER: "no GUID"}):
         with pytest.raises(ValueError, match=r"attribute|Name|Identifier"):

@@ -118,7 +118,7 @@ def test_nothing_is_known_of_a_queue_manager_before_the_first_message_to_it() ->
         nobody.sender().key_for(manager(0), 1, 0.0)
 
 
-@pytest.mark.rule("QB-089", "QB-090", "QB-134")
+@pytest.mark.rule("QB-089", "QB-090", "QB-131", "QB-132", "QB-133", "QB-134", "QB-135")
 def test_the_configuration_says_how_messages_are_encrypted() -> None:
     algorithms = {"base_algorithm": "rc2", "enhanced_algorithm": "rc2", "advanced_algorithm": "aes128"}
     settings = ProtectionConfig(

@@ -134,7 +134,10 @@ def test_a_refused_open_leaves_nothing_behind_and_the_queue_manager_is_not_asked
     queue.security = NOBODY
     with pytest.raises(AccessDenied):
         world.manager.open("orders", Access.RECEIVE, token=root)
+    with pytest.raises(AccessDenied):
+        world.manager.open("orders;new", Access.RECEIVE, token=root)
     assert not queue.active
+    assert not queue.subqueues
     world.manager.open("orders", Access.RECEIVE).close()
 
 

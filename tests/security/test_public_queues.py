@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.mqqb.queues import destinations
 from msmq_fast.qm.queue import Queue, QueueKind
@@ -95,3 +96,5 @@ def test_the_computer_has_a_sid_in_the_directory(world: World) -> None:
     world.finish(world.manager.publication.write(item, ("MachineSid",)))
     made = world.create("fresh")
     assert to_sddl(made.security).endswith("D:(A;;CCDCLCSWRPWPSDRCWDWO;;;WD)(A;;WPRC;;;S-1-5-21-7-8-9-1105)")
+    world.manager.publication._use(WorkgroupDirectory(world.manager.publication))
+    assert world.manager.publication.machine_sid is None
