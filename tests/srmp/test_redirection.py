@@ -91,11 +91,12 @@ def test_another_host_to_connect_to() -> None:
 def test_exceptions_of_that() -> None:
     _, redirector = _redirector(
         outbound=(Pair("*", "http://relay/msmq"),),
-        exceptions=("http://near.example.com/*", "http://host2/msmq/q"),
+        exceptions=("http://near.example.com/*", "http://host2/msmq/q", "http://bare.example.com"),
     )
     assert redirector.connect_to(parse_url("http://near.example.com/msmq/q")).host == "near.example.com"
     assert redirector.connect_to(parse_url("http://host2/msmq/q")).host == "host2"
     assert redirector.connect_to(parse_url("http://host2/msmq/other")).host == "relay"
+    assert redirector.connect_to(parse_url("http://bare.example.com/msmq/q")).host == "bare.example.com"
 
 
 @pytest.mark.rule("SR-206", "SR-207")

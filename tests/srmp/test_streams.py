@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.srmp.reasons import Reason
-from msmq_fast.srmp.streams import TERMS_PREFIX
+from msmq_fast.srmp.streams import _STREAM, TERMS_PREFIX
 from msmq_fast.store.schema import Table
 from tests.srmp.station import ORDERING, SENDER, SINK, Station, envelope, stream
 
@@ -76,6 +76,7 @@ def test_gaps_that_the_sender_names(
     assert station.taken("tx") == [b"%d" % current for current in taken]
 
 
+@pytest.mark.rule("SR-162")
 def test_a_newer_stream_follows_and_an_older_one_never_returns(station: Station) -> None:
     assert station.post(text(1), b"old 1") == 200
     assert station.post(text(1, NUMBER + 1), b"new 1") == 200
@@ -84,6 +85,7 @@ def test_a_newer_stream_follows_and_an_older_one_never_returns(station: Station)
     assert station.taken("tx") == [b"old 1", b"new 1"]
 
 
+@pytest.mark.rule("SR-162")
 def test_an_older_stream_does_not_begin_again_after_it_was_forgotten(station: Station) -> None:
     for number in range(10):
         assert station.post(text(1, NUMBER + number), b"%d" % number) == 200
@@ -94,9 +96,13 @@ def test_an_older_stream_does_not_begin_again_after_it_was_forgotten(station: St
     assert station.post(text(1, NUMBER + 3), b"again") == 200
     station.crash()
     assert station.post(text(1, NUMBER + 3), b"again") == 200
+    latest = (each for each in station.streams.streams if each.dest_type == _STREAM)
+    assert station.streams._forget(next(latest))
+    assert station.post(text(1, NUMBER + 9), b"again") == 200
     assert len(station.taken("tx")) == 10
 
 
+@pytest.mark.rule("SR-162")
 def test_streams_of_several_senders_and_to_several_queues(station: Station) -> None:
     assert station.post(text(1), b"a") == 200
     assert station.post(text(1, NUMBER - 5, sender=OTHER), b"b") == 200
@@ -105,6 +111,7 @@ def test_streams_of_several_senders_and_to_several_queues(station: Station) -> N
     assert station.taken("ty") == [b"c"]
 
 
+@pytest.mark.rule("SR-162")
 def test_two_urls_of_one_queue_have_streams_of_their_own(station: Station) -> None:
     """A sender has an outgoing queue for each URL (A-15); a later stream by one says nothing of the other."""
     other = "http://localhost/msmq/private$/tx"
@@ -125,6 +132,7 @@ def test_a_sender_may_have_one_stream_for_all_queues(station: Station) -> None:
     assert (station.taken("tx"), station.taken("ty")) == ([b"1", b"3"], [b"2"])
 
 
+@pytest.mark.rule("SR-162")
 def test_what_expired_does_not_advance_its_stream(station: Station) -> None:
     assert station.post(text(1), b"1") == 200
     assert station.post(text(2, now=1_600_000_000), b"2") == 200
@@ -145,6 +153,7 @@ def test_what_expired_in_a_stream_is_its_senders_business(station: Station) -> N
         assert station.manager.find(f".\\system$;{name}").messages == 0
 
 
+@pytest.mark.rule("SR-162")
 def test_a_refused_message_does_not_advance_its_stream(station: Station) -> None:
     queue = station.manager.find(".\\private$\\tx")
     assert station.post(text(1), b"1") == 200
