@@ -260,6 +260,15 @@ def test_ports(network: Network, port_methods: bool) -> None:
     assert [connection.open for connection in computer.qm2qm.connections] == [False, True]
 
 
+@pytest.mark.rule("QP-200")
+def test_a_port_that_is_not_told_leaves_the_binding_as_it_is(network: Network) -> None:
+    computer = OldComputer(network, MODERN)
+    computer.qm2qm.handlers["get_port"] = lambda args: QM2QM.op("get_port").results(args, result=0)
+    Reader(network, port_methods=True).open()
+    assert network.dialled == [(HOST, 135), (HOST, 2103), (HOST, 2105)]
+    assert [connection.open for connection in computer.qm2qm.connections] == [True]
+
+
 @pytest.mark.rule("QP-202", "QP-189")
 def test_the_open_time_out(network: Network) -> None:
     computer = OldComputer(network, MODERN)

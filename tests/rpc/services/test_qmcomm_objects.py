@@ -206,9 +206,12 @@ def test_all_properties_of_a_queue(remote: DependentWorld) -> None:
     client = remote.dependent()
     remote.world.create("all", label="L", quota_kb=7, journaling=True, multicast_address="234.1.1.1:8001")
     queue = remote.world.manager.find("all")
+    remote.world.advance(5)
+    remote.world.finish(remote.world.manager.set_properties(queue, label="L"))
     text = r"DIRECT=OS:HOST\private$\all"
     asked = dict.fromkeys((*range(101, 114), 124, 125, 126), NULL)
     created = queue.created
+    assert queue.modified == created + 5
     assert values(look(client, asked, text)) == [
         (CLSID, queue.guid),
         (CLSID, UUID(int=0)),

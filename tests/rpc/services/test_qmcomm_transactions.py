@@ -73,6 +73,9 @@ def test_without_a_transaction_that_was_enlisted(remote: DependentWorld) -> None
     for action in (0, 0x80000000):
         assert client.receive(client.opened(), wanted(action, pUow=UOW)).result == TRANSACTION_SEQUENCE
     assert client.send(client.opened(access=2), sent()).result == TRANSACTION_USAGE
+    remote.dependent().enlist()  # by another client under the same identifier
+    assert client.send(client.opened(access=2), sent(pUow=UOW)).result == TRANSACTION_SEQUENCE
+    assert client.receive(client.opened(), wanted(pUow=UOW)).result == TRANSACTION_SEQUENCE
     assert remote.world.bodies() == [b"one"]
 
 

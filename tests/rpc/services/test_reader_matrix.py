@@ -353,6 +353,7 @@ class Matrix:
         positions = self.world.manager.find("orders").core.positions
         locked = len(list(positions.keys())) - positions.available
         assert locked == sum(len(client.held) for client in self.clients)
+        assert locked == sum(len(queue.delivered) for queue in self.remote.queues)
         waiting = sum(not call.done for client in self.clients for call, _, _ in client.waiting.values())
         assert waiting == sum(len(queue.pending) for queue in self.remote.queues)
 
