@@ -106,6 +106,14 @@ def test_the_10001st_identifier_evicts_the_earliest() -> None:
     assert len(history) == 10_000
 
 
+@pytest.mark.rule("QB-316")
+def test_an_entry_is_kept_for_its_whole_lifetime() -> None:
+    history = DuplicateHistory(3, 100)
+    history.add(identifier(1), 1_000)
+    assert history.expire(1_100) == 0
+    assert history.expire(1_101) == 1
+
+
 @pytest.mark.rule("QB-106", "QB-224")
 def test_a_failed_commit_makes_no_false_duplicate() -> None:
     history = DuplicateHistory()

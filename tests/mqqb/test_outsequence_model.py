@@ -166,7 +166,7 @@ def restarted(model: Model) -> OutSequence:
     return ring
 
 
-@pytest.mark.rule("QB-112")
+@pytest.mark.rule("QB-093", "QB-112")
 def test_a_sequence_begins_when_the_one_before_is_over() -> None:
     ring = OutSequence()
     ring.begin(7)

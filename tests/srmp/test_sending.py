@@ -590,6 +590,7 @@ def test_the_dead_letter_queue_that_the_program_chose(station: Station, transact
 def test_final_receipts(station: Station) -> None:
     station.send(b"1", b"2", b"3", journal=Journal.DEADLETTER)
     posts = station.exchange()
+    station.final(posts[0], message=99)
     station.receipt(posts[2])
     assert station.queue.messages == 3
     assert transfer_info(station.queue).no_read_count == 3
