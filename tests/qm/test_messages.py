@@ -8,10 +8,12 @@ import pytest
 
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
+from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import Lookup, SentMessage
 from msmq_fast.qm.reading import ReadRequest
 from msmq_fast.store import decode
+from msmq_fast.store.schema import Table
 
 from .world import WALL, World, body
 
@@ -48,6 +50,39 @@ def test_a_recoverable_message_is_seen_and_reported_only_when_durable(world: Wor
     world.writer.complete_all()
     assert isinstance(sent.result(), SentMessage)
     assert queue.messages == 1
+
+
+@pytest.mark.rule("KV-04")
+def test_the_record_of_a_message(world: World) -> None:
+    lifetimes = {"time_to_reach_queue": 60, "time_to_be_received": 90}
+    message = Message(body=b"x", delivery=1, priority=5, acknowledge=2, journal=1, **lifetimes)  # type: ignore[arg-type]
+    message.admin_queue = parse_format_name(r"DIRECT=OS:HOST\private$\admin")
+    sent = world.finish(world.sender().send(message))
+    queue = world.manager.find("orders")
+    (received,) = queue.core.take(1, 1 << 20, world.manager.ledger.new_owner())
+    ((key, value),) = world.writer.tables.tables[Table.POSITION].items()
+    assert decode.position_key(key) == (queue.ordinal, sent.lookup_id)
+    assert decode.position(value) == decode.Position(
+        flags=decode.PositionFlag.RECOVERABLE,
+        priority=5,
+        wishes=decode.Wish.ACK_POSITIVE_RECEIVE | decode.Wish.JOURNAL_NEGATIVE,
+        message_class=0,
+        reason=0,
+        content_id=received.content_id,
+        content_bytes=len(received.packet),
+        sent_s=WALL,
+        arrived_us=WALL * 1_000_000,
+        time_to_reach_queue=60,
+        time_to_be_received=90,
+        source=world.manager.guid.bytes_le,
+        ordinal=sent.message_id,
+        abort_count=0,
+        arrival_seq=sent.arrival_seq,
+        move_count=0,
+        last_move_s=0,
+        dead_letter_queue=0,
+        prepared_slot=0,
+    )
 
 
 @pytest.mark.rule("DM-104")
