@@ -91,6 +91,23 @@ def test_an_expired_message_goes_to_the_dead_letter_queue(world: World, delivery
     assert not world.writer.tables.tables[Table.CONTENT]
 
 
+@pytest.mark.rule("X-66")
+def test_dead_letters_keep_their_priority(world: World) -> None:
+    world.create()
+    for priority in (1, 6, 3):
+        world.send(
+            b"%d" % priority,
+            delivery=1,
+            priority=priority,
+            time_to_be_received=10,
+            journal=Journal.DEADLETTER,
+        )
+    world.advance(11)
+    assert world.bodies(DEADLETTER) == [b"6", b"3", b"1"]
+    world.crash()
+    assert world.bodies(DEADLETTER) == [b"6", b"3", b"1"]
+
+
 @pytest.mark.parametrize("how", ["purge", "delete"])
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.rule("X-62", "X-64", "DM-064", "DM-092")

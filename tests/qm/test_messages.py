@@ -214,6 +214,22 @@ def test_pending_messages_count_for_the_quota_and_not_for_total_bytes(world: Wor
 # ---- receiving
 
 
+@pytest.mark.rule("DM-117")
+@pytest.mark.parametrize("delivery", [0, 1])
+def test_a_receive_is_what_becomes_of_the_message(world: World, delivery: int) -> None:
+    """Its acknowledgment and its copy in the journal of the queue say so."""
+    world.create("admin")
+    queue = world.create("kept", journaling=True)
+    message = Message(body=b"x", delivery=delivery, acknowledge=2)  # type: ignore[arg-type]
+    message.admin_queue = parse_format_name(r"DIRECT=OS:HOST\private$\admin")
+    world.finish(world.sender("kept").send(message))
+    assert world.receive("kept") == b"x"
+    (answer,) = world.manager.find("admin").core.take(9, 1 << 20, world.manager.ledger.new_owner())
+    assert Message.from_packet(answer.packet).message_class == 0x4000
+    assert queue.journal is not None
+    assert queue.journal.messages == 1
+
+
 @pytest.mark.rule("DM-112", "DM-117", "DM-118")
 def test_receive_takes_the_first_message(world: World) -> None:
     for text in (b"1", b"2"):
