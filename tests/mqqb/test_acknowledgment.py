@@ -225,7 +225,7 @@ def packets(first: int, count: int, **fields: object) -> list[bytes]:
     return [wire.message(first + i, source=OWN, **fields) for i in range(count)]  # type: ignore[arg-type]
 
 
-@pytest.mark.rule("QB-104", "QB-195", "QB-323", "QB-334", "QB-336")
+@pytest.mark.rule("QB-104", "QB-191", "QB-195", "QB-323", "QB-334", "QB-336")
 def test_the_window_holds_messages_back_until_they_are_acknowledged() -> None:
     host = Host()
     session = host.opened(window=4)
@@ -474,7 +474,7 @@ def test_a_message_that_was_sent_is_activity() -> None:
     assert session.reason is CloseReason.IDLE
 
 
-@pytest.mark.rule("QB-188")
+@pytest.mark.rule("QB-188", "QB-191")
 def test_the_acceptor_takes_window_and_ack_timeout_from_the_initiator() -> None:
     host = Host(switches=Switches(amb19_count_ack=False))
     session = host.opened(now=100.0, ack=60_000, window=3)

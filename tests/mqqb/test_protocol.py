@@ -58,7 +58,7 @@ class Serving:
         return int(self.server.sockets[0].getsockname()[1])
 
 
-@pytest.mark.rule("QB-001", "QB-003", "QB-006", "QB-008")
+@pytest.mark.rule("QB-001", "QB-003", "QB-006", "QB-008", "QB-362")
 def test_a_session_over_a_socket() -> None:
     async def run() -> None:
         serving = Serving()

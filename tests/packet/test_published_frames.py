@@ -70,7 +70,7 @@ def test_session_ack() -> None:
     assert packet.encode() == frame(8)
 
 
-@pytest.mark.rule("QB-006", "DM-179", "DM-188", "DM-194")
+@pytest.mark.rule("QB-006", "QB-372", "DM-179", "DM-188", "DM-194")
 def test_user_message() -> None:
     packet, used = UserMessagePacket.decode(frame(7))
     fields = FRAMES[6]["fields"]

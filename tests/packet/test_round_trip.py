@@ -189,7 +189,7 @@ messages = st.builds(
 )
 
 
-@pytest.mark.rule("DM-179", "DM-182", "DM-184", "DM-187", "DM-188", "DM-193", "DM-194")
+@pytest.mark.rule("QB-372", "DM-179", "DM-182", "DM-184", "DM-187", "DM-188", "DM-193", "DM-194")
 @given(messages, st.booleans(), st.none() | guids)
 @settings(max_examples=300, deadline=None)
 def test_message_round_trip(message: Message, trace: bool, queue: UUID | None) -> None:

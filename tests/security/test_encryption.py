@@ -164,6 +164,22 @@ def test_strictly_by_level() -> None:
     assert failure(sender(ENHANCED_AES, switches=strict).key_for, TARGET, 3, 0.0) is Failure.NO_PROVIDER
 
 
+@pytest.mark.rule("QB-074")
+@pytest.mark.parametrize(
+    ("level", "algorithm", "number"),
+    [
+        (1, EncryptionAlgorithm.RC2, 0x6602),
+        (1, EncryptionAlgorithm.RC4, 0x6801),
+        (5, EncryptionAlgorithm.AES_128, 0x660E),
+        (5, EncryptionAlgorithm.AES_192, 0x660F),
+        (5, EncryptionAlgorithm.AES_256, 0x6610),
+    ],
+)
+def test_the_numbers_of_the_algorithms(level: int, algorithm: EncryptionAlgorithm, number: int) -> None:
+    key = sender(BASE if level == 1 else ENHANCED_AES).key_for(TARGET, level, 0.0, algorithm)
+    assert (key.algorithm, int.from_bytes(key.blob[4:8], "little")) == (number, number)
+
+
 def test_an_algorithm_that_the_sender_wants() -> None:
     keys = sender(*PROVIDERS)
     assert keys.key_for(TARGET, 5, 0.0, EncryptionAlgorithm.AES_128).algorithm == 0x660E
