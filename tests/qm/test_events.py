@@ -338,6 +338,10 @@ def test_a_stop_ends_what_waits_takes_nothing_more_and_keeps_what_is_under_way(w
 def test_an_offline_queue_manager_sends_nothing_until_it_is_online(world: World) -> None:
     transfer = Transfer(world)
     assert world.manager.connection_active
+    post(world, b"0")
+    world.run()
+    assert transfer.taken == [b"0"]
+    transfer.told.clear()
     world.manager.take_offline()
     assert not world.manager.connection_active
     post(world, b"1")

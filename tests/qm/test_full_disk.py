@@ -42,6 +42,15 @@ def events(world: World) -> list[decode.FeedEvent]:
     return [event for key in sorted(found) for event in decode.feed(key, found[key])]
 
 
+@pytest.mark.rule("KV-G3")
+def test_a_message_that_finds_no_room_is_refused_with_message_storage_failed(world: World) -> None:
+    sent = world.sender().send(Message(body=b"x", delivery=1))
+    full(world)
+    with pytest.raises(errors.MessageStorageFailed) as refused:
+        sent.result()
+    assert (refused.value.name, refused.value.code) == ("MQ_ERROR_MESSAGE_STORAGE_FAILED", 0xC00E002A)
+
+
 @pytest.mark.rule("DU-03")
 def test_an_acknowledged_removal_is_repeated(world: World) -> None:
     keys = [world.send(b"1"), world.send(b"2")]

@@ -472,7 +472,7 @@ def test_an_empty_transaction_commits_at_once(world: World) -> None:
 # ---- large transactions
 
 
-@pytest.mark.rule("KV-07", "REC-06")
+@pytest.mark.rule("KV-07", "REC-06", "DM-015")
 def test_what_is_large_is_written_ahead_and_dropped_after_a_crash(world: World) -> None:
     fill(world, b"0")
     contents = len(world.store.tables.tables[Table.CONTENT])
