@@ -28,6 +28,7 @@ def configured(**values: object) -> SrmpNamesConfig:
     return config
 
 
+@pytest.mark.rule("SR-112", "SR-113")
 def test_without_a_word() -> None:
     assert redirections(SrmpNamesConfig()) == Redirections()
 

@@ -219,6 +219,14 @@ def test_without_either_there_is_none(station: Station) -> None:
     assert station.sent() == []
 
 
+@pytest.mark.rule("SR-069")
+def test_without_either_there_is_none_of_a_message_that_comes_too_late(station: Station) -> None:
+    late = envelope(HERE, headers=services(commitment=OTHER), now=1_600_000_000, flags="<DeadLetter/>")
+    station.post(late, b"x")
+    assert station.dead() == [b"x"]
+    assert station.sent() == []
+
+
 def test_both_kinds_go_where_each_was_asked_for(station: Station) -> None:
     """A-43, A-44."""
     asked = services(delivery=ADMIN, commitment=OTHER, positive=True)

@@ -222,7 +222,8 @@ def test_a_request_identifier_is_used_until_its_read_ends(remote: RemoteWorld, r
     remote.world.send(b"one")
     remote.world.send(b"two")
     assert body(waiting) == b"one"
-    assert result(reader.start(request=7)) == INVALID_PARAMETER
+    for action in (RECEIVE, PEEK):
+        assert result(reader.start(action, request=7)) == INVALID_PARAMETER
     assert reader.end(7) == OK
     assert body(reader.start(request=7)) == b"two"
 
