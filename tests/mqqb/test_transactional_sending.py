@@ -644,6 +644,17 @@ def test_what_was_received_goes_to_the_journal(asked: Sender, crash: bool, early
     assert asked.world.bodies(DEADXACT) == []
 
 
+@pytest.mark.rule("QB-212")
+@pytest.mark.parametrize("journal", [Journal.NONE, Journal.JOURNAL, Journal.DEADLETTER])
+def test_a_message_with_either_wish_waits_for_its_final_ack(sender: Sender, journal: Journal) -> None:
+    sender.send(b"1", journal=journal)
+    sender.connect()
+    (sent,) = sender.taken()
+    sender.keep(1)
+    sender.order(sent)
+    assert sender.queue.messages == int(bool(journal))
+
+
 @pytest.mark.rule("QB-218", "DU-15", "X-62", "X-65")
 @pytest.mark.parametrize("early", [False, True])
 def test_what_was_refused_is_a_dead_letter(asked: Sender, early: bool) -> None:

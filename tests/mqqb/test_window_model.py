@@ -135,7 +135,7 @@ def test_counts_are_compared_modulo_16_bits() -> None:
     assert window.process(wire.header(sent=3, recoverable=2), received) == COUNT_MISMATCH
 
 
-@pytest.mark.rule("QB-115", "QB-117", "QB-276", "QB-277", "QB-280")
+@pytest.mark.rule("QB-115", "QB-117", "QB-276", "QB-277", "QB-278", "QB-280")
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 0, 65_520, 65_535]))
 @settings(max_examples=80, deadline=None)
 def test_receive_window_acknowledges_exactly_what_is_durable(seed: int, start: int) -> None:
