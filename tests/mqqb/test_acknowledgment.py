@@ -342,7 +342,8 @@ def test_numbers_start_again_with_each_session() -> None:
     assert (first.state, first.next_deadline()) == (State.CLOSED, None)
     second = host.opened()
     window = second.window
-    assert (window.received, window.recoverable, window.unacknowledged, window.acknowledgeable) == (0, 0, 0, 0)
+    assert (window.received, window.recoverable) == (0, 0)
+    assert (window.unacknowledged, window.acknowledgeable) == (0, 0)
     second.attach(source)
     second.pump(103.0)
     assert [wire.ordinal(p) for p in sent(second)] == [1, 2, 3]
