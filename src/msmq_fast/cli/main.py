@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msmq_fast.cli.arguments import build_parser
 from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.cli.streams import open_closed_streams
 from msmq_fast.server.release import release
 
 __all__ = ["main"]
@@ -44,6 +45,7 @@ _VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    open_closed_streams()
     parser = build_parser()
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -106,7 +107,8 @@ def _overdue(force: Callable[[], None]) -> None:
 
 
 def announce_on_stdout(line: str) -> None:
-    """Print the ready line; a closed stdout is no reason to end."""
+    """Print the ready line. A server whose output fails goes on, and its stop is not a failure: so the line
+    does not pass through the buffer of `sys.stdout`, which would be flushed again at the end.
+    """
     with contextlib.suppress(OSError, ValueError):
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
