@@ -239,7 +239,12 @@ def test_dead_letters_are_listed_and_sent_again(server: Server, tmp_path: Path) 
     assert len(server.ok("dlq", "list", "--label", "gone*")) == 2
     assert len(server.ok("dlq", "list", "--limit", "1")) == 1
     table = server.run("dlq", "list").stdout.decode().splitlines()
-    assert table[0].split()[:3] == ["LOOKUP_ID", "REASON", "DESTINATION"]
+    assert table[0].split() == ["LOOKUP_ID", "REASON", "DESTINATION", "LABEL", "ARRIVED", "BYTES", "QUEUE"]
+    assert len(table) == 5
+    assert all(line.endswith(DEAD) for line in table[1:])
+    assert server.run("dlq", "list", "--label", "none").stdout.decode().splitlines() == [
+        "LOOKUP_ID  REASON  DESTINATION  LABEL  ARRIVED  BYTES  QUEUE"
+    ]
     done = server.run("dlq", "resubmit", "--queue", DEAD, "--label", "alive 2", "--json")
     assert json.loads(done.stdout)["resubmitted"] == 1
     done = server.run("dlq", "resubmit", "--queue", DEAD, "--json")

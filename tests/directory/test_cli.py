@@ -57,6 +57,7 @@ def test_a_public_queue_is_an_object(server: Server) -> None:
     server.ok("queue", "create", r".\prices", "--label", "new", "--quota", "9")
     (item,) = server.ok("directory", "show", "Queue", r"alpha\PRICES")
     assert (item["Label"], item["Quota"]) == ("new", 9)
+    assert server.ok("directory", "show", "Queue", r".\prices") == [item]
     server.ok("directory", "set", "Queue", r"ALPHA\prices", "Quota=11", "Label=a = b")
     (shown,) = server.ok("queue", "show", r".\prices")
     assert (shown["quota_kb"], shown["label"], shown["guid"]) == (11, "a = b", item["Identifier"])

@@ -31,9 +31,13 @@ def _kind(title: str) -> ObjectType:
     return kind
 
 
-def named(title: str, name: str) -> DirectoryObject:
-    """The object that a type and a GUID, or its name, mean. Raises InvalidParameter."""
+def named(title: str, name: str, computer: str) -> DirectoryObject:
+    """The object that a type and a GUID, or its name, mean; `.` in the path of a queue is this `computer`.
+    Raises InvalidParameter.
+    """
     kind = _kind(title)
+    if kind is ObjectType.QUEUE and name.startswith(".\\"):
+        name = computer + name[1:]
     try:
         return DirectoryObject(kind, {IDENTIFIER: UUID(name)})
     except ValueError:
@@ -89,7 +93,7 @@ def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, A
 
 def _show(session: Session, request_id: int, payload: memoryview) -> None:
     title, name = arguments(payload, _TYPE, _NAME)
-    found = _found(session.manager.publication, named(title, name))
+    found = _found(session.manager.publication, named(title, name, session.manager.name))
 
     def checked(item: DirectoryObject) -> Completion[DirectoryObject]:
         queue = _own_queue(session, item)
@@ -132,7 +136,7 @@ def _delete(session: Session, request_id: int, payload: memoryview) -> None:
     def delete(item: DirectoryObject) -> Completion[Any]:
         return publication.delete(item)
 
-    done = _found(publication, named(title, name)).then(delete)
+    done = _found(publication, named(title, name, session.manager.name)).then(delete)
     session.when(request_id, for_applications(done))
 
 

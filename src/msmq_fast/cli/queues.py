@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from typing import Any
 
 from msmq_fast.app.wire import Access
@@ -114,7 +113,7 @@ def _show_outgoing(queue: dict[str, Any], *, as_json: bool) -> None:
     show(queue, as_json=False)
     rows = [
         {
-            "time": datetime.fromtimestamp(event["time"], UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            "time": event["time"],
             "status": event["status"],
             "error": f"0x{event['error']:08X}" if event["error"] else "",
             "address": ", ".join(event["addresses"]),

@@ -9,6 +9,7 @@ import os
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ __all__ = ["TOKEN_VARIABLE", "converse", "exit_of", "show", "show_table"]
 
 TOKEN_VARIABLE = "MSMQ_FAST_TOKEN"  # noqa: S105 - a name
 TOKEN_FILE_VARIABLE = "MSMQ_FAST_TOKEN_FILE"  # noqa: S105 - a name
+
+_TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
+    ("arrived", "began", "created", "last_ack_time", "modified", "next_attempt", "resend_time", "time")
+)
 
 Verb = Callable[[Connection, argparse.Namespace], Awaitable[int]]
 
@@ -96,7 +101,7 @@ def show(content: Mapping[str, Any], *, as_json: bool) -> None:
         return
     width = max((len(key) for key in content), default=0)
     for key, value in content.items():
-        print(f"{key + ':':{width + 1}} {_printable(value)}")
+        print(f"{key + ':':{width + 1}} {_printable(key, value)}")
 
 
 def show_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json: bool) -> None:
@@ -106,14 +111,16 @@ def show_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json:
             sys.stdout.write(json.dumps(row, default=str) + "\n")
         return
     cells = [[column.upper() for column in columns]]
-    cells += [[_printable(row.get(column, "")) for column in columns] for row in rows]
+    cells += [[_printable(column, row.get(column, "")) for column in columns] for row in rows]
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _printable(value: object) -> str:
+def _printable(key: str, value: object) -> str:
     """Text for a terminal: what another host wrote into a name or label must not move the cursor."""
+    if key in _TIMES and isinstance(value, int):
+        return datetime.fromtimestamp(value, UTC).isoformat() if value else ""
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

@@ -29,7 +29,7 @@ _BATCH = 1000
 _DEAD_LETTERS = (".\\system$;deadletter", ".\\system$;deadxact")
 _DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted"}
 _REASONS = 10  # lines about what stays
-_COLUMNS = ("lookup_id", "reason", "destination", "label", "arrived", "bytes")
+_COLUMNS = ("lookup_id", "reason", "destination", "label", "arrived", "bytes", "queue")
 
 
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
@@ -156,6 +156,7 @@ def _queues(arguments: argparse.Namespace) -> tuple[str, ...]:
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
     left = arguments.limit
+    table: list[dict[str, Any]] = []  # for people: all rows, since the widest decides the width of a column
     for name in _queues(arguments):
         queue = await connection.open(name, Access.PEEK)
         after = upto = 0
@@ -163,12 +164,16 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
         while not finished and (left is None or left):
             page = await browse(queue, wanted, after, upto, _BATCH if left is None else min(left, _BATCH))
             after, upto, finished = page.next, page.upto, page.finished
-            if page.messages:
-                rows = [_row(name, message) for message in page.messages]
-                show_table(rows, _COLUMNS, as_json=arguments.json)
+            rows = [_row(name, message) for message in page.messages]
+            if arguments.json:
+                show_table(rows, _COLUMNS, as_json=True)
+            else:
+                table += rows
             if left is not None:
-                left -= len(page.messages)
+                left -= len(rows)
         await queue.close()
+    if not arguments.json:
+        show_table(table, _COLUMNS, as_json=False)
     return Exit.OK
 
 
