@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +14,15 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, ConnectionLost, Message, errors, sync
 from msmq_fast.app.wire import Frame, pack_frame
-from tests.server.processes import Server, command, data_directory, until, without_capability
+from tests.server import forking
+from tests.server.processes import (
+    Server,
+    command,
+    data_directory,
+    inherited,
+    until,
+    without_capability,
+)
 
 QUIET = ("--port", "0", "--ping-port", "0", "--admin-port", "off", "--rpc-port", "off")
 PACKET = 4 << 20  # bytes of the largest packet
@@ -116,6 +127,11 @@ def test_a_file_where_the_directory_should_be(tmp_path: Path) -> None:
     assert in_the_way.read_text() == "precious"
 
 
+def test_a_directory_without_a_store(tmp_path: Path) -> None:
+    for verb in (["backup", str(tmp_path / "copy")], ["compact"]):
+        assert line(3, *verb, "--data", str(tmp_path)) == f"{tmp_path} holds no store"
+
+
 def test_a_second_process_on_one_store(server: Server) -> None:
     assert server.process is not None
     shown = line(7, "serve", "--data", str(server.data), *QUIET)
@@ -172,6 +188,27 @@ def test_an_illegal_name(server: Server) -> None:
     assert shown == f"{start}the response or admin queue is no path name{shape.partition('name')[2]}"
 
 
+def test_a_name_that_is_too_long(server: Server) -> None:
+    shown = client_line(server, 6, "queue", "create", "q" * 200)
+    assert shown.endswith(f'the queue name in "{"q" * 40}"… has more than 124 characters')
+
+
+@pytest.mark.needs(rights=["root"])
+def test_a_socket_of_another_user(server: Server) -> None:
+    done = subprocess.run(
+        [*Unprivileged.program, "queue", "list", "--endpoint", server.endpoint],
+        env=inherited(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (5, b"")
+    assert done.stderr.decode() == (
+        f"msmq-fast queue: no permission to connect to {server.data / 'app.sock'}: "
+        "only the user that runs the server and root may\n"
+    )
+
+
 def test_a_body_over_4_mb(server: Server, tmp_path: Path) -> None:
     body = tmp_path / "body"
     body.write_bytes(bytes(PACKET + 1))
@@ -206,6 +243,38 @@ def test_a_client_that_disconnects_in_the_middle_of_a_send(server: Server) -> No
     server.kill()
     server.start()
     assert [message["body_b64"] for message in server.messages("other")] == ["d2hvbGU="]
+
+
+def test_a_server_that_stops_in_the_middle_of_many_sends(server: Server) -> None:
+    """One line says how many messages are kept; asyncio does not warn of each further one."""
+    server.ok("queue", "create", "other")
+    environment = {**inherited(), "MSMQ_FAST_ENDPOINT": server.endpoint}
+    count = 2_000_000
+    process = forking.start(
+        "send",
+        "other",
+        "--body",
+        "x",
+        "--count",
+        str(count),
+        "--recoverable",
+        environment=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        until(lambda: server.ok("queue", "show", "other")[0]["messages"] > 1000)
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        _, complaint = process.communicate(timeout=60)
+    assert server.process.wait(20) == 0
+    assert process.returncode == 5
+    shown = re.fullmatch(
+        rf"msmq-fast send: [^\n]+: (\d+) of {count} messages had been acknowledged\n", complaint.decode()
+    )
+    assert shown is not None, complaint
+    server.start()
+    assert 1000 < int(shown[1]) <= server.ok("queue", "show", "other")[0]["messages"]
 
 
 def test_a_server_that_ends_in_the_middle_of_a_send(server: Server) -> None:
