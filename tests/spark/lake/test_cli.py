@@ -16,8 +16,9 @@ from msmq_fast.cli.exits import Exit
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.layout import Lake
-from msmq_fast.spark.lake.main import main
-from tests.spark.fakeserver import serving
+from msmq_fast.spark.lake.main import VERBS, main
+from tests.spark.fakequeues import Queue
+from tests.spark.fakeserver import FakeServer, serving
 
 
 @pytest.fixture(autouse=True)
@@ -171,23 +172,31 @@ def test_a_file_that_is_no_parquet_is_one_line(tmp_path: Path, capsys: pytest.Ca
     assert "msmq-lake verify" in text
 
 
+def leased(server: FakeServer, checkpoint: Path) -> tuple[Queue, tuple[str, ...]]:
+    """A queue of five messages of which a query leased four and planned a batch of three; the verb that
+    settles it. A file in `commits` commits the batch.
+    """
+    manager = server.manager
+    queue = manager.create("leased")
+    for number in range(5):
+        manager.send("leased", b"%d" % number)
+    manager.lease("job", "leased", 4, 0, 600.0)
+    spot = {"path": queue.path, "from": 1, "to": 4, "rows": 3, "late": 0}
+    offset = {
+        "v": 1,
+        "mode": "remove",
+        "qms": {manager.guid: {"name": "fake", "inc": 1, "start": 1, "q": {queue.guid: spot}}},
+    }
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+    settle = ("settle", "--checkpoint", str(checkpoint), "--url", server.url, "--subscription", "job")
+    return queue, settle
+
+
 def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with serving() as server:
-        manager = server.manager
-        queue = manager.create("orders")
-        for number in range(5):
-            manager.send("orders", b"%d" % number)
-        manager.lease("job", "orders", 4, 0, 600.0)
-        spot = {"path": queue.path, "from": 1, "to": 4, "rows": 3, "late": 0}
-        offset = {
-            "v": 1,
-            "mode": "remove",
-            "qms": {manager.guid: {"name": "fake", "inc": 1, "start": 1, "q": {queue.guid: spot}}},
-        }
-        for name in ("offsets", "commits"):
-            (tmp_path / name).mkdir()
-        (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
-        settle = ("settle", "--checkpoint", str(tmp_path), "--url", server.url, "--subscription", "job")
+        queue, settle = leased(server, tmp_path)
         assert complaint(capsys, *settle)[0] == Exit.NOT_FOUND  # planned, not committed
         (tmp_path / "commits" / "0").write_text("v1\n{}")
         assert main([*settle, "--dry-run"]) == 0
@@ -214,6 +223,10 @@ def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFi
         (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
             "Java 17 or 21",
+        ),
+        (
+            "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back.",
+            "this machine is too busy",
         ),
     ],
 )
@@ -279,14 +292,22 @@ def test_verbs_run_with_an_empty_environment(tmp_path: Path) -> None:
         for number in range(3):
             server.manager.send("orders", b"%d" % number)
         url = ("--url", server.url)
-        for verb in (
+        rows = tmp_path / "rows.jsonl"
+        rows.write_text('{"body_b64": "aGVsbG8="}\n')
+        held, settle = leased(server, tmp_path / "checkpoint")
+        (tmp_path / "checkpoint" / "commits" / "0").write_text("v1\n{}")
+        verbs = (
             ("archive", *lake, *url, "--once", "--queues", r".*orders"),
             ("audit", *lake),
             ("report", *lake, "--markdown", str(tmp_path / "report.md")),
             ("compact", *lake),
             ("verify", *lake),
             ("replay", *lake, *url, "--to", "again"),
-        ):
+            ("import", *url, "--to", "again", "--apply", str(rows)),
+            settle,
+        )
+        assert {verb[0] for verb in verbs} == set(VERBS)
+        for verb in verbs:
             done = subprocess.run(
                 [str(program), *verb],
                 env=environment,
@@ -296,3 +317,4 @@ def test_verbs_run_with_an_empty_environment(tmp_path: Path) -> None:
                 timeout=600,
             )
             assert done.returncode == 0, (verb[0], done.stderr[-2000:])
+        assert len(held.held) == 2

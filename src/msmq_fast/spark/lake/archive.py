@@ -16,6 +16,7 @@ from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import counting, session
 from msmq_fast.spark.lake.arguments import number_argument
+from msmq_fast.spark.lake.failures import WORKER_LATE
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
@@ -36,8 +37,6 @@ _NEEDED: Final = (
     "schema_version",
 )
 _ATTEMPTS: Final = 5
-_SLOW: Final = "Python worker failed to connect back"
-"""What Spark says when a process of its own needs more than ten seconds to start: the machine is busy."""
 _LOOK_S: Final = 60.0
 """Between two notes of the queue managers' own counters while following."""
 _TASK_ROWS: Final = 250_000
@@ -129,7 +128,7 @@ class Archive:
                     self._drain(content, progress)
                     break
                 except StreamingQueryException as error:
-                    if attempt == _ATTEMPTS - 1 or _SLOW not in str(error):
+                    if attempt == _ATTEMPTS - 1 or WORKER_LATE not in str(error):
                         raise
 
     def _drain(self, content: str, progress: Progress) -> None:
@@ -151,7 +150,7 @@ class Archive:
             while not ended.wait(1):
                 for content, query in queries.items():
                     if not query.isActive:
-                        if _SLOW not in str(query.exception()):
+                        if WORKER_LATE not in str(query.exception()):
                             query.awaitTermination()  # raises what ended it
                             return
                         queries[content] = self._start(content, processingTime=interval)

@@ -8,12 +8,16 @@ from typing import Final
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.spark.bulk import AccessDenied, BulkError, NotFound, QueueNotFound, Unauthorized, Unavailable
 
+__all__ = ["WORKER_LATE", "explained"]
+
 _SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
 """What the data source itself says stands in a line of a long trace of Python and Java."""
 _PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re.MULTILINE)
 """The last line of a trace of Python."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
+WORKER_LATE: Final = "Python worker failed to connect back"
+"""Spark waits 10 s for each worker, whatever its settings say."""
 _EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
 """What the extra `spark` installs."""
 _CODES: Final = (
@@ -48,6 +52,12 @@ def explained(error: BaseException) -> CommandError | None:
         return CommandError(Exit.REFUSED, f"the lake cannot be written: {match[0].strip()}")
     if match := _SOURCE.search(text):
         return CommandError(Exit.FAILURE, match[1].strip())
+    if WORKER_LATE in text:
+        return CommandError(
+            Exit.FAILURE,
+            "this machine is too busy: a Python worker did not start within the 10 s that Spark waits; "
+            "run the command again",
+        )
     if "JAVA_GATEWAY_EXITED" in text:
         return CommandError(
             Exit.FAILURE,

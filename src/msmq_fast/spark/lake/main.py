@@ -12,9 +12,9 @@ from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.parser import Parser
 from msmq_fast.spark.lake.failures import explained
 
-__all__ = ["build_parser", "main"]
+__all__ = ["VERBS", "build_parser", "main"]
 
-_VERBS: Final = {
+VERBS: Final = {
     "archive": "archive",
     "audit": "audit",
     "report": "report",
@@ -34,13 +34,13 @@ def build_parser() -> Parser:
         description="Archive, check and report what passes MSMQ queue managers; see docs/spark.md.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in _VERBS:
+    for verb in VERBS:
         _module(verb).add_parser(verbs)
     return parser
 
 
 def _module(verb: str) -> ModuleType:
-    return importlib.import_module(f"msmq_fast.spark.lake.{_VERBS[verb]}")
+    return importlib.import_module(f"msmq_fast.spark.lake.{VERBS[verb]}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
