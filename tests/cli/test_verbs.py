@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast import Access, errors, sync
 from msmq_fast.cli.exits import Exit
 from tests.client.contract import JSON_KEYS
 from tests.server.processes import Server, command, data_directory
@@ -216,6 +217,32 @@ def test_transactions(server: Server) -> None:
     refused(server, Exit.REFUSED, "transaction", "abort", "00000000-0000-0000-0000-000000000000")
     server.ok("queue", "create", "plain")
     assert "transactional" in refused(server, Exit.REFUSED, "send", "plain", "--body", "x", "--xact")
+
+
+def test_an_operator_ends_the_transaction_of_a_program(server: Server) -> None:
+    server.ok("queue", "create", "held", "--transactional")
+    for flags in ([], ["--json"]):
+        with sync.connect(server.endpoint) as connection:
+            transaction = connection.transaction().__enter__()
+            with connection.open("held", Access.SEND) as queue:
+                queue.send(b"never", transaction=transaction)
+            done = server.run("transaction", "abort", transaction.identifier, *flags)
+            with pytest.raises(errors.MSMQError):
+                transaction.commit()
+        assert done.returncode == Exit.OK
+        shown = done.stdout.decode()
+        if flags:
+            assert json.loads(shown) == {"identifier": transaction.identifier, "state": "aborted"}
+        else:
+            assert [line.split()[1] for line in shown.splitlines()] == [transaction.identifier, "aborted"]
+    assert server.messages("held") == []
+
+
+def test_next_hops_are_a_list(server: Server) -> None:
+    """One shape in the application protocol, the command line and the admin API."""
+    server.ok("send", r"DIRECT=TCP:127.0.56.12\private$\far", "--body", "x")
+    (queue,) = server.ok("outgoing", "list")
+    assert isinstance(queue["next_hops"], list)
 
 
 def test_no_server_behind_the_endpoint(tmp_path: Path) -> None:

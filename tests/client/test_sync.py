@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import msmq_fast
 from msmq_fast import Message, errors, sync
 from tests.client.server import Server
 
@@ -101,6 +103,13 @@ def test_a_sender_ends_with_everything_acknowledged(path: str) -> None:
             assert [queue.receive(1).body for _ in range(20)] == [
                 str(number).encode() for number in range(20)
             ]
+
+
+def test_the_classes_that_docstrings_refer_to_are_exported() -> None:
+    classes = [found for found in vars(sync).values() if isinstance(found, type)]
+    named = [re.findall(r"`msmq_fast\.(\w+)`", found.__doc__ or "") for found in classes]
+    referred = {name for names in named for name in names}
+    assert {"Connection", "Cursor", "Queue"} <= referred <= set(msmq_fast.__all__)
 
 
 def test_keywords_win_over_the_properties_of_a_message(path: str) -> None:

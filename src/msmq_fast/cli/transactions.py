@@ -26,8 +26,6 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
 async def _end(connection: Connection, arguments: argparse.Namespace) -> int:
     commit = arguments.action == "commit"
     await connection.end_transaction(arguments.identifier, commit=commit)
-    if arguments.json:
-        show(
-            {"identifier": arguments.identifier, "state": "committed" if commit else "aborted"}, as_json=True
-        )
+    done = {"identifier": arguments.identifier, "state": "committed" if commit else "aborted"}
+    show(done, as_json=arguments.json)
     return Exit.OK
