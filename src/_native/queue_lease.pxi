@@ -21,7 +21,6 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
         size += slot.size
         keys[count] = slot.key
         count += 1
-    keys = None
     return (result if count == max_count else result[:count]), size
 
 
