@@ -23,6 +23,13 @@ UNDELIVERED: Final = ("expired", "purged", "dead", "nacked", "removed")
 _ENDS: Final = ("received", *UNDELIVERED)
 """States that a message does not leave, those that say most first."""
 
+INTERNAL_QUEUE: Final = (
+    r"(?i)\\private\$\\(order|notify|admin)_queue\$$|^private=[0-9a-f-]{36}\\0000000[134]$"
+)
+"""Queues of queue managers themselves, by path or direct name, or by the numbers that each gives them:
+acknowledgments that go back through a router have such names.
+"""
+
 
 def place_of(queue: Column) -> Column:
     r"""The part of a queue's name that both sides know: `private$\orders` of `DIRECT=OS:HOST\private$\orders`
@@ -68,7 +75,7 @@ def _between_managers() -> Column:
     """What queue managers tell each other: it is used up on arrival, without an event."""
     from pyspark.sql import functions as F
 
-    told = F.coalesce(F.col("queue").rlike(r"(?i)\\private\$\\(order|notify|admin)_queue\$$"), F.lit(False))
+    told = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))
     return told | F.coalesce(F.col("class") == ORDER_ACK, F.lit(False))
 
 
