@@ -217,6 +217,15 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
         StoreLock(Path("/proc"))
 
 
+def test_a_new_directory_and_its_missing_parents_are_for_their_owner_only(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir(mode=0o755)
+    path = there / "a" / "b" / "data"
+    open_store(path).close()
+    made = (path, path.parent, path.parent.parent, there)
+    assert [oct(directory.stat().st_mode & 0o777) for directory in made] == ["0o700"] * 3 + ["0o755"]
+
+
 def test_a_directory_of_another_user_names_the_user_that_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

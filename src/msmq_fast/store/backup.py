@@ -20,7 +20,7 @@ from typing import Final
 from msmq_fast._native.batch import LmdbTables
 from msmq_fast.store import decode
 from msmq_fast.store.errors import BackupError, StoreError
-from msmq_fast.store.files import sync_directory, write_file
+from msmq_fast.store.files import make_directory, sync_directory, write_file
 from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.schema import MetaName, Table
 
@@ -90,7 +90,7 @@ class Backup:
     def run(self) -> Manifest:
         """Copies, syncs, and writes the manifest last. Raises BackupError; nothing is left behind then."""
         try:
-            self.target.mkdir(parents=True, mode=0o700)
+            make_directory(self.target, exist_ok=False)
         except OSError as error:
             raise BackupError(f"cannot create {self.target}: {error.strerror}") from error
         data = self.target / DATA_NAME

@@ -15,6 +15,17 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
+def make_directory(path: Path, *, exist_ok: bool = True) -> None:
+    """Creates a directory and the parents that are missing, each for its owner only.
+
+    `Path.mkdir(parents=True, mode=…)` gives the mode to the last one only. Raises OSError.
+    """
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=exist_ok)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replaces a file: it holds the old bytes or the new ones, never a part."""
     draft = path.with_name(path.name + ".new")

@@ -12,7 +12,7 @@ from typing import Final
 
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
-from msmq_fast.store.files import sync_directory
+from msmq_fast.store.files import make_directory, sync_directory
 from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.offline import edit_store
@@ -33,7 +33,7 @@ def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
         raise BackupError(
             f"{backup} has schema version {manifest.schema_version}; known are 0 to {SCHEMA_VERSION}"
         )
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_directory(directory)
     lock = StoreLock(directory)
     try:
         if (directory / DATA_NAME).exists():

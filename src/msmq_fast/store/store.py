@@ -28,6 +28,7 @@ from msmq_fast._native.batch import (
 from msmq_fast.store import decode, records
 from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StoreError, StorePlaceError, status_text
+from msmq_fast.store.files import make_directory
 from msmq_fast.store.identity import Identity, identity_of, is_copy
 from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.meta import read_meta
@@ -108,7 +109,7 @@ class Store:
         warn = warn or (lambda _line: None)
         path = Path(directory)
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_directory(path)
         except FileExistsError as error:
             raise StorePlaceError(f"{path} is not a directory", error.errno or 0) from error
         except OSError as error:
