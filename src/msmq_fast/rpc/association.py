@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmq_fast.rpc.contexts import ContextHandles
+from msmq_fast.rpc.handlebudget import HandleBudget
 
 __all__ = ["Association", "AssociationTable"]
 
@@ -25,8 +26,9 @@ class AssociationTable:
     """The associations of one endpoint."""
 
     def __init__(self, random: Callable[[int], bytes], handle_limit: int) -> None:
+        """`handle_limit` is the number of context handles of the clients at one address."""
         self._random = random
-        self._handle_limit = handle_limit
+        self._handles = HandleBudget(handle_limit)
         self._table: dict[int, Association] = {}
 
     def __len__(self) -> int:
@@ -42,7 +44,7 @@ class AssociationTable:
         else:
             while not number or number in self._table:
                 number = int.from_bytes(self._random(4), "little")
-            handles = ContextHandles(self._random, self._handle_limit)
+            handles = ContextHandles(self._random, self._handles.share(address))
             association = self._table[number] = Association(number, address, handles)
         association.connections += 1
         return association

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, NO_MEMORY, RpcFault
+from msmq_fast.rpc.handlebudget import HandleShare
 
 __all__ = ["ContextHandles"]
 
@@ -26,10 +27,10 @@ class _Entry(NamedTuple):
 class ContextHandles:
     """The handles of one association: 20 bytes each, unguessable, never used twice."""
 
-    def __init__(self, random: Callable[[int], bytes], limit: int) -> None:
-        """`random` gives so many random bytes; at most `limit` handles are open at a time."""
+    def __init__(self, random: Callable[[int], bytes], share: HandleShare) -> None:
+        """`random(n)` returns n random bytes; `share` bounds how many handles are open at a time."""
         self._random = random
-        self._limit = limit
+        self._share = share
         self._entries: dict[bytes, _Entry] = {}
         self._ended = False
 
@@ -40,16 +41,16 @@ class ContextHandles:
         """A new handle. When the association ends with the handle open, `rundown(state)` is called; handles
         of a lower `order` first. Where it has ended already, as it may for a deferred call, that is at once.
 
-        Raises RpcFault(NO_MEMORY) when the association has too many.
+        Raises RpcFault(NO_MEMORY) when the clients at its address have too many.
         """
-        if len(self._entries) >= self._limit:
-            raise RpcFault(NO_MEMORY, "too many context handles")
         handle = _ATTRIBUTES + self._random(16)
         entry = _Entry(kind, state, rundown, order)
         if self._ended:
             self._run_down(entry)
-        else:
+        elif self._share.take():
             self._entries[handle] = entry
+        else:
+            raise RpcFault(NO_MEMORY, "too many context handles")
         return handle
 
     def get(self, handle: bytes | None, kind: str) -> Any:
@@ -63,12 +64,14 @@ class ContextHandles:
         """Remove a handle without running it down; returns its state. Raises as `get` does."""
         entry = self._entry(handle, kind)
         del self._entries[bytes(handle)]  # type: ignore[arg-type]  # _entry found it
+        self._share.give_back()
         return entry.state
 
     def run_down(self) -> None:
         """The association has ended. A rundown that fails is logged and does not keep the others from it."""
         self._ended = True
         entries, self._entries = self._entries, {}
+        self._share.give_back(len(entries))
         for entry in sorted(entries.values(), key=lambda entry: entry.order):
             self._run_down(entry)
 

@@ -17,7 +17,7 @@ class Limits:
     calls: int = 16384
     """Calls under way on one connection (PFC_CONC_MPX)."""
     handles: int = 16384
-    """Context handles of one association."""
+    """Context handles of the clients at one address (of IPv6: one /64), and half of all; see handlebudget."""
     fragment: int = 5840
     """The largest fragment that is sent or received, that of Windows; 2048 to 65,528."""
     stub: int = 0x400000

@@ -128,3 +128,30 @@ def test_number_of_context_handles() -> None:
     assert client.fault(wire.request(3, OPEN, b"a\0x")).status == 0x1C00001B
     client.call(CLOSE, b"a" + handles.pop(), call_id=4)
     assert client.call(OPEN, b"a\0x", call_id=5) not in handles
+
+
+def test_handles_are_counted_by_address_and_all_clients_leave_some_for_others() -> None:
+    world = World(limits=Limits(handles=4))
+
+    def taken(address: str) -> int:
+        """How many handles a further client at this address gets."""
+        client, _ = join(world, 0, address)
+        for count in range(9):
+            if client.ask(wire.request(2 + count, OPEN, b"a\0x")).type == wire.FAULT:
+                return count
+        return 9
+
+    assert taken("2001:db8::1") == 4
+    assert taken("2001:db8::2") == 0  # of the same /64
+    # Four are left for all others; each takes half of the rest.
+    assert [taken(f"10.0.0.{host}") for host in range(1, 5)] == [2, 1, 1, 0]
+
+
+def test_handles_come_back_when_they_are_closed_and_with_the_last_connection() -> None:
+    world = World(limits=Limits(handles=2))
+    for _ in range(3):
+        client, _ = join(world, 0)
+        handles = [client.call(OPEN, b"a\0x") for _ in range(2)]
+        client.call(CLOSE, b"a" + handles[0], call_id=4)
+        client.call(OPEN, b"a\0x", call_id=5)
+        client.close()

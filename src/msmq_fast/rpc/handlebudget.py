@@ -1,0 +1,60 @@
+"""How many context handles the clients of an endpoint may hold.
+
+1. An address group (of IPv6 the /64) holds at most `per_group`.
+2. All groups together hold at most twice as many. A group may also hold no more than what is left, so each
+   further one that takes all it can leaves half of the rest: a few addresses never take the last ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msmq_fast.security.addresses import address_group
+
+__all__ = ["HandleBudget", "HandleShare"]
+
+
+class HandleBudget:
+    """The handles that are open at an endpoint, by address group."""
+
+    def __init__(self, per_group: int) -> None:
+        self._per_group = per_group
+        self._left = 2 * per_group
+        self._taken: Counter[str] = Counter()
+
+    def share(self, address: str) -> HandleShare:
+        """What the clients at this address take from."""
+        return HandleShare(self, address_group(address))
+
+    def take(self, group: str) -> bool:
+        """One handle more for the group; False: it may not have it."""
+        if self._taken.get(group, 0) >= min(self._per_group, self._left):
+            return False
+        self._taken[group] += 1
+        self._left -= 1
+        return True
+
+    def give_back(self, group: str, count: int) -> None:
+        """So many handles of the group were closed."""
+        self._left += count
+        self._taken[group] -= count
+        if not self._taken[group]:
+            del self._taken[group]
+
+
+class HandleShare:
+    """What one association takes and gives back."""
+
+    __slots__ = ("_budget", "_group")
+
+    def __init__(self, budget: HandleBudget, group: str) -> None:
+        self._budget = budget
+        self._group = group
+
+    def take(self) -> bool:
+        """One handle more; False: there are too many."""
+        return self._budget.take(self._group)
+
+    def give_back(self, count: int = 1) -> None:
+        """So many were closed."""
+        self._budget.give_back(self._group, count)
