@@ -42,6 +42,19 @@ def test_a_peer_cannot_forge_lines_of_the_text_log(stream: io.StringIO) -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+def test_a_traceback_cannot_forge_lines_either(stream: io.StringIO) -> None:
+    set_up("info", "text", stream)
+    try:
+        raise ValueError("a\n2026-01-01T00:00:00.000Z info    msmq_fast.audit: granted\x1b[2J")
+    except ValueError:
+        logging.getLogger("msmq_fast.x").exception("failed")
+    first, *others = stream.getvalue().splitlines()
+    assert first.endswith("msmq_fast.x: failed")
+    assert any("granted" in line for line in others)
+    assert all(line.startswith("    ") for line in others)
+    assert "\x1b" not in stream.getvalue()
+
+
 def test_refusals_are_all_counted_and_logged_at_a_bounded_rate(stream: io.StringIO) -> None:
     set_up("info", "json", stream)
     now = 1.0

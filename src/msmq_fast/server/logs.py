@@ -54,14 +54,18 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message; control characters that a peer put into a name start no new line."""
+    """Time, level, logger, message; control characters that a peer put into a name start no new line.
+
+    The lines of a traceback are indented, so that text of a peer in one looks like no line of its own.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         message = printable(record.getMessage())
         line = f"{_stamp(record)} {record.levelname.lower():7} {record.name}: {message}"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            trace = self.formatException(record.exc_info)
+            line += "".join(f"\n    {printable(part)}" for part in trace.split("\n"))
         return line
 
 
