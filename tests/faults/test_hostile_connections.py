@@ -21,6 +21,7 @@ LIMITS = """
 network_connections = 400
 network_per_address = 100
 first_byte_timeout = 2
+pings_per_address = 50
 """
 PING = struct.pack("<HHI16s", 0, 0x5548, 77, bytes(16))
 HALF = (

@@ -34,7 +34,7 @@ class Limits:
     """Connections to other queue managers that are tried at a time for messages; half as many for answers."""
     unfinished: int = 256 << 20
     """Bytes of packets that have not arrived in full, over all sessions."""
-    pings_per_address: int = 50
+    pings_per_address: int = 500
     """Pings of one address group that are answered in a second."""
     ping_ports: frozenset[int] = frozenset()
     """UDP ports, besides 3527, at which other queue managers answer pings."""

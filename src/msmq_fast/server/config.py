@@ -322,7 +322,7 @@ class LimitsConfig:
         "messages, signatures over HTTP; their addresses have equal shares",
     )
     pings_per_address: int = _key(
-        kinds.integer(1, 1_000_000), 50, "pings from one address that are answered in a second"
+        kinds.integer(1, 1_000_000), 500, "pings from one address that are answered in a second"
     )
     answers_per_address: int = _key(
         kinds.integer(1, 1_000),

@@ -15,8 +15,8 @@ __all__ = ["SrmpConfig"]
 class SrmpConfig(SrmpReceivingConfig):
     """Section [srmp]: how messages come and leave over HTTP; the ports are in [server]."""
 
-    connections: int = key(kinds.integer(1, 1_000_000), 1024, "open connections at the HTTP ports")
-    connections_per_address: int = key(kinds.integer(1, 1_000_000), 256, "of these, from one address")
+    connections: int = key(kinds.integer(1, 1_000_000), 4096, "open connections at the HTTP ports")
+    connections_per_address: int = key(kinds.integer(1, 1_000_000), 1024, "of these, from one address")
     unfinished: int = key(
         kinds.size(0, 1 << 40), 256 << 20, "bytes of large requests that are on their way; beyond it, 500"
     )
