@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from msmq_fast.server.config import SECTIONS, keys_of
 from msmq_fast.server.configload import load
 from msmq_fast.server.review import Opening, State, review, summary
 from tests.server.processes import Server, command, data_directory
+
+HARDENED = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": "10.0.0.0/8"}
 
 
 def found(subject: str, **variables: str) -> Opening:
@@ -33,8 +37,20 @@ def found(subject: str, **variables: str) -> Opening:
         ("remote read, older (qm2qm)", {}, {"rpc__qm2qm": "false"}),
         ("RPC endpoint mapper", {}, {"rpc__epm": "off"}),
         ("admin port", {"server__admin_host": "192.0.2.1"}, {}),
-        ("new queues: receive, change, delete", {"security__default_queue_acl": "spec"}, {}),
-        ("create queues", {"security__everyone_creates_queues": "true"}, {}),
+        ("reading, changing and deleting new queues", {"security__default_queue_acl": "spec"}, {}),
+        ("creating queues", {"security__everyone_creates_queues": "true"}, {}),
+        ("sending to new queues", {}, {"security__anonymous_may_send": "false"}),
+        ("sending to new queues", {}, {"mqqb__allow": "10.0.0.0/8"}),
+        ("passing messages on (router)", {"mqqb__router": "true"}, {"mqqb__router": "false"}),
+        ("passing messages on (HTTP)", {"srmp__store_and_forward": "true"}, {}),
+        ("log-ons (RPC)", {"rpc__named_level": "connect"}, {"rpc__named_level": "privacy"}),
+        ("log-ons (RPC)", {"rpc__target_names": "*"}, {"rpc__target_names": "orders01"}),
+        ("bulk API", {"bulk__access": "loopback"}, {"bulk__access": "administrators"}),
+        (
+            "signatures over HTTP: certificates that nobody registered",
+            {"srmp__unregistered_certificates": "true"},
+            {},
+        ),
         ("sender id of unsigned messages", {"security__amb23_unsigned_sid": "use"}, {}),
         ("reasons of refusals", {"mqqb__insecure_nacks": "true"}, {}),
         ("quota of all messages", {"queue_manager__quota_kb": "4294967295"}, {}),
@@ -50,7 +66,8 @@ def test_what_is_open_and_what_closes_it(
     assert after.state is not State.OPEN
     assert before.key
     name = next(iter(closed or opened)).replace("__", ".")
-    assert name in before.key or name in ("server.host", "server.port", "pgm.enabled", "rpc.epm", "rpc.qm2qm")
+    other = ("server.host", "server.port", "pgm.enabled", "rpc.epm", "rpc.qm2qm", "mqqb.allow")
+    assert name in before.key or name in other
 
 
 @pytest.mark.parametrize(
@@ -59,6 +76,7 @@ def test_what_is_open_and_what_closes_it(
         ("signatures: hashes", {"protection__accept_hashes": "sha512,md5,sha1"}, "md5, sha1"),
         ("signatures: versions", {"protection__accept_msmq1": "true"}, "MSMQ 1.0"),
         ("encryption: key pairs", {"protection__providers": "base,advanced"}, "base"),
+        ("signatures over HTTP: hashes", {"srmp__signature_digests": "sha256,sha1"}, "sha1"),
         ("encryption: key pairs", {"protection__rsa_bits": "1024"}, "RSA 1024"),
     ],
 )
@@ -66,6 +84,21 @@ def test_weak_algorithms_are_named(subject: str, variables: dict[str, str], word
     assert word in found(subject, **variables).what
     strong = {"protection__providers": "advanced"}
     assert found(subject, **strong).state is State.CLOSED
+
+
+def test_each_key_exists_and_what_decides_already_is_no_advice() -> None:
+    for environment in ({}, HARDENED):
+        for one in review(load(None, environment, {})):
+            named = re.findall(r"\b([a-z_]+)\.([a-z0-9_]+)", one.key)
+            assert named or one.key == "msmq-fast acl revoke", one
+            assert all(key in keys_of(SECTIONS[section]) for section, key in named), one
+            assert one.state is not State.CLOSED or " = " not in one.key, one
+
+
+def test_remote_read_without_encryption_or_to_other_computers_is_open() -> None:
+    variables = {"rpc__allow_unauthenticated": "true", "rpc__anonymous_outgoing": "true"}
+    for subject in ("remote read without encryption", "sending to other computers (RPC)"):
+        assert found(subject, **variables).state is State.OPEN
 
 
 def test_tokens_in_clear_text_are_open(tmp_path: Path) -> None:
@@ -79,8 +112,7 @@ def test_tokens_in_clear_text_are_open(tmp_path: Path) -> None:
 
 
 def test_the_hardened_profile_leaves_nothing_open() -> None:
-    environment = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": "10.0.0.0/8"}
-    config = load(None, environment, {})
+    config = load(None, HARDENED, {})
     assert [one for one in review(config) if one.state is State.OPEN] == []
     assert summary(config) == "security: hardened profile, open: nothing; see msmq-fast security review"
 
@@ -101,9 +133,9 @@ def test_the_verb_shows_what_a_server_with_that_configuration_logs(tmp_path: Pat
         assert done.returncode == 0
         shown = done.stdout.decode().splitlines()
         assert line.endswith(shown[0])
-        assert "create queues" in shown[0]
-        assert "close or limit it with security.everyone_creates_queues = false" in done.stdout.decode()
+        assert "creating queues" in shown[0]
+        assert "to close or limit it: security.everyone_creates_queues = false" in done.stdout.decode()
         entry = json.loads(command("security", "review", "--json", environment=variables).stdout)["openings"]
         states = {one["subject"]: one["state"] for one in entry}
-        assert states["create queues"] == "open"
+        assert states["creating queues"] == "open"
         assert states["MS-MQQB (TCP)"] == "limited"  # a loopback address

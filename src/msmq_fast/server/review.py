@@ -16,7 +16,9 @@ from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.config import Config
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 
-__all__ = ["Opening", "State", "review", "rows", "summary"]
+__all__ = ["NOBODY", "Opening", "State", "review", "rows", "summary"]
+
+NOBODY: Final = "nobody"
 
 _WEAK_HASHES: Final = ("md2", "md4", "md5", "sha1")
 _ALL: Final = "all addresses"
@@ -25,14 +27,16 @@ _ALL: Final = "all addresses"
 class State(StrEnum):
     """How far something is open."""
 
-    OPEN = "open"
-    LIMITED = "limited"
-    CLOSED = "closed"
+    OPEN = "open"  # to callers who prove nothing, to all users of this computer, or by a broken method
+    LIMITED = "limited"  # to those whom the configuration names, or to so much
+    CLOSED = "closed"  # to nobody but owners, administrators and the user of the server
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One thing that somebody may do. `key` is the setting that closes it, or opens it where it is closed."""
+    """One thing that somebody may do. `key` is the setting that closes or limits it, with a value; where it
+    is closed, the one that decides this.
+    """
 
     subject: str
     to: str
@@ -64,8 +68,6 @@ def summary(config: Config) -> str:
     """One line for the log at the start: the profile, and what is open."""
     found = [opening for opening in review(config) if opening.state is State.OPEN]
     named = [f"{opening.subject} {opening.port or ''}".rstrip() for opening in found]
-    if config.security.anonymous_may_send:
-        named.append("anonymous senders may send to new queues")
     shown = ", ".join(named) or "nothing"
     return f"security: {config.security.profile} profile, open: {shown}; see msmq-fast security review"
 
@@ -90,7 +92,7 @@ def _listener(
 ) -> Opening:
     """A listener that talks to callers who prove nothing."""
     if port is None:
-        return Opening(subject, "nobody", State.CLOSED, "no listener", key)
+        return Opening(subject, NOBODY, State.CLOSED, "no listener", key.partition(" =")[0])
     where, exposed = _reach(hosts)
     state = State.LIMITED if limited or not exposed else State.OPEN
     to = "other computers" if exposed else "this computer"
@@ -100,30 +102,36 @@ def _listener(
 def _sessions(config: Config) -> Iterator[Opening]:
     server, allow = config.server, config.mqqb.allow
     hardened = config.queue_manager.hardened
-    anonymous = "senders without a proven name" if config.security.anonymous_may_send else "messages"
-    what = f"{anonymous}, from {', '.join(allow) if allow else 'everywhere'},"
+    where = ", ".join(allow) if allow else "every address"
     yield _listener(
         "MS-MQQB (TCP)",
         None if hardened else server.port,
         server.host,
-        what,
-        "mqqb.allow: addresses of the queue managers that may open sessions",
+        f"messages from queue managers at {where},",
+        "mqqb.allow = [addresses of the queue managers that may open sessions]",
         limited=bool(allow),
+    )
+    yield Opening(
+        "passing messages on (router)",
+        NOBODY if hardened or not config.mqqb.router else "queue managers that may open sessions",
+        State.CLOSED if hardened or not config.mqqb.router else State.LIMITED if allow else State.OPEN,
+        "messages for other computers are passed on" if config.mqqb.router else "no router",
+        "mqqb.router = false, or mqqb.allow" if config.mqqb.router else "mqqb.router",
     )
     yield _listener(
         "ping (UDP)",
         None if hardened else server.ping_port,
         server.host,
-        "the GUID of this queue manager",
+        "tells the GUID of this queue manager,",
         'server.ping_port = "off", or mqqb.allow',
         limited=bool(allow),
     )
     yield Opening(
         "multicast (PGM)",
-        "other computers" if config.pgm.enabled else "nobody",
+        "other computers" if config.pgm.enabled else NOBODY,
         State.OPEN if config.pgm.enabled else State.CLOSED,
         "messages to queues with a multicast address" if config.pgm.enabled else "no listener",
-        "pgm.enabled = false",
+        "pgm.enabled = false" if config.pgm.enabled else "pgm.enabled",
     )
 
 
@@ -133,7 +141,7 @@ def _http(config: Config) -> Iterator[Opening]:
         "messages over HTTP",
         server.http_port,
         server.host,
-        "senders without a proven name",
+        "messages of senders without a name,",
         'server.http_port = "off"',
     )
     with_client = server.https_client_ca is not None
@@ -141,9 +149,25 @@ def _http(config: Config) -> Iterator[Opening]:
         "messages over HTTPS",
         server.https_port if server.https_certificate is not None else None,
         server.host,
-        "senders with a client certificate" if with_client else "senders without a proven name",
-        'server.https_client_ca, or server.https_port = "off"',
+        f"messages of senders {'with a client certificate' if with_client else 'without a name'},",
+        'server.https_port = "off", or server.https_client_ca',
         limited=with_client,
+    )
+    relay = config.srmp.store_and_forward
+    yield Opening(
+        "passing messages on (HTTP)",
+        "senders over HTTP" if relay else NOBODY,
+        State.OPEN if relay else State.CLOSED,
+        "messages for other hosts are passed on" if relay else "messages for other hosts are refused",
+        "srmp.store_and_forward = false" if relay else "srmp.store_and_forward",
+    )
+    more = config.srmp.receipts_to
+    yield Opening(
+        "receipts over HTTP",
+        ", ".join(more) if more else NOBODY,
+        State.LIMITED if more else State.CLOSED,
+        f"go to {'these and to ' if more else ''}the address that their message came from",
+        "srmp.receipts_to = []" if more else "srmp.receipts_to",
     )
 
 
@@ -151,13 +175,13 @@ def _rpc(config: Config) -> Iterator[Opening]:
     server, rpc = config.server, config.rpc
     hosts = server.rpc_host or server.host
     off = server.rpc_port is None or config.queue_manager.hardened
-    callers = "callers without a name" if rpc.anonymous else "callers with a name"
-    served = off or not (rpc.remote_read or rpc.qmcomm)
+    callers = "calls with and without a name" if rpc.anonymous else "calls with a name"
+    off_here = off or not (rpc.remote_read or rpc.qmcomm)
     yield _listener(
         "remote read (RPC)",
-        None if served else server.rpc_port,
+        None if off_here else server.rpc_port,
         hosts,
-        f"{callers}: RemoteRead from level {rpc.remote_read_level}, qmcomm from {rpc.qmcomm_level},",
+        f"{callers}, RemoteRead from level {rpc.remote_read_level}, qmcomm from {rpc.qmcomm_level},",
         'server.rpc_port = "off", or rpc.anonymous = false',
         limited=not rpc.anonymous,
     )
@@ -173,15 +197,54 @@ def _rpc(config: Config) -> Iterator[Opening]:
         "RPC endpoint mapper",
         None if off or rpc.epm != "own" else server.epm_port,
         hosts,
-        "the ports of the interfaces",
+        "tells the ports of the interfaces,",
         'server.epm_port = "off"',
     )
+    yield _named_callers(config, off=off)
+    if rpc.allow_unauthenticated and not off_here:
+        yield Opening(
+            "remote read without encryption",
+            "other computers",
+            State.OPEN,
+            "messages cross the network in clear text",
+            "rpc.allow_unauthenticated = false",
+        )
+    if rpc.anonymous_outgoing and rpc.dependent_clients and not off_here:
+        yield Opening(
+            "sending to other computers (RPC)",
+            "callers without a name",
+            State.OPEN,
+            "this computer sends to whatever host they name",
+            "rpc.anonymous_outgoing = false",
+        )
+
+
+def _named_callers(config: Config, *, off: bool) -> Opening:
+    """How log-ons over RPC are protected: what is not signed may come from the log-on at another server."""
+    rpc, subject = config.rpc, "log-ons (RPC)"
+    methods = [
+        name for name, on in (("NTLM", rpc.ntlm), ("Kerberos", rpc.keytab is not None)) if on and not off
+    ]
+    if not methods:
+        return Opening(subject, NOBODY, State.CLOSED, "no log-ons", "rpc.ntlm, rpc.keytab")
+    what = f"by {' and '.join(methods)}, from level {rpc.named_level}"
+    if rpc.named_level not in ("integrity", "privacy"):
+        key = 'rpc.named_level = "integrity"'
+        return Opening(
+            subject, "relays of other log-ons", State.OPEN, f"{what}: requests are not signed", key
+        )
+    if rpc.ntlm and "*" in rpc.target_names:
+        key = "rpc.target_names = [names of this server]"
+        return Opening(
+            subject, "relays of other log-ons", State.OPEN, f"{what}, for servers of any name", key
+        )
+    return Opening(subject, "users of the users file", State.LIMITED, what, "rpc.ntlm = false")
 
 
 def _programs(config: Config) -> Iterator[Opening]:
     server = config.server
     if config.app_socket is None:
-        yield Opening("programs (Unix socket)", "nobody", State.CLOSED, "no listener", "server.app_socket")
+        yield Opening("programs (Unix socket)", NOBODY, State.CLOSED, "no listener", "server.app_socket")
     else:
         shared = server.app_socket_mode & 0o077
         yield Opening(
@@ -189,12 +252,12 @@ def _programs(config: Config) -> Iterator[Opening]:
             "local users" if shared else "root and the user of the server",
             State.LIMITED,
             f"{config.app_socket}, mode {server.app_socket_mode:04o}",
-            'server.app_socket_mode = "0600"',
+            'server.app_socket_mode = "0600"' if shared else 'server.app_socket = "off"',
         )
     where, exposed = _reach(server.app_host)
     clear = server.app_tls_certificate is None
     if server.app_port is None:
-        yield Opening("programs (TCP)", "nobody", State.CLOSED, "no listener", "server.app_port")
+        yield Opening("programs (TCP)", NOBODY, State.CLOSED, "no listener", "server.app_port")
     else:
         yield Opening(
             "programs (TCP)",
@@ -203,22 +266,29 @@ def _programs(config: Config) -> Iterator[Opening]:
             f"{'tokens in clear text' if clear else 'TLS'} at port {server.app_port} of {where}",
             "server.app_tls_certificate and server.app_tls_key",
         )
-    figures = "health, metrics, names and counts of all queues"
-    yield _listener("admin port", server.admin_port, server.admin_host, figures, "server.admin_host")
+    figures = "shows health, metrics, names and counts of all queues,"
+    _, exposed = _reach(server.admin_host)
+    key = 'server.admin_host = "127.0.0.1"' if exposed else 'server.admin_port = "off"'
+    yield _listener("admin port", server.admin_port, server.admin_host, figures, key)
     yield _bulk(config)
 
 
 def _bulk(config: Config) -> Opening:
-    access, key = config.bulk.access, 'bulk.access = "token", or "off"'
+    access = config.bulk.access
+    key = 'bulk.access = "off"' if access == "token" else 'bulk.access = "token", or "off"'
     to = {
-        "off": "nobody",
+        "off": NOBODY,
         "token": "callers with a token",
         "administrators": "callers with a token; administrators and readers of this computer",
         "loopback": "callers with a token; all users of this computer",
     }[access if config.server.admin_port is not None else "off"]
-    state = State.CLOSED if to == "nobody" else State.LIMITED
+    state = State.LIMITED
+    if to == NOBODY:
+        state, key = State.CLOSED, "bulk.access, server.admin_port"
+    elif access == "loopback":
+        state = State.OPEN
     _, exposed = _reach(config.server.admin_host)
-    if state is State.LIMITED and exposed and config.server.admin_tls_certificate is None and config.users:
+    if state is not State.CLOSED and exposed and config.server.admin_tls_certificate is None and config.users:
         return Opening(
             "bulk API",
             to,
@@ -231,43 +301,60 @@ def _bulk(config: Config) -> Opening:
 
 def _rights(config: Config) -> Iterator[Opening]:
     security = config.security
-    spec = security.default_queue_acl == "spec"
+    reachable = any(one.state is State.OPEN for one in (*_sessions(config), *_http(config)) if one.port)
+    may_send = security.anonymous_may_send
     yield Opening(
-        "new queues: send",
-        "everybody" if security.anonymous_may_send else "named senders",
-        State.LIMITED,
-        "Everyone and ANONYMOUS LOGON may send" if security.anonymous_may_send else "as each list grants",
-        "security.anonymous_may_send = false",
+        "sending to new queues",
+        "everybody" if may_send else "senders whom their lists name",
+        State.LIMITED if not may_send else State.OPEN if reachable else State.LIMITED,
+        "Everyone and ANONYMOUS LOGON may send" if may_send else "the list of each queue decides",
+        "security.anonymous_may_send = false" if may_send else "msmq-fast acl revoke",
     )
-    yield Opening(
-        "new queues: receive, change, delete",
-        "Everyone" if spec else "owner and administrators",
-        State.OPEN if spec else State.LIMITED,
-        "every caller with a name" if spec else "others look and send",
-        'security.default_queue_acl = "restrictive"',
+    yield _choice(
+        "reading, changing and deleting new queues",
+        security.default_queue_acl == "spec",
+        ("Everyone", "every caller with a name"),
+        ("owner and administrators", "others look and send"),
+        "security.default_queue_acl",
+        '"restrictive"',
     )
-    yield Opening(
-        "create queues",
-        "Everyone" if security.everyone_creates_queues else "administrators",
-        State.OPEN if security.everyone_creates_queues else State.LIMITED,
-        "every caller with a name" if security.everyone_creates_queues else "others are refused",
-        "security.everyone_creates_queues = false",
+    yield _choice(
+        "creating queues",
+        security.everyone_creates_queues,
+        ("Everyone", "every caller with a name"),
+        ("administrators", "others are refused"),
+        "security.everyone_creates_queues",
+        "false",
     )
-    claimed = security.amb23_unsigned_sid == "use"
-    yield Opening(
+    yield _choice(
         "sender id of unsigned messages",
-        "other computers" if claimed else "nobody",
-        State.OPEN if claimed else State.CLOSED,
-        "counts as the sender" if claimed else "counts for nothing",
-        'security.amb23_unsigned_sid = "anonymous"',
+        security.amb23_unsigned_sid == "use",
+        ("other computers", "counts as the sender"),
+        (NOBODY, "counts for nothing"),
+        "security.amb23_unsigned_sid",
+        '"anonymous"',
     )
-    told = config.mqqb.insecure_nacks
-    yield Opening(
+    yield _choice(
         "reasons of refusals",
-        "other computers" if told else "nobody",
-        State.OPEN if told else State.CLOSED,
-        "strangers learn which queues exist" if told else "strangers learn nothing of queues",
-        "mqqb.insecure_nacks = false",
+        config.mqqb.insecure_nacks,
+        ("other computers", "strangers learn which queues exist"),
+        (NOBODY, "strangers learn nothing of queues"),
+        "mqqb.insecure_nacks",
+        "false",
+    )
+
+
+def _choice(
+    subject: str, chosen: bool, opened: tuple[str, str], closed: tuple[str, str], key: str, value: str
+) -> Opening:
+    """Something that one key opens; `opened` and `closed` are to whom, and what they may do then."""
+    to, what = opened if chosen else closed
+    return Opening(
+        subject,
+        to,
+        State.OPEN if chosen else State.CLOSED,
+        what,
+        f"{key} = {value}" if chosen else key,
     )
 
 
@@ -282,8 +369,8 @@ def _quotas(config: Config) -> Iterator[Opening]:
             f"quota of {subject}",
             "senders",
             State.OPEN if endless else State.LIMITED,
-            f"only store.disk_low ({config.store.disk_low >> 20} MiB left)" if endless else f"{quota} KB",
-            key,
+            f"none but store.disk_low ({config.store.disk_low >> 20} MiB left)" if endless else _size(quota),
+            f"{key} = KB",
         )
     limits = config.limits
     yield Opening(
@@ -291,8 +378,23 @@ def _quotas(config: Config) -> Iterator[Opening]:
         "other computers",
         State.LIMITED,
         f"{limits.sessions_per_address} from one address, {limits.connections} in all",
-        "limits.sessions_per_address, limits.connections",
+        "limits.sessions_per_address and limits.connections",
     )
+    yield Opening(
+        "acknowledgments to places that senders name",
+        "senders over MS-MQQB",
+        State.LIMITED,
+        f"{limits.answers_per_address} places that no session ever reached, for each address",
+        "limits.answers_per_address",
+    )
+
+
+def _size(kilobytes: int) -> str:
+    """As people read it."""
+    for unit, shift in (("TiB", 30), ("GiB", 20), ("MiB", 10)):
+        if kilobytes >= 10 << shift:
+            return f"{kilobytes >> shift} {unit}"
+    return f"{kilobytes} KiB"
 
 
 def _algorithms(config: Config) -> Iterator[Opening]:
@@ -305,9 +407,19 @@ def _algorithms(config: Config) -> Iterator[Opening]:
     if protection.rsa_bits == "1024":
         keys.append("RSA 1024")
     yield _weakness("encryption: key pairs", keys, 'protection.providers = ["advanced"]')
+    digests = [name for name in config.srmp.signature_digests if name in _WEAK_HASHES]
+    yield _weakness("signatures over HTTP: hashes", digests, 'srmp.signature_digests = ["sha256", "sha512"]')
+    yield _choice(
+        "signatures over HTTP: certificates that nobody registered",
+        config.srmp.unregistered_certificates,
+        ("senders over HTTP", "are taken, and prove no sender"),
+        (NOBODY, "are refused"),
+        "srmp.unregistered_certificates",
+        "false",
+    )
 
 
 def _weakness(subject: str, found: list[str], key: str) -> Opening:
     if not found:
-        return Opening(subject, "nobody", State.CLOSED, "no weak algorithm", key)
+        return Opening(subject, NOBODY, State.CLOSED, "no weak algorithm", key.partition(" =")[0])
     return Opening(subject, "peers that use them", State.LIMITED, ", ".join(found), key)
