@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.security.logons import LogonLimits
 
@@ -22,3 +24,10 @@ def test_guessed_tokens_lock_their_address_but_not_who_is_known_there() -> None:
     assert other.groups == ("readers",)
     now += 400
     assert table.identify("t0ken", "10.0.0.1") == other
+
+
+def test_the_digest_of_a_token_is_enough_to_know_it() -> None:
+    table = TokenTable({"billing": hashlib.sha256(b"s3cret").digest(), "report": "t0ken"})
+    known = [table.identify(token, "10.0.0.1") for token in ("s3cret", "t0ken")]
+    assert [identity and identity.name for identity in known] == ["billing", "report"]
+    assert table.identify(hashlib.sha256(b"s3cret").hexdigest(), "10.0.0.1") is None

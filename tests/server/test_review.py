@@ -108,7 +108,7 @@ def test_tokens_in_clear_text_are_open(tmp_path: Path) -> None:
         '[[users]]\nname = "a"\ntoken = "t"\n'
     )
     open_now = {one.subject for one in review(load(file, {}, {})) if one.state is State.OPEN}
-    assert {"programs (TCP)", "bulk API", "admin port"} <= open_now
+    assert {"programs (TCP)", "bulk API", "admin port", "short tokens"} <= open_now
 
 
 def test_the_hardened_profile_leaves_nothing_open() -> None:

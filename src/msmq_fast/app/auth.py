@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msmq_fast.security.logons import LogonLimits
@@ -22,11 +24,12 @@ class TokenTable:
 
     def __init__(
         self,
-        users: dict[str, str],
+        users: Mapping[str, str | bytes],
         groups: dict[str, tuple[str, ...]] | None = None,
         logons: LogonLimits | None = None,
     ) -> None:
-        """`users` maps names to tokens, `groups` some of them to groups. `logons` slows down who guesses.
+        """`users` maps names to tokens (text) or to their SHA-256 (32 bytes), `groups` some of them to
+        groups. `logons` slows down who guesses.
 
         Raises ValueError for an empty token, which would admit everyone.
         """
@@ -36,7 +39,11 @@ class TokenTable:
         self._logons = logons
         given = groups or {}
         self._tokens = [
-            (Identity(name, None, given.get(name, ())), token.encode()) for name, token in users.items()
+            (
+                Identity(name, None, given.get(name, ())),
+                _digest(token) if isinstance(token, str) else token,
+            )
+            for name, token in users.items()
         ]
 
     def replace(self, other: TokenTable) -> None:
@@ -47,10 +54,10 @@ class TokenTable:
         """The identity that belongs to `token`, or None: the token is wrong, or too many were that came from
         this address.
 
-        Every token is compared in full, so the time taken tells nothing about any of them.
+        The digests of all tokens are compared in full, so the time taken tells nothing about any of them.
         """
         found: Identity | None = None
-        given = token.encode("utf-8", "surrogatepass")
+        given = _digest(token)
         for identity, expected in self._tokens:
             if hmac.compare_digest(given, expected):
                 found = identity
@@ -59,3 +66,7 @@ class TokenTable:
             if self._logons.admit(account, address, proven=found is not None) is not None:
                 return None
         return found
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -25,7 +25,7 @@ from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import ConnectionTable
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.credentials import TlsFiles, token_table
+from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
@@ -135,6 +135,7 @@ class Assembly:
         self._note_name(store)
         declare(manager, config.queues)
         self._tokens = token_table(config, access.logons)
+        warn_of_readable_files(config)
         self._quarantine = access.quarantine(manager)
         self._security = MessageSecurity(config, manager, self._clock.monotonic)
         manager.signing = self._security.signing

@@ -400,6 +400,7 @@ class UserDeclaration:
     name: str = _key(kinds.TEXT, "", "what the user is called in logs")
     token: str = _key(kinds.TEXT, "", "secret that the program presents")
     token_file: Path | None = _key(kinds.PATH, None, "file that holds the secret")  # noqa: RUF009
+    token_sha256: str = _key(kinds.SHA256, "", "SHA-256 of the secret, which then stands nowhere")
     groups: tuple[str, ...] = _key(kinds.TEXTS, (), "groups, such as administrators")
 
 
@@ -444,6 +445,7 @@ class Config:
     routes: list[RouteDeclaration] = field(default_factory=list)
     peers: list[PeerDeclaration] = field(default_factory=list)
     source: str = "defaults"
+    file: Path | None = None
     given: set[str] = field(default_factory=set)  # "section.key" of what a file, variable or flag sets
 
     @property

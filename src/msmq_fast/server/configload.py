@@ -71,6 +71,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     config = Config()
     if file is not None:
         config.source = str(file)
+        config.file = file
         _read_file(config, file, mistakes)
     _read_environment(config, environment, mistakes)
     _read_flags(config, flags, mistakes)
@@ -214,9 +215,9 @@ def _check_together(config: Config, mistakes: list[Mistake]) -> None:
             Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
         )
     mistakes.extend(
-        Mistake(config.source, None, f'user "{user.name}": give either token or token_file')
+        Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')
         for user in config.users
-        if bool(user.token) == (user.token_file is not None)
+        if [bool(user.token), user.token_file is not None, bool(user.token_sha256)].count(True) != 1
     )
     _check_unique("[[queues]]", [queue.name.lower() for queue in config.queues], config, mistakes)
     _check_unique("[[users]]", [user.name for user in config.users], config, mistakes)

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import ssl
+import stat
 from pathlib import Path
+from typing import Final
 
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.security.logons import LogonLimits
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 
-__all__ = ["TlsFiles", "token_table"]
+__all__ = ["SHORT_TOKEN", "TlsFiles", "token_table", "warn_of_readable_files"]
+
+_log = logging.getLogger("msmq_fast.server")
+
+SHORT_TOKEN: Final = 16
+"""Characters of a token below which it is reported."""
+
+
+def warn_of_readable_files(config: Config) -> None:
+    """Log each file with secrets that every user of this computer can read."""
+    server = config.server
+    files = [user.token_file for user in config.users]
+    files += [config.remote.password_file, server.app_tls_key, server.admin_tls_key, server.https_key]
+    if config.file is not None and (config.protection.key or any(user.token for user in config.users)):
+        files.append(config.file)
+    for path in files:
+        # A file that is missing or forbidden is reported where it is used.
+        with contextlib.suppress(OSError):
+            if path is not None and path.stat().st_mode & stat.S_IROTH:
+                _log.warning("%s can be read by every user of this computer, and holds a secret", path)
 
 
 def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable:
-    """The tokens of the [[users]]; `logons` slows down who guesses them.
+    """The tokens of the [[users]]; `logons` slows down who guesses them. Short ones are logged.
 
     Raises DeclarationError for a file that cannot be read or is empty.
     """
-    users = {}
+    users: dict[str, str | bytes] = {}
     for user in config.users:
+        if user.token_sha256:
+            users[user.name] = bytes.fromhex(user.token_sha256)
+            continue
         token = user.token
         if user.token_file is not None:
             try:
@@ -28,6 +54,13 @@ def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable
                 raise DeclarationError(f'user "{user.name}": {user.token_file}: {error.strerror}') from None
         if not token:
             raise DeclarationError(f'user "{user.name}": the token is empty')
+        if len(token) < SHORT_TOKEN:
+            _log.warning(
+                'the token of user "%s" can be guessed: it has fewer than %d characters; '
+                "openssl rand -hex 32 makes a long one",
+                user.name,
+                SHORT_TOKEN,
+            )
         users[user.name] = token
     return TokenTable(users, {user.name: user.groups for user in config.users}, logons)
 

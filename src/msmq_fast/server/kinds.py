@@ -112,6 +112,13 @@ def _guid(value: object) -> str:
         raise _mismatch("a GUID", value) from None
 
 
+def _digest(value: object) -> str:
+    text = _text(value)
+    if text and not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise _mismatch(_DIGEST, value)
+    return text.lower()
+
+
 def _path(value: object) -> Path | None:
     text = _text(value)
     return Path(text).expanduser() if text else None
@@ -156,6 +163,8 @@ TEXT = Kind("text", _text, _text)
 FLAG = Kind("true or false", _flag, _flag_text)
 TEXTS = Kind("a text or a list of texts", _texts, _texts_text)
 GUID = Kind("a GUID", _guid, _guid)
+_DIGEST = "64 hexadecimal digits"
+SHA256 = Kind(_DIGEST, _digest, _digest)
 PATH = Kind("a path", _path, _path)
 
 

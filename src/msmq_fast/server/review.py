@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.config import Config
+from msmq_fast.server.credentials import SHORT_TOKEN
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 
 __all__ = ["NOBODY", "Opening", "State", "review", "rows", "summary"]
@@ -271,6 +272,15 @@ def _programs(config: Config) -> Iterator[Opening]:
     key = 'server.admin_host = "127.0.0.1"' if exposed else 'server.admin_port = "off"'
     yield _listener("admin port", server.admin_port, server.admin_host, figures, key)
     yield _bulk(config)
+    short = [user.name for user in config.users if 0 < len(user.token) < SHORT_TOKEN]
+    if short:
+        yield Opening(
+            "short tokens",
+            "callers who guess them",
+            State.OPEN,
+            f"fewer than {SHORT_TOKEN} characters: {', '.join(short)}",
+            "a longer token in [[users]]",
+        )
 
 
 def _bulk(config: Config) -> Opening:
