@@ -1,0 +1,82 @@
+"""The systemd unit: what it takes away from the server, and that the server works without it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.server import forking
+from tests.server.processes import Server, data_directory
+
+UNIT = Path(__file__).parents[2] / "contrib" / "msmq-fast.service"
+WITHOUT_WRITABLE_CODE = """
+import ctypes, os, sys
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+if ctypes.CDLL(None).prctl(PR_SET_MDWE, *map(ctypes.c_ulong, (REFUSE_EXEC_GAIN, 0, 0, 0))):
+    sys.exit("no PR_SET_MDWE")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def directives() -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for line in UNIT.read_text(encoding="utf-8").splitlines():
+        if "=" in line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            found[name].append(value)
+    return found
+
+
+def test_what_the_server_does_not_need_is_taken_away() -> None:
+    found = directives()
+    switched_on = {name for name, values in found.items() if values == ["yes"]}
+    assert switched_on >= {
+        "DynamicUser",
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+        "NoNewPrivileges",
+        "PrivateDevices",
+        "PrivateTmp",
+        "ProtectClock",
+        "ProtectControlGroups",
+        "ProtectHome",
+        "ProtectHostname",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectKernelTunables",
+        "RemoveIPC",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+    }
+    assert found["ProtectSystem"] == ["strict"]
+    assert found["ProcSubset"] == ["pid"]
+    assert found["LimitCORE"] == ["0"]
+    assert found["UMask"] == ["0077"]
+    assert found["CapabilityBoundingSet"] == ["CAP_NET_BIND_SERVICE"]
+    assert found["SystemCallFilter"] == ["@system-service", "~@privileged"]
+    assert int(found["TasksMax"][0]) > 0
+    assert int(found["LimitNOFILE"][0]) >= 65_536
+
+
+@pytest.mark.skipif(
+    ctypes.CDLL(None).prctl(66, *map(ctypes.c_ulong, (0, 0, 0, 0))) < 0, reason="a kernel without PR_SET_MDWE"
+)
+def test_the_server_works_where_memory_is_either_writable_or_executable() -> None:
+    """MemoryDenyWriteExecute, by the kernel: a library that makes code at run time would fail."""
+    with data_directory() as data:
+        server = Server(data, "--http-port", "0", host="127.0.42.60")
+        server.program = (sys.executable, "-c", WITHOUT_WRITABLE_CODE, *forking.PROGRAM)
+        try:
+            server.start()
+            server.ok("queue", "create", "orders")
+            server.ok("certificate", "create")
+            server.ok("send", "orders", "--body", "x", "--recoverable")
+            assert len(server.messages("orders")) == 1
+            assert server.stop() == 0
+        finally:
+            server.kill()
