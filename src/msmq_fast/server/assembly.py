@@ -46,6 +46,7 @@ from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmp import Srmp
 from msmq_fast.server.srmplistener import bind_http
+from msmq_fast.server.stalls import StallWatch
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
@@ -80,6 +81,8 @@ class Assembly:
         self._addresses: dict[str, list[str]] = {}
         self._tls = TlsFiles()
         self._not_ready: str | None = "starting"
+        self._real_time = clock is None
+        self._stalls: StallWatch | None = None
         self._store: Store | None = None
         self._pacemaker: Pacemaker | None = None
         self._admin: AdminListener | None = None
@@ -172,6 +175,9 @@ class Assembly:
         self._security.make_keys(pacemaker.touch)
         _log.info("%s", summary(config))
         self._not_ready = None
+        if self._real_time:  # a start takes as long as the store is large
+            self._stalls = StallWatch(self._clock.monotonic)
+            pacemaker.add(self._stalls)
 
     def _bind(self) -> dict[str, list[socket.socket]]:
         server = self._config.server
@@ -468,7 +474,8 @@ class Assembly:
             yield from self._bulk.labelled()
 
     def _why_not_ready(self) -> str | None:
-        return self._not_ready or self._manager.flow.why or self._acceptors.why_failing
+        stalled = self._stalls.why_not_ready if self._stalls is not None else None
+        return self._not_ready or self._manager.flow.why or self._acceptors.why_failing or stalled
 
     def _store_failed(self, status: int) -> None:
         _log.critical("the disk failed: %s; nothing more is acknowledged", status_text(status))
