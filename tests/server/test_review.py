@@ -115,6 +115,8 @@ def test_the_hardened_profile_leaves_nothing_open() -> None:
     config = load(None, HARDENED, {})
     assert [one for one in review(config) if one.state is State.OPEN] == []
     assert summary(config) == "security: hardened profile, open: nothing; see msmq-fast security review"
+    shown = command("security", "review", environment=HARDENED).stdout.decode()
+    assert re.search(r"^OPEN .*\n\n  nothing\n\nLIMITED ", shown, re.MULTILINE)
 
 
 def test_the_verb_shows_what_a_server_with_that_configuration_logs(tmp_path: Path) -> None:

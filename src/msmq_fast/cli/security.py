@@ -30,6 +30,8 @@ def run_security(arguments: argparse.Namespace) -> int:
     found = review(config)
     for state, heading in _HEADINGS.items():
         print(f"\n{heading}")
+        if all(opening.state is not state for opening in found):
+            print("\n  nothing")
         for opening in found:
             if opening.state is state:
                 to = "" if opening.to == NOBODY else f", for {opening.to}"
