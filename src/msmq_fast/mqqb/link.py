@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.sending import Source
 from msmq_fast.mqqb.session import Session
+from msmq_fast.security.addresses import address_group, is_confined
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class Outgoing(Source, Protocol):
     @property
     def answers_only(self) -> bool:
         """Whether nothing but answers to messages of other queue managers ever went to its destination."""
+
+    @property
+    def answers_for(self) -> str:
+        """The address group whose messages are answered, if `answers_only`; else empty."""
 
     def come_home(self) -> bool:
         """Its host is this computer: whether its messages go to a local queue from now on."""
@@ -145,6 +150,19 @@ class Link:
     def answers_only(self) -> bool:
         """Whether it serves nothing but answers to messages of other queue managers."""
         return all(queue.answers_only for queue in self.queues)
+
+    def may_lead_to(self, address: str) -> bool:
+        """Whether it may be connected to an address that its host name was resolved to.
+
+        Whoever named a host for answers may also say which addresses it has: none that means another computer
+        to a peer than here, unless the peer has it itself (see `qm.answers.may_answer`).
+        """
+        return (
+            not self.answers_only
+            or self.target.guid != NULL_GUID
+            or not is_confined(address)
+            or address_group(address) in {queue.answers_for for queue in self.queues}
+        )
 
     @property
     def backlog(self) -> bool:

@@ -210,6 +210,11 @@ class OutgoingSource:
         """Whether nothing but answers to messages of other queue managers ever went there."""
         return self.queue.answers_only
 
+    @property
+    def answers_for(self) -> str:
+        """The address group whose messages are answered there, and nothing else."""
+        return self.queue.answers_for
+
     def scheduled(self, wait: float) -> None:
         """For operators: when the next attempt to connect is."""
         self.queue.next_attempt = self._unix_time() + math.ceil(wait)

@@ -342,7 +342,11 @@ class Transfer:
         """The addresses of a host, in the order in which they are to be tried."""
         link = self._table.numbered(number)
         if link is not None and link.state is LinkState.RESOLVING:
-            self._go_on(link, addresses, now)
+            allowed = [each for each in addresses if self._is_own(each) or link.may_lead_to(each)]
+            if addresses and not allowed:
+                self._unresolved(link, f"no answers go to {', '.join(addresses)}", now)
+            else:
+                self._go_on(link, allowed, now)
 
     def _go_on(self, link: Link, addresses: list[str], now: float) -> None:
         """Go on with the first address, unless a session to one of them exists."""
