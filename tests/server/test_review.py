@@ -47,7 +47,7 @@ def found(subject: str, **variables: str) -> Opening:
         ("log-ons (RPC)", {"rpc__target_names": "*"}, {"rpc__target_names": "orders01"}),
         ("bulk API", {"bulk__access": "loopback"}, {"bulk__access": "administrators"}),
         (
-            "signatures over HTTP: certificates that nobody registered",
+            "signatures over HTTP: unregistered certificates",
             {"srmp__unregistered_certificates": "true"},
             {},
         ),

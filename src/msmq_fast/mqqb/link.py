@@ -154,8 +154,9 @@ class Link:
     def may_lead_to(self, address: str) -> bool:
         """Whether it may be connected to an address that its host name was resolved to.
 
-        Whoever named a host for answers may also say which addresses it has: none that means another computer
-        to a peer than here, unless the peer has it itself (see `qm.answers.may_answer`).
+        The peer that named a host for answers may also decide which addresses the name has. An address that
+        means another computer to the peer than here is not used, unless the peer has it itself (see
+        `qm.answers.may_answer`).
         """
         return (
             not self.answers_only

@@ -420,7 +420,7 @@ def _algorithms(config: Config) -> Iterator[Opening]:
     digests = [name for name in config.srmp.signature_digests if name in _WEAK_HASHES]
     yield _weakness("signatures over HTTP: hashes", digests, 'srmp.signature_digests = ["sha256", "sha512"]')
     yield _choice(
-        "signatures over HTTP: certificates that nobody registered",
+        "signatures over HTTP: unregistered certificates",
         config.srmp.unregistered_certificates,
         ("senders over HTTP", "are taken, and prove no sender"),
         (NOBODY, "are refused"),
