@@ -1136,10 +1136,6 @@ cdef class QueueCore(CommitListener):
             sink(STATUS_OK)
         return results, keys
 
-    def not_entered(self, uint64_t key) -> None:
-        """As if a message had not been enqueued in the current unit, which the caller takes back."""
-        self._not_entered(key)
-
     def give_back(self, list messages not None, bint received_is_in_feed=True) -> None:
         """Put messages back in their old places that were received for a reader who is gone (DM-119).
 

@@ -193,9 +193,13 @@ cdef int undo_traces(Ledger ledger, list traces) except -1:
     cdef Slot* slot
     for core, key in reversed(traces):
         slot = core.positions.find(<uint64_t>key)
-        if slot != NULL:
-            core._drop(slot)
-            core.arrived_total -= 1
+        if slot == NULL:
+            continue
+        if slot.flags & FLAG_REMOVING and slot.flags & FLAG_COUNTED:
+            core._return(slot)      # it was there before, and was withdrawn
+            continue
+        core._drop(slot)
+        core.arrived_total -= 1
     return 0
 
 

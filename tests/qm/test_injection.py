@@ -13,11 +13,14 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.homecoming import Homecoming
+from msmq_fast.qm.importing import Import
+from msmq_fast.qm.jobs import Progress
 from msmq_fast.qm.multiple import open_destinations
 from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.relocation import Selection, Stretch, relocate
+from msmq_fast.qm.relocation import Outcome, Selection, Stretch, relocate
 from msmq_fast.qm.resubmission import resubmit
 from msmq_fast.qm.transacted import TransactedQueue
+from tests.bulk.stages import staged
 from tests.qm.injection import Operation, attempt, sites
 from tests.qm.world import World
 
@@ -28,12 +31,15 @@ ADMIN = parse_format_name("DIRECT=OS:HOST\\private$\\admin")
 ALL = Stretch(Selection())
 
 
-def world() -> World:
-    return World(faults=Faults, transaction_idle=60)
+def world(**settings: object) -> World:
+    return World(faults=Faults, transaction_idle=60, **settings)
 
 
 def orders(**properties: object) -> World:
-    made = world()
+    return filled(world(), **properties)
+
+
+def filled(made: World, **properties: object) -> World:
     made.create("admin")
     made.create(**properties)
     for number in range(3):
@@ -168,6 +174,120 @@ def again(made: World) -> None:
     resubmit(manager, manager.find(".\\system$;DEADLETTER"), ALL, None)
 
 
+def express() -> World:
+    made = world()
+    made.create("target")
+    made.create()
+    for number in range(3):
+        made.send(b"%d" % number, delivery=0)
+    return made
+
+
+def shift(made: World, *, keep: bool = False) -> None:
+    manager, job = made.manager, bytes(16)
+    target = manager.find("target")
+
+    def noted(outcome: Outcome) -> None:
+        manager.jobs.advance(job, Progress(outcome.count, outcome.next, target.guid.bytes_le))
+
+    relocate(manager, manager.find("orders"), target, ALL, keep=keep, also=noted)
+
+
+def restore(made: World) -> None:
+    manager = made.manager
+    queue = manager.find("orders")
+    entries = []
+    queue.core.peek(
+        next(iter(queue.core.positions.keys())),
+        lambda message, _: entries.append((message.packet, message.arrived_us, 0, 0, 0)),
+    )
+    running = Import(manager, bytes(16))
+    try:
+        made.finish(running.begin(anew=True))
+        running.put(manager.find("target"), 0, entries, skip=False, last=False)
+        made.run()
+    finally:
+        running.close()
+
+
+def staged_batch(made: World) -> None:
+    manager = made.manager
+    rows = [("orders", b"new"), (FAR, b"far")]
+    names = [staged(made, rows, number=number) for number in range(2)]
+    manager.staging.publish("w", 0, 0, names[:1], owner="")
+    made.run()
+    manager.staging.publish("w", 0, 1, names[1:], owner="")
+    made.run()
+    made.advance(601)
+
+
+def vote(made: World) -> None:
+    transaction = begun(made)
+    made.finish(transaction.prepare())  # type: ignore[attr-defined]
+    made.finish(transaction.commit())  # type: ignore[attr-defined]
+
+
+def poisoned() -> World:
+    made = world()
+    made.create(transactional=True, poison_after=1)
+    transaction = made.manager.transactions.begin()
+    for number in range(2):
+        TransactedQueue(made.sender(), transaction).send(Message(body=b"%d" % number))
+    made.finish(transaction.commit())
+    return made
+
+
+def poison(made: World) -> None:
+    for _ in range(2):
+        transaction = made.manager.transactions.begin()
+        reader = made.reader()
+        try:
+            made.finish(TransactedQueue(reader, transaction).receive(0).completion)
+            made.finish(transaction.abort())
+        finally:
+            reader.close()
+
+
+def settle_lease(made: World) -> None:
+    manager = made.manager
+    queue = manager.find("orders")
+    made.finish(manager.leases.lease("spark", queue, 2, 1 << 20))
+    made.finish(manager.leases.ack("spark", queue, 1))
+    made.finish(manager.leases.release("spark", queue, 2))
+
+
+def outgoing() -> World:
+    made = world()
+    made.finish(made.sender(FAR).send(Message(body=b"x", delivery=1)))
+    queue = made.manager.find(FAR)
+    made.manager.purge(queue)
+    made.run()
+    return made
+
+
+def retire(made: World) -> None:
+    queue = made.manager.find(FAR)
+    assert isinstance(queue, OutgoingQueue)
+    made.manager.retirement.discard(queue)
+
+
+def subscribed() -> World:
+    made = orders()
+    made.finish(made.manager.events.subscriptions.create("before"))
+    return made
+
+
+def subscribe(made: World) -> None:
+    subscriptions = made.manager.events.subscriptions
+    made.finish(subscriptions.create("lake"))
+    made.finish(subscriptions.commit("lake", made.manager.events.feed.bounds()[1]))
+    made.finish(subscriptions.drop("before"))
+
+
+def trim(made: World) -> None:
+    made.manager.events.trim(0, 0, 100)
+
+
 OPERATIONS = (
     Operation("create private", world, lambda made: made.manager.create_queue("new", journaling=True)),
     Operation("create public", world, lambda made: made.manager.create_queue("HOST\\new")),
@@ -185,24 +305,28 @@ OPERATIONS = (
     Operation("send elsewhere", world, lambda made: made.send(b"x", FAR)),
     Operation("send to several", orders, several),
     Operation("commit", transactional, commit),
-    Operation("abort", transactional, abort),
+    Operation("abort", transactional, abort, once=True),
     Operation("prepare", transactional, prepare),
     Operation("receive", lambda: orders(journaling=True), receive),
     Operation("receive and acknowledge", lambda: orders(journaling=True), acknowledge),
-    Operation("receive and give back", lambda: orders(journaling=True), give_back),
-    Operation("move to a subqueue", orders, move),
-    Operation(
-        "move by an operator",
-        two,
-        lambda made: relocate(
-            made.manager, made.manager.find("orders"), made.manager.find("target"), ALL, keep=False
-        ),
-    ),
-    Operation("messages for this computer", aliased, home),
+    Operation("receive and give back", lambda: orders(journaling=True), give_back, once=True),
+    Operation("move to a subqueue", orders, move, once=True),
+    Operation("move by an operator", two, shift, once=True),
+    Operation("move express messages by an operator", express, shift, once=True, stored=False),
+    Operation("copy by an operator", two, lambda made: shift(made, keep=True)),
+    Operation("import", two, restore),
+    Operation("messages for this computer", aliased, home, once=True),
     Operation("lease", orders, lease),
+    Operation("settle a lease", orders, settle_lease),
+    Operation("poison", poisoned, poison, once=True),
+    Operation("prepare and commit", transactional, vote),
+    Operation("stage and publish", lambda: filled(world(stage_lifetime=600.0)), staged_batch),
+    Operation("delete an outgoing queue", outgoing, retire),
+    Operation("subscriptions of the feed", subscribed, subscribe),
+    Operation("trim the feed", orders, trim),
     Operation("expiry", orders, lambda made: made.advance(61)),
     Operation("purge", orders, lambda made: made.manager.purge(made.manager.find("orders"))),
-    Operation("dead letters again", dead_letters, again),
+    Operation("dead letters again", dead_letters, again, once=True),
 )
 
 

@@ -526,6 +526,16 @@ def test_a_change_that_is_not_kept_is_as_if_it_had_not_been() -> None:
     assert world.certificates.registered(USER) == [THIRD]
 
 
+def test_a_change_that_cannot_be_written_is_as_if_it_had_not_been(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Secure()
+    monkeypatch.setattr(world.manager.records, "set_meta", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        world.certificates.add(USER, FIRST, None)
+    monkeypatch.undo()
+    world.done(world.certificates.add(USER, THIRD, None))
+    assert [kept.certificate for kept in world.certificates.of(USER)] == [THIRD]
+
+
 def test_keys_of_certificates_are_made_where_they_disturb_nobody() -> None:
     world = Secure()
     asked: list[tuple[int, Completion[rsa.RSAPrivateKey]]] = []

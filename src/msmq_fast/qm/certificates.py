@@ -178,7 +178,6 @@ class Certificates:
     ) -> Completion[Any]:
         after = tuple(kept for kept in self._after_changes(user) if kept not in gone)
         after += (new,) if new else ()
-        self._coming[user] = after
         records = self._manager.records
 
         def fill() -> None:
@@ -207,6 +206,7 @@ class Certificates:
                 self._coming.pop(user, None)
 
         stored = records.unit(fill)
+        self._coming[user] = after
         stored.add_done_callback(settled)
         return stored.then(register).then(lambda _: Completion.of(new))
 

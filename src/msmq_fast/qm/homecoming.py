@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, give_up, is_transactional, withdraw
+from msmq_fast._native.queue import Received, UndoableUnit, give_up, is_transactional, withdraw
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
@@ -97,20 +97,10 @@ class Homecoming:
         if not isinstance(kept, bytes):
             give_up(queue.core, message.lookup_id, kept)
             return True
-        writer = self._manager.store.writer
-        writer.begin_unit()
-        try:
-            (result,), (key,) = target.core.enqueue_packets([kept])
+        with UndoableUnit(self._manager.ledger):
+            (result,), _ = target.core.enqueue_packets([kept])
             if result in _TAKEN:
-                try:
-                    withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
-                except BaseException:
-                    target.core.not_entered(key)
-                    raise
-        except BaseException:
-            writer.take_back()
-            raise
-        writer.end_unit()
+                withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
         return result in _TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast._native.queue import Identifiers, is_transactional, place
+from msmq_fast._native.queue import Identifiers, UndoableUnit, is_transactional, place
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.jobs import Progress
@@ -112,33 +112,33 @@ class Import:
         last: bool,
     ) -> Completion[tuple[int, int]]:
         completion: Completion[tuple[int, int]] = Completion()
-        writer = self._manager.store.writer
-        writer.begin_unit()
         try:
-            results = [] if queue is None else place(queue.core, chosen)
-            if results and results[-1] not in _TAKEN:
-                refused = (numbers[len(results) - 1], refusal(results.pop()))
-            taken = len(results)
-            handled = count if refused is None else refused[0]
-            self.done += handled
-            jobs = self._manager.jobs
-            if last and refused is None:
-                jobs.end(self._job)
-            elif queue is not None:
-                jobs.advance(self._job, Progress(self.done, 0, queue.guid.bytes_le))
+            with UndoableUnit(self._manager.ledger):
+                results = [] if queue is None else place(queue.core, chosen)
+                if results and results[-1] not in _TAKEN:
+                    refused = (numbers[len(results) - 1], refusal(results.pop()))
+                taken = len(results)
+                handled = count if refused is None else refused[0]
+                jobs = self._manager.jobs
+                if last and refused is None:
+                    jobs.end(self._job)
+                elif queue is not None:
+                    jobs.advance(self._job, Progress(self.done + handled, 0, queue.guid.bytes_le))
 
-            def durable(status: int) -> None:
-                if status:
-                    # What was counted is not there: only a new attempt knows where to go on.
-                    self.close()
-                if refused is not None and not status:
-                    completion.fail(refused[1])
-                else:
-                    stored(completion, status, (taken, handled - taken))
+                def durable(status: int) -> None:
+                    if status:
+                        # What was counted is not there: only a new attempt knows where to go on.
+                        self.close()
+                    if refused is not None and not status:
+                        completion.fail(refused[1])
+                    else:
+                        stored(completion, status, (taken, handled - taken))
 
-            writer.when_durable(durable)
-        finally:
-            writer.end_unit()
+                self._manager.store.writer.when_durable(durable)
+                self.done += handled
+        except BaseException:
+            self.close()  # the identifiers of what did not come have been noted
+            raise
         if refused is not None:
             # Identifiers of records behind the refused one may have been noted.
             self.close()

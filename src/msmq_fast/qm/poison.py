@@ -38,8 +38,11 @@ class PoisonHandling:
         core = queue.core
         try:
             target = self._manager.subqueues.make(queue, POISON)
-        except MSMQError as error:
-            _log.error("%s: poison messages stay where they are: %s", queue.name, error)
+        except Exception as error:
+            if isinstance(error, MSMQError):
+                _log.error("%s: poison messages stay where they are: %s", queue.name, error)
+            else:
+                self._manager.faults.note("a poison subqueue", error)
             core.release(array("Q", keys), OWNER_POISON)
             return
         # A purge meanwhile goes before the move.
@@ -70,6 +73,9 @@ class PoisonHandling:
                     moved += move_locked(core, key, OWNER_POISON, target)
                 except ValueError:
                     lost.append(key)
+                except Exception as error:
+                    self._manager.faults.note("a poison message", error)
+                    core.release(array("Q", (key,)), OWNER_POISON)
         finally:
             writer.end_unit()
         self.moved += moved

@@ -12,7 +12,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import BadPacket, parse
-from msmq_fast._native.queue import QueueCore, Received, is_transactional, place, survey, withdraw
+from msmq_fast._native.queue import (
+    QueueCore,
+    Received,
+    UndoableUnit,
+    is_transactional,
+    place,
+    survey,
+    withdraw,
+)
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsage
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.queue import QueueKind
@@ -175,9 +183,7 @@ def relocate(
             return Completion.of(outcome)
         moves = 0 if keep else 1
         completion: Completion[Outcome] = Completion()
-        writer = manager.store.writer
-        writer.begin_unit()
-        try:
+        with UndoableUnit(manager.ledger):
             results = place(
                 target.core,
                 [
@@ -188,8 +194,6 @@ def relocate(
             if results and results[-1] not in _TAKEN:
                 refused = (chosen[len(results) - 1], refusal(results.pop()))
             taken = chosen[: len(results)]
-            if not keep:
-                withdraw(source.core, [message.lookup_id for message in taken], EventKind.MOVED)
             outcome.count = len(taken)
             outcome.size = sum(len(message.packet) for message in taken)
             if refused is not None:
@@ -197,9 +201,9 @@ def relocate(
                 outcome.finished = False
             if also is not None:
                 also(outcome)
-            writer.when_durable(lambda status: stored(completion, status, outcome))
-        finally:
-            writer.end_unit()
+            manager.store.writer.when_durable(lambda status: stored(completion, status, outcome))
+            if not keep:
+                withdraw(source.core, [message.lookup_id for message in taken], EventKind.MOVED)
         if refused is not None and not taken:
             raise refused[1]
         return completion

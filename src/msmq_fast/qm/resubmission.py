@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, is_transactional, withdraw
+from msmq_fast._native.queue import Received, UndoableUnit, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
@@ -43,23 +43,23 @@ def resubmit(
         outcome = Outcome(page.next, page.finished)
         completion: Completion[Outcome] = Completion()
         targets = _Targets(manager, token)
-        writer = manager.store.writer
-        writer.begin_unit()
+        sent: list[int] = []
         try:
-            for message in page.messages:
-                if source.core.positions.state(message.lookup_id) != _AVAILABLE:
-                    continue
-                try:
-                    _send(manager, targets.of(message), message)
-                except (MSMQError, ValueError) as error:
-                    outcome.refuse(str(error))
-                    continue
-                withdraw(source.core, [message.lookup_id], EventKind.MOVED)
-                outcome.count += 1
-                outcome.size += len(message.packet)
-            writer.when_durable(lambda status: stored(completion, status, outcome))
+            with UndoableUnit(manager.ledger):
+                for message in page.messages:
+                    if source.core.positions.state(message.lookup_id) != _AVAILABLE:
+                        continue
+                    try:
+                        _send(manager, targets.of(message), message)
+                    except (MSMQError, ValueError) as error:
+                        outcome.refuse(str(error))
+                        continue
+                    sent.append(message.lookup_id)
+                    outcome.count += 1
+                    outcome.size += len(message.packet)
+                manager.store.writer.when_durable(lambda status: stored(completion, status, outcome))
+                withdraw(source.core, sent, EventKind.MOVED)
         finally:
-            writer.end_unit()
             targets.close()
         return completion
 

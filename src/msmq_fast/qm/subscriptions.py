@@ -176,9 +176,9 @@ class Subscriptions:
 
     def drop(self, name: str) -> Completion[bool]:
         """Forget one; whether there was one. ValueError for an impossible name."""
-        found = self._all.pop(check_name(name), None) is not None
-        key = MetaName.SUBSCRIPTION + name.encode()
-        return followed_by(self._records.unit(lambda: self._records.delete_meta(key)), found)
+        key = MetaName.SUBSCRIPTION + check_name(name).encode()
+        done = self._records.unit(lambda: self._records.delete_meta(key))
+        return followed_by(done, self._all.pop(name, None) is not None)
 
     def _write(self, subscription: Subscription) -> Completion[Subscription]:
         before = self._all.get(subscription.name)
