@@ -9,7 +9,8 @@ Calls from native code to native code are out of reach: `MemoryWriter.fail_call`
 for the crash matrix (`tests/faults/matrix`).
 
 To add an operation: write a function that gets a `World` and does it, with one that prepares the world, and
-add both to OPERATIONS of a test module. Sites that still fail stand in `injection_sites.txt`, one line each.
+add both to OPERATIONS of a test module. Sites that still fail are listed in the `injection_sites.txt` beside
+it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import dis
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 from types import CodeType, FrameType
 from typing import Any
@@ -271,3 +273,40 @@ def sites(operation: Operation) -> list[str]:
         operation.act(world)
         world.run()
     return injector.sites
+
+
+def listed(path: Path, operation: Operation) -> set[str]:
+    """The sites of an operation that are known to fail, by a file with lines "operation | site | why"."""
+    found = set()
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, site, reason = line.split(" | ")
+            assert reason.strip(), line
+            if name == operation.name:
+                found.add(site)
+    return found
+
+
+def failing(operation: Operation, *, everywhere: bool) -> dict[str, str]:
+    """The sites after whose fault memory and store differ. Each call is tried, or the first of each site."""
+    found: dict[str, str] = {}
+    tried: set[str] = set()
+    for number, site in enumerate(sites(operation), 1):
+        if site in tried and not everywhere:
+            continue
+        tried.add(site)
+        where, problem = attempt(operation, number)
+        if problem:
+            found[where] = problem
+    return found
+
+
+def lines(found: dict[str, str]) -> str:
+    """Sites and what is wrong after a fault there, for people."""
+    return "\n".join(f"{site}: {what}" for site, what in found.items())
+
+
+def belongs(path: Path, operations: Iterable[Operation]) -> bool:
+    """Whether every line of such a file is for one of the operations."""
+    rows = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return {row.split(" | ")[0] for row in rows} <= {operation.name for operation in operations}

@@ -21,7 +21,7 @@ from msmq_fast.qm.relocation import Outcome, Selection, Stretch, relocate
 from msmq_fast.qm.resubmission import resubmit
 from msmq_fast.qm.transacted import TransactedQueue
 from tests.bulk.stages import staged
-from tests.qm.injection import Operation, attempt, sites
+from tests.qm.injection import Operation, belongs, failing, listed
 from tests.qm.world import World
 
 LISTED = Path(__file__).with_name("injection_sites.txt")
@@ -330,47 +330,23 @@ OPERATIONS = (
 )
 
 
-def listed(operation: Operation) -> set[str]:
-    """The sites of an operation that are known to fail."""
-    found = set()
-    for line in LISTED.read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, site, reason = line.split(" | ")
-            assert reason.strip(), line
-            if name == operation.name:
-                found.add(site)
-    return found
-
-
-def failing(operation: Operation, *, everywhere: bool) -> dict[str, str]:
-    """The sites after whose fault memory and store differ. Each call is tried, or the first of each site."""
-    found: dict[str, str] = {}
-    tried: set[str] = set()
-    for number, site in enumerate(sites(operation), 1):
-        if site in tried and not everywhere:
-            continue
-        tried.add(site)
-        where, problem = attempt(operation, number)
-        if problem:
-            found[where] = problem
-    return found
-
-
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_fault_at_each_site(operation: Operation) -> None:
     """What is listed fails, strictly: a site that passes has to leave the list."""
     found = failing(operation, everywhere=False)
-    assert found.keys() == listed(operation), "\n".join(f"{site}: {what}" for site, what in found.items())
+    assert found.keys() == listed(LISTED, operation), "\n".join(
+        f"{site}: {what}" for site, what in found.items()
+    )
 
 
 @pytest.mark.long(seconds=15)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_fault_at_every_call(operation: Operation) -> None:
     found = failing(operation, everywhere=True)
-    assert not found.keys() - listed(operation), "\n".join(f"{site}: {what}" for site, what in found.items())
+    assert not found.keys() - listed(LISTED, operation), "\n".join(
+        f"{site}: {what}" for site, what in found.items()
+    )
 
 
 def test_every_listed_site_belongs_to_an_operation() -> None:
-    names = {operation.name for operation in OPERATIONS}
-    lines = [line for line in LISTED.read_text().splitlines() if line and not line.startswith("#")]
-    assert {line.split(" | ")[0] for line in lines} <= names
+    assert belongs(LISTED, OPERATIONS)

@@ -125,7 +125,13 @@ class Housekeeping:
             records.set_queue(queue.ordinal, queue.record())
             also()
 
-        done = records.unit(fill)
+        try:
+            done = records.unit(fill)
+        except BaseException:
+            writer = self._manager.store.writer
+            if writer.in_unit and not writer.failed:  # a part of another unit, which may be kept
+                records.delete_queue(queue.ordinal)
+            raise
         self._unwritten.pop(queue.ordinal, None)
         self._writing[queue.ordinal] = queue
 

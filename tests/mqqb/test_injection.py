@@ -1,0 +1,161 @@
+"""Fault injection with sessions: an exception at any call inside a unit of the sender or of the receiver.
+
+The session in which it happens ends, as in a server. Afterwards every message has arrived once, and memory
+and store agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from msmq_fast.mqqb.queues import OutgoingSource
+from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.faults import Faults
+from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.resending import OutgoingSequences
+from msmq_fast.qm.transacted import TransactedQueue
+from tests.mqqb.stations import Network, Station
+from tests.qm.injection import Operation, belongs, failing, listed
+from tests.qm.world import WALL, World
+
+LISTED = Path(__file__).with_name("injection_sites.txt")
+HERE, THERE = "10.0.0.1", "10.0.0.2"
+BODIES = [b"0", b"1"]
+ASKING = {
+    "journal": Journal.DEADLETTER | Journal.JOURNAL,
+    "acknowledge": Acknowledge.POSITIVE_ARRIVAL | Acknowledge.NEGATIVE_RECEIVE,
+    "admin_queue": parse_format_name(f"DIRECT=TCP:{HERE}\\private$\\admin"),
+}
+
+
+class Ordered(Station):
+    """A station that also sends streams."""
+
+    def connect(self) -> None:
+        super().connect()
+        manager = self.manager
+        self.sequences = OutgoingSequences(
+            manager.guid, manager.ledger, self.node.timers.resend, faults=manager.faults
+        )
+        self.node.hooks.sequences = self.sequences
+        manager.disposition.final_ack = self.node.order_acks.final  # type: ignore[union-attr]
+
+    def source(self, queue: OutgoingQueue) -> OutgoingSource:
+        if queue not in self.sources:
+            self.sources[queue] = OutgoingSource(
+                queue, lambda: WALL, self.router.hops, sequences=self.sequences
+            )
+        return self.sources[queue]
+
+
+class Scene:
+    """A sender and a receiver; `name` is the queue of the receiver that messages are for."""
+
+    def __init__(self, name: str) -> None:
+        self.network = Network()
+        self.sender, self.receiver = self._add("SENDER", HERE), self._add("RECEIVER", THERE)
+        self.sender.make("admin")
+        self.receiver.make("plain", journaling=True)
+        self.receiver.make("stream", transactional=True)
+        self.sent: list[bytes] = []  # what the program of the sender was told is sent
+        self.got: list[bytes] = []
+        self.name, self.target = name, f"DIRECT=TCP:{THERE}\\private$\\{name}"
+
+    def _add(self, name: str, address: str) -> Ordered:
+        made = Ordered(name, address, self.network.clock, faults=Faults, acknowledges=True)
+        self.network.stations[address] = made
+        return made
+
+    def send(self) -> None:
+        """The messages go, and what answers them comes."""
+        if self.name == "stream":
+            transaction = self.sender.manager.transactions.begin()
+            handle = TransactedQueue(self.sender.sender(self.target), transaction)
+            for body in BODIES:
+                handle.send(Message(body=body, **ASKING))  # type: ignore[arg-type]
+            done = transaction.commit()
+            self.sender.run()
+            done.result()
+        else:
+            self.sender.post(self.target, *BODIES, delivery=1, **ASKING)
+        self.sent = BODIES
+        self.network.settle()
+        self.network.pass_time(3)
+        self.read()
+        self.network.pass_time(3)
+
+    def read(self) -> None:
+        """A program of the receiver reads everything."""
+        queue = self.receiver.manager.find(self.name)
+        handle = self.receiver.manager.open(queue.name, Access.RECEIVE)
+        try:
+            while queue.messages:
+                request = handle.receive(0)
+                self.receiver.run()
+                self.got.append(Message.from_packet(request.completion.result().packet).body)
+        finally:
+            handle.close()
+
+    def arrived(self) -> str:
+        """What is wrong after the sessions have ended and everything was sent again."""
+        for _, _, pipe in self.network.pipes:
+            for end in pipe.ends:
+                end.close(CloseReason.DISCONNECTED, self.network.clock.monotonic())
+        self.network.settle()
+        self.network.pass_time(400)
+        self.read()
+        self.network.pass_time(400)
+        waiting = {name: queue.messages for name, queue in self.sender.outgoing().items() if queue.messages}
+        wrong = self.got != self.sent
+        return f"arrived: {self.got}, still to be sent: {waiting}" if wrong or waiting else ""
+
+
+def operation(title: str, name: str, station: Callable[[Scene], Station]) -> Operation:
+    """`station` is the one with the fault."""
+    scenes: dict[World, Scene] = {}
+
+    def prepare() -> World:
+        scene = Scene(name)
+        scenes.clear()
+        scenes[station(scene)] = scene
+        return station(scene)
+
+    return Operation(
+        title, prepare, lambda world: scenes[world].send(), after=lambda world: scenes[world].arrived()
+    )
+
+
+OPERATIONS = (
+    operation("send over a session", "plain", lambda scene: scene.sender),
+    operation("receive over a session", "plain", lambda scene: scene.receiver),
+    operation("send a stream", "stream", lambda scene: scene.sender),
+    operation("receive a stream", "stream", lambda scene: scene.receiver),
+)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_fault_at_each_site(operation: Operation) -> None:
+    """What is listed fails, strictly: a site that passes has to leave the list."""
+    found = failing(operation, everywhere=False)
+    assert found.keys() == listed(LISTED, operation), "\n".join(
+        f"{site}: {what}" for site, what in found.items()
+    )
+
+
+@pytest.mark.long(seconds=60)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_fault_at_every_call(operation: Operation) -> None:
+    found = failing(operation, everywhere=True)
+    assert not found.keys() - listed(LISTED, operation), "\n".join(
+        f"{site}: {what}" for site, what in found.items()
+    )
+
+
+def test_every_listed_site_belongs_to_an_operation() -> None:
+    assert belongs(LISTED, OPERATIONS)
