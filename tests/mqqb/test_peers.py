@@ -218,3 +218,27 @@ def test_admission_counts_an_ipv6_network_as_one_address() -> None:
     assert admission.would_refuse("10.0.0.1") is CloseReason.ADDRESS_LIMIT
     admission.leave("2001:db8::1")
     assert admission.would_refuse("2001:db8::3") is None
+
+
+def test_one_question_that_cannot_be_asked_again_holds_up_no_other_one() -> None:
+    host = Host()
+    asked = Asked(host)
+    for number in (1, 2):
+        guid = UUID(int=number)
+        for address in (f"10.0.{number}.1", f"10.0.{number}.66"):
+            host.accept(0.0, address).receive(wire.establish(client=guid), 0.0)
+    for _, done in asked.waiting:
+        done(None, 1.0)
+    tried: list[str] = []
+
+    def ask(address: str, _done: object, _now: float) -> None:
+        tried.append(address)
+        if len(tried) == 1:
+            raise OSError("no socket")
+
+    host.node.peers.serve(ask)
+    due = host.node.peers.next_deadline()
+    assert due is not None
+    with pytest.raises(ExceptionGroup):
+        host.node.peers.expire(due + 1)
+    assert {address.rpartition(".")[0] for address in tried} == {"10.0.1", "10.0.2"}

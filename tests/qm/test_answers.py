@@ -16,7 +16,9 @@ from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.acknowledgment import lifetime
 from msmq_fast.qm.answers import UNKNOWN, may_answer
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.retirement import ANSWERS_IDLE
 from tests.qm.world import WALL, World
 
@@ -243,3 +245,25 @@ def test_an_answer_to_a_confined_address_is_discarded_and_counted(world: World) 
     assert names(world) == []
     assert manager.disposition.discarded == 1
     assert isinstance(world.writer, MemoryWriter)
+
+
+def test_a_queue_that_cannot_be_deleted_is_tried_again_and_holds_up_no_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(faults=Faults, answers_per_address=FEW)
+    discard, failing = world.manager.retirement.discard, [True]
+
+    def broken(queue: OutgoingQueue) -> object:
+        if failing[0] and queue.name == str(admin(1)):
+            raise RuntimeError("this one")
+        return discard(queue)
+
+    monkeypatch.setattr(world.manager.retirement, "discard", broken)
+    for number in range(1, 20):
+        brought(world, number)
+    world.run()
+    assert len(names(world)) == FEW + 1
+    assert str(admin(1)) in names(world)
+    failing[0] = False
+    world.advance(61)
+    assert len(names(world)) == FEW

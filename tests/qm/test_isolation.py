@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from msmq_fast._native.batch import StoreError
+from msmq_fast.mqqb.ping import Inquirer
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.faults import Faults, for_each
+from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.timed import LONGEST, TimedGroup
 from tests.qm.world import World
 
@@ -208,3 +212,35 @@ def test_the_store_that_takes_nothing_is_no_fault_of_each_message() -> None:
     world.manager.tick()
     with pytest.raises(StoreError):
         world.manager.ledger.expire()
+
+
+def test_a_ping_whose_answer_is_not_borne_holds_up_no_other_one() -> None:
+    numbers = iter((1, 2))
+    inquirer = Inquirer(UUID(int=9), 5.0, lambda: next(numbers))
+    ended: list[int] = []
+    inquirer.ask(lambda *_: 1 / 0, 0.0)
+    inquirer.ask(lambda *_: ended.append(2), 0.0)
+    with pytest.raises(ExceptionGroup):
+        inquirer.expire(6.0)
+    assert ended == [2]
+
+
+def test_an_idle_queue_that_cannot_be_looked_at_keeps_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = counting(outgoing_idle=800.0)
+    for number in range(1, 4):
+        world.send(b"x", rf"DIRECT=TCP:10.0.0.{number}\private$\q")
+    for queue in world.manager.outgoing():
+        world.manager.purge(queue)
+    world.run()
+    hindrance = world.manager.retirement.hindrance
+
+    def broken(queue: OutgoingQueue) -> str:
+        if "10.0.0.2" in queue.name:
+            raise RuntimeError("this one")
+        return hindrance(queue)
+
+    monkeypatch.setattr(world.manager.retirement, "hindrance", broken)
+    for _ in range(24):
+        world.advance(100)
+    assert [queue.name for queue in world.manager.outgoing()] == [r"DIRECT=TCP:10.0.0.2\private$\q"]
+    assert world.manager.faults.counts["an idle outgoing queue"] > 0

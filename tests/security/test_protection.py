@@ -22,6 +22,7 @@ from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.keyring import KeyUse
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.security.algorithms import (
@@ -691,6 +692,18 @@ def test_a_signature_of_several_queues_is_looked_at_whatever_came_before() -> No
     host.commit()
     assert host.messages() == [1, 2]
     assert [refusal for refusal, _ in host.refusals] == [Refusal.SIGNED]
+
+
+def test_a_cache_that_cannot_be_cleaned_holds_up_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(faults=Faults)
+    config = Config(protection=ProtectionConfig(key="5a" * 32))
+    security = MessageSecurity(config, world.manager, world.clock.monotonic)
+    turns: list[float] = []
+    monkeypatch.setattr(security._received, "expire", lambda now: 1 / 0)
+    monkeypatch.setattr(security.turns, "expire", turns.append)
+    security.expire(5.0)
+    assert turns == [5.0]
+    assert world.manager.faults.total == 1
 
 
 def test_a_certificate_that_the_directory_loses_is_not_believed_any_more() -> None:

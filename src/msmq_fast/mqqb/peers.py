@@ -24,6 +24,7 @@ from uuid import UUID
 
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.qm.deadlines import Deadlines
+from msmq_fast.qm.faults import for_each
 
 if TYPE_CHECKING:
     from msmq_fast.mqqb.session import Session
@@ -222,12 +223,14 @@ class Peers:
 
     def expire(self, now: float) -> None:
         """Ask again about GUIDs that are still contested."""
-        for claim in self._questions.take(now):
-            guid, family, address = claim
-            if any(session.peer_address == address for session in self.of_guid(guid)) and (
-                self._homes.get((guid, family)) not in (None, address)
-            ):
-                self._question(claim, now)
+        for_each(self._questions.take(now), lambda claim: self._ask_again(claim, now))
+
+    def _ask_again(self, claim: _Claim, now: float) -> None:
+        guid, family, address = claim
+        if any(session.peer_address == address for session in self.of_guid(guid)) and (
+            self._homes.get((guid, family)) not in (None, address)
+        ):
+            self._question(claim, now)
 
 
 def _family(address: str) -> int:

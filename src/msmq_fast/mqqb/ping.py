@@ -88,8 +88,7 @@ class Inquirer:
 
     def expire(self, now: float) -> None:
         """Questions without an answer in time."""
-        for cookie in self._timers.take(now):
-            self._waiting.pop(cookie)(None, now)
+        for_each(self._timers.take(now), lambda cookie: self._waiting.pop(cookie)(None, now))
 
 
 class Pinger:

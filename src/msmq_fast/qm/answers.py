@@ -40,6 +40,7 @@ UNKNOWN = "unknown"
 _ORIGINS = 16_384
 _GIVEN_UP = 256  # queues that wait to be deleted, at most
 _TURN = 50  # of them in one turn of the loop
+_AGAIN = 60.0  # seconds until one is tried again that could not be deleted
 _QUIET = 600.0  # seconds between two log lines for one cause
 
 _log = logging.getLogger(__name__)
@@ -232,9 +233,16 @@ class AnswerQueues:
             return
         for queue in list(self._doomed)[:_TURN]:
             del self._doomed[queue]
-            if queue.answers_only and not queue.descriptors:
-                self.given_up += 1
+            if not queue.answers_only or queue.descriptors:
+                continue
+            try:
                 self._manager.retirement.discard(queue)
+            except Exception as error:
+                self._manager.faults.note("a queue for answers that makes room", error)
+                self._doomed[queue] = None  # behind the others
+                self._since = now + _AGAIN
+            else:
+                self.given_up += 1
 
 
 def _is_useless(queue: OutgoingQueue) -> bool:

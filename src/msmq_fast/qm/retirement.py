@@ -92,8 +92,13 @@ class Retirement:
             self._round = list(self._manager.outgoing())
         turn, self._round = self._round[-_TURN:], self._round[:-_TURN]
         for queue in turn:
-            if queue.state is QueueState.EXISTING:
+            if queue.state is not QueueState.EXISTING:
+                continue
+            try:
                 self._look(queue, now)
+            except Exception as error:
+                self._quiet.pop(queue, None)
+                self._manager.faults.note("an idle outgoing queue", error)
         self._due = now if self._round else now + self._every
 
     def _look(self, queue: OutgoingQueue, now: float) -> None:
@@ -108,8 +113,4 @@ class Retirement:
         elif now - since >= idle:
             level = logging.DEBUG if queue.answers_only else logging.INFO
             _log.log(level, "outgoing queue %s has been empty for long and goes", queue.name)
-            try:
-                self.retire(queue)
-            except Exception as error:
-                self._quiet.pop(queue, None)
-                self._manager.faults.note("an idle outgoing queue", error)
+            self.retire(queue)

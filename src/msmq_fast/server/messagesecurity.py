@@ -15,6 +15,7 @@ from msmq_fast.qm.certificates import Certificates
 from msmq_fast.qm.keyring import Keyring, Pairs
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.signing import Signing
+from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.security.algorithms import (
     BASE,
     ENHANCED,
@@ -82,6 +83,11 @@ class MessageSecurity:
             size=settings.certificate_cache,
             lifetime=settings.certificate_lifetime,
         )
+        self._timed = TimedGroup(manager.faults)
+        self._timed.add("received keys", self._received)
+        self._timed.add("sent keys", self._sent)
+        self._timed.add("sender certificates", self._senders)
+        self._timed.add("turns with keys", self.turns)
         self.certificates.watch(self._senders.forget)
         manager.publication.on_users = self._senders.forget
         self.certificates.make_key = self._make_key
@@ -150,13 +156,11 @@ class MessageSecurity:
 
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
-        due = [each.next_deadline() for each in (self._received, self._sent, self._senders, self.turns)]
-        return min((each for each in due if each is not None), default=None)
+        return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:
         """Drop what the caches held for too long; use keys for the messages whose turn it is."""
-        for each in (self._received, self._sent, self._senders, self.turns):
-            each.expire(now)
+        self._timed.expire(now)
 
 
 def _complain(done: Completion[None]) -> None:

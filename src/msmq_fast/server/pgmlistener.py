@@ -12,6 +12,7 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled
+from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queue import QueueKind
 from msmq_fast.server.clock import SystemClock
@@ -182,17 +183,25 @@ class PgmListener:
 
     def expire(self, now: float) -> None:
         """Run what is due."""
+        steps = (self._follow_changes, self._expire_receivers, self.sending.expire, self.sending.flush)
+        for_each(steps, lambda step: step(now))
+
+    def _follow_changes(self, now: float) -> None:
         if self._changed or (self._look_again is not None and self._look_again <= now):
             self._follow(now)
-        due = []
-        for key, receiver in self._receivers.items():
-            at = receiver.next_deadline()
-            if at is not None and at <= now:
-                receiver.expire(now)
-                due.append(key)
-        self._answer(due, now)
-        self.sending.expire(now)
-        self.sending.flush(now)
+
+    def _expire_receivers(self, now: float) -> None:
+        due = [
+            key
+            for key, receiver in self._receivers.items()
+            if (at := receiver.next_deadline()) is not None and at <= now
+        ]
+
+        def expire(key: bytes) -> None:
+            self._receivers[key].expire(now)
+            self._answer((key,), now)
+
+        for_each(due, expire)
 
     async def stop(self, seconds: float) -> None:
         """End the sessions of this server. Receivers may ask for what they miss until it is quiet, for so

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.server.pgminterfaces import Interface
@@ -156,9 +157,7 @@ class PgmSending:
 
     def flush(self, now: float) -> None:
         """Send what NAKs and timers have brought up."""
-        for feed in list(self._feeds.values()):
-            if feed.sources:
-                self._turn(feed, now)
+        for_each([feed for feed in self._feeds.values() if feed.sources], lambda feed: self._turn(feed, now))
         active = {id(source) for feed in self._feeds.values() for source in feed.sources}
         for key, (source, interface) in list(self._sources.items()):
             if id(source) in active:
@@ -179,19 +178,33 @@ class PgmSending:
 
     def expire(self, now: float) -> None:
         """Run what is due; `flush` follows."""
-        for source, _ in self._sources.values():
-            at = source.next_deadline()
-            if at is not None and at <= now:
-                source.expire(now)
-        for queue in [queue for queue, at in self._retries.items() if at <= now]:
+        for_each((self._expire_sources, self._connect_again, self._end_idle), lambda step: step(now))
+
+    def _expire_sources(self, now: float) -> None:
+        sources = [source for source, _ in self._sources.values()]
+        due = [source for source in sources if (at := source.next_deadline()) is not None and at <= now]
+        for_each(due, lambda source: source.expire(now))
+
+    def _connect_again(self, now: float) -> None:
+        def connect(queue: OutgoingQueue) -> None:
             del self._retries[queue]
-            self._connect(queue, now)
-        for feed in self._feeds.values():
+            try:
+                self._connect(queue, now)
+            except Exception:
+                self._retries[queue] = now + _RETRY
+                raise
+
+        for_each([queue for queue, at in self._retries.items() if at <= now], connect)
+
+    def _end_idle(self, now: float) -> None:
+        def look(feed: Feed) -> None:
             if feed.sources and not feed.under_way and now >= feed.used + self._idle:
                 feed.end(now)
                 feed.queue.set_state(OutgoingState.DISCONNECTED)
             elif feed.sources and now >= feed.used + self._idle:
                 feed.used = now
+
+        for_each(list(self._feeds.values()), look)
 
     @property
     def busy(self) -> bool:
