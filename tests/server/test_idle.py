@@ -9,6 +9,9 @@ from msmq_fast import Access, Message, sync
 from tests.mqqb import wire
 from tests.server.processes import Server
 from tests.server.test_slow_peers import receive_exactly
+from tests.srmp.independent import post
+from tests.srmp.partner import request
+from tests.srmp.serving import serving
 
 IDLE = 1.7  # seconds: more than one, whatever fraction of a second the last reading of the clock had
 
@@ -49,3 +52,15 @@ def test_a_message_of_another_queue_manager_is_stamped_when_it_arrives(server: S
         peer.sendall(wire.message(1, queue=r"OS:host\private$\q", body=b"short"))
         received = queue.receive(timeout=10)
         assert second <= received.arrived_time <= time.time()
+
+
+def test_a_message_over_http_is_stamped_when_it_arrives() -> None:
+    with serving("") as server:
+        server.ok("queue", "create", "q")
+        with sync.connect(server.ready["app"]) as connection, connection.open("q", Access.RECEIVE) as queue:
+            port = server.port("http")
+            second = after_a_silence()
+            status, _ = post(port, request(f"http://127.0.0.1:{port}/msmq/private$/q"))
+            assert status == 200
+            received = queue.receive(timeout=10)
+            assert second <= received.arrived_time <= time.time()

@@ -7,10 +7,12 @@ import contextlib
 import socket
 import struct
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import uvloop
 
+from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.limits import Limits
 from msmq_fast.rpc.protocol import RpcProtocol, on_threads
 from tests.rpc import wire
@@ -104,6 +106,32 @@ def test_a_lost_connection_abandons_its_calls() -> None:
             assert len(world.server.associations) == 0
 
     run(main())
+
+
+def test_the_clock_is_read_before_a_call_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, order = World(), []  # type: ignore[var-annotated]
+    received = ServerConnection.received
+
+    def noted(self: ServerConnection, *arguments: Any) -> None:
+        order.append("bytes")
+        received(self, *arguments)
+
+    monkeypatch.setattr(ServerConnection, "received", noted)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: RpcProtocol(world.server, loop, loop.time, lambda: order.append("clock")), "127.0.0.1", 0
+        )
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(wire.bind(CONTEXTS))
+        assert (await answer(reader)).type == wire.BIND_ACK
+        writer.close()
+        server.close()
+        await until(lambda: world.server.connection_count == 0)
+
+    run(main())
+    assert order[:2] == ["clock", "bytes"]
 
 
 def test_the_server_closes_after_its_last_word() -> None:
