@@ -173,6 +173,17 @@ def test_what_the_other_computer_refuses(remote: Remote) -> None:
     assert [queue.descriptors for queue in remote.world.manager.outgoing()] == [[]], "not open for sending"
 
 
+def test_who_opens_to_send_and_read_is_told_how_to_send_only(remote: Remote) -> None:
+    """The default access of clients reads, too; the other computer may have no RPC."""
+    for access, told in ((3, True), (1, False)):
+        remote.client.send(Frame.OPEN, [NAME, access])
+        remote.reader.opened[-1].fail(RemoteMachineNotAvailable("10.0.0.7: port 135: refused"))
+        ((_, _, error),) = remote.client.read()
+        assert error[1] == "MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE"
+        assert "10.0.0.7: port 135: refused" in error[2]
+        assert ("access SEND alone" in error[2]) == told
+
+
 def test_a_client_that_does_not_wait(remote: Remote) -> None:
     remote.client.send(Frame.OPEN, [NAME, 1])
     remote.client.engine.connection_lost()

@@ -29,6 +29,7 @@ from msmq_fast.packet.errors import (
     InvalidHandle,
     InvalidParameter,
     MSMQError,
+    RemoteMachineNotAvailable,
     TransactionEnlist,
     TransactionSequence,
     UnsupportedAccessMode,
@@ -305,6 +306,10 @@ class Session:
         if refusal is None:
             self._opened(request_id, handle)
         else:
+            if handle.sending is not None and isinstance(refusal, RemoteMachineNotAvailable):
+                refusal = RemoteMachineNotAvailable(
+                    f"{refusal.detail}; to send only, open the queue with the access SEND alone"
+                )
             self.engine.fail(
                 request_id, refusal if isinstance(refusal, MSMQError) else MSMQError(str(refusal))
             )
