@@ -1,4 +1,5 @@
-"""Strangers who bring messages under the name of another queue manager, against two real servers."""
+"""Strangers who bring messages under the name of another queue manager, against two real servers; the witness
+is beside the one that receives."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.faults.attacked import attacked
 from tests.mqqb import wire
 from tests.server.processes import Server, data_directory, until
 
@@ -88,9 +90,10 @@ def receiver_of_ping(server: Server) -> str:
 @pytest.fixture
 def pair() -> Iterator[Pair]:
     with ExitStack() as stack:
-        receiver = Server(stack.enter_context(data_directory()), "--name", "RECEIVER", host=RECEIVER)
-        stack.callback(receiver.kill)
-        receiver.start()
+        scene = stack.enter_context(
+            attacked("", "--name", "RECEIVER", host=RECEIVER, queues=("orders", "junk"))
+        )
+        receiver = scene.server
         sender = Server(
             stack.enter_context(data_directory()),
             "--name",
@@ -104,12 +107,10 @@ def pair() -> Iterator[Pair]:
         )
         stack.callback(sender.kill)
         sender.start()
-        receiver.ok("queue", "create", "orders")
-        receiver.ok("queue", "create", "junk")
         running = Pair(sender, receiver)
         stack.callback(running.close)
         yield running
-        assert receiver.stop() == 0
+        print(scene.check())
         assert sender.stop() == 0
 
 

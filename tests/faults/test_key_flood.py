@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -10,8 +11,9 @@ from uuid import UUID
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.user import SecurityHeader
+from tests.faults.attacked import attacked
 from tests.mqqb import wire
-from tests.server.processes import Server, data_directory
+from tests.server.processes import Server
 
 STRANGER, HONEST = "127.0.55.66", "127.0.55.1"
 SIMPLEBLOB = struct.pack("<BBHII", 1, 2, 0, 0x6610, 0xA400)
@@ -59,37 +61,34 @@ def test_session_keys_of_many_sessions_take_a_bounded_part_of_a_core() -> None:
         "MSMQ_FAST_LIMITS__KEY_PERCENT": "1",
         "MSMQ_FAST_LIMITS__SESSION_KEYS": "1000000",
     }
-    with data_directory() as data:
-        server = Server(data, environment=more)
-        try:
-            server.start()
-            server.ok("queue", "create", "q")
-            deadline = time.monotonic() + 60
-            while "AES" not in str(server.ok("key", "show")):
-                assert time.monotonic() < deadline
-            honest = session(server, HONEST, UUID(int=1))
-            strangers = [session(server, STRANGER, UUID(int=100 + n)) for n in range(SESSIONS)]
-            began = time.monotonic()
-            for number, stranger in enumerate(strangers):
-                source = UUID(int=100 + number)
-                stranger.sendall(b"".join(made_up(n + 1, source) for n in range(EACH)))
-            for number in range(1, 6):
-                honest.sendall(
-                    wire.message(
-                        number,
-                        queue="OS:h\\private$\\q",
-                        recoverable=True,
-                        sent_time=int(time.time()),
-                        source=UUID(int=1),
-                    )
+    with attacked(queues=("q",), environment=more) as scene, contextlib.ExitStack() as stack:
+        server = scene.server
+        deadline = time.monotonic() + 60
+        while "AES" not in str(server.ok("key", "show")):
+            assert time.monotonic() < deadline
+        honest = stack.enter_context(session(server, HONEST, UUID(int=1)))
+        strangers = [
+            stack.enter_context(session(server, STRANGER, UUID(int=100 + n))) for n in range(SESSIONS)
+        ]
+        began = time.monotonic()
+        for number, stranger in enumerate(strangers):
+            source = UUID(int=100 + number)
+            stranger.sendall(b"".join(made_up(n + 1, source) for n in range(EACH)))
+        for number in range(1, 6):
+            honest.sendall(
+                wire.message(
+                    number,
+                    queue="OS:h\\private$\\q",
+                    recoverable=True,
+                    sent_time=int(time.time()),
+                    source=UUID(int=1),
                 )
-                assert honest.recv(4096), "its session acknowledgment"
-            assert undeciphered(server) < SESSIONS * EACH, "the others still wait"
-            while undeciphered(server) < SESSIONS * EACH:
-                assert time.monotonic() < began + 120
-                time.sleep(0.05)
-            assert time.monotonic() - began > 0.5
-            assert all(each.fileno() >= 0 for each in strangers)
-            assert server.stop() == 0
-        finally:
-            server.kill()
+            )
+            assert honest.recv(4096), "its session acknowledgment"
+        assert undeciphered(server) < SESSIONS * EACH, "the others still wait"
+        while undeciphered(server) < SESSIONS * EACH:
+            assert time.monotonic() < began + 120
+            time.sleep(0.05)
+        assert time.monotonic() - began > 0.5
+        assert all(each.fileno() >= 0 for each in strangers)
+        print(scene.check())
