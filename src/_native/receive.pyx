@@ -316,10 +316,18 @@ cdef class Receiver:
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
         cdef const Identity* identity = NULL
+        cdef UserMessage silent
         cdef Writer writer = None
         cdef int result
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
+        if m.ack_flags and m.admin_type and memcmp(self._scanner.packet + SOURCE_OFFSET, self._own, 16) == 0:
+            # Acknowledgments of messages of this queue manager have no budget and no time limit, and go everywhere. What a peer
+            # brings in its name asks for none.
+            (<uint8_t*>PyBytes_AS_STRING(packet))[m.properties_offset] &= 0xF0
+            silent = m[0]
+            silent.ack_flags = 0
+            m = &silent
         if m.transaction_offset == 0:
             identity = self._identify()
         if self._number:

@@ -27,6 +27,7 @@ answers_per_address = {PER_ADDRESS}
 order_ack_delay = 0.1
 """
 MIB = 1 << 20
+_RECEIVED = 2  # MQMSG_ACKNOWLEDGMENT_POS_RECEIVE
 
 
 async def _flood(server: Server, packets: list[bytes]) -> None:
@@ -127,6 +128,35 @@ def test_invented_administration_queues_stay_few_and_take_nothing_from_others() 
 @pytest.mark.long(seconds=90)
 def test_many_invented_administration_queues_stay_few_and_take_nothing_from_others() -> None:
     queues_attack(11_000, 60 * MIB)
+
+
+def test_messages_that_a_peer_brings_in_our_own_name_are_not_answered() -> None:
+    """What this computer sent is answered everywhere, without budget and time limit. After a restart nothing
+    but the message itself tells where it came from.
+    """
+    with attacked(CONFIG, host=HOST, queues=("q",)) as scene:
+        server, now = scene.server, int(time.time())
+        places = [f"OS:no-such-host-{number}.invalid\\private$\\a" for number in range(PER_ADDRESS)]
+        places += ["TCP:127.0.0.1\\private$\\a", "OS:localhost\\private$\\a"]
+        packets = [
+            wire.message(
+                number,
+                queue="OS:h\\private$\\q",
+                recoverable=True,
+                sent_time=now,
+                source=UUID(server.ready["guid"]),
+                ack_flags=_RECEIVED,
+                admin=place,
+            )
+            for number, place in enumerate(places, 1)
+        ]
+        uvloop.run(_flood(server, packets))
+        print(scene.check())
+        assert server.stop(timeout=30) == 0
+        server.start()
+        server.ok("receive", "q", "--count", str(len(places)))
+        assert server.ok("queue", "show", "q")[0]["messages"] == 0
+        assert [queue["name"] for queue in outgoing(scene) if str(queue["name"]).endswith("\\a")] == []
 
 
 def senders_attack(count: int, grown: int) -> None:
