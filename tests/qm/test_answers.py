@@ -121,6 +121,32 @@ def test_with_all_answers_at_their_limit_a_new_peer_still_gets_an_order_ack(worl
     assert len(names(world)) <= 40
 
 
+@pytest.mark.parametrize("ordering", [False, True])
+def test_peers_that_are_there_and_take_nothing_keep_no_other_waiting(world: World, ordering: bool) -> None:
+    """Their queues were reached and are not empty: some addresses with sessions have all there may be."""
+    manager = world.manager
+    manager.most_answered = 20
+
+    def answered(number: int, address: str) -> str:
+        if not ordering:
+            brought(world, number, address)
+            return str(admin(number))
+        name = order_queue(UUID(int=number))
+        manager.disposition.send_away(OrderAck(1, 2, 3).message(name, manager.guid), None, address)
+        return str(name)
+
+    for number in range(20):
+        name = answered(number, f"203.0.113.{number % 4}")
+        next(queue for queue in manager.outgoing() if queue.name == name).reached = True
+    world.run()
+    before = manager.disposition.discarded
+    name = answered(99, "192.0.2.99")
+    world.run()
+    assert name in names(world)
+    assert len(names(world)) == 20
+    assert manager.disposition.discarded == before
+
+
 def test_programs_open_as_many_as_they_like_and_what_they_use_is_theirs(world: World) -> None:
     for number in range(1, FEW + 1):
         brought(world, number)

@@ -8,8 +8,10 @@ Where an answer goes is what a peer says, so a peer can name any number of place
 2. Each group may have `answers_per_address` such queues that no session ever reached, and `MOST_OF_GROUP` in
    all; the server has `manager.most_answered`. Acknowledgments of streams have numbers of their own, so that
    invented administration queues cannot compete with them.
-3. At a limit, the least useful queue of the same group makes room: an empty one first, then the oldest of
-   those that no session ever reached. What is given up is deleted in later turns, a bounded number in each.
+3. At a limit, the least useful queue of the same group makes room, of the largest group where all together
+   are too many: an empty one first, then the oldest of those that no session ever reached, then the oldest. A
+   peer that is there, and takes nothing, keeps no other waiting. What is given up is deleted in later turns,
+   a bounded number in each.
 4. Who caused an answer is known from the session that brought the message (`Origins`); an answer that is due
    later finds it by the GUID of the sender.
 """
@@ -200,7 +202,9 @@ class AnswerQueues:
         victim = None
         if len(self._doomed) < _GIVEN_UP:
             empty = (queue for queue in held if not self._manager.retirement.hindrance(queue))
-            victim = next(empty, None) or next((queue for queue in held if _is_useless(queue)), None)
+            victim = next(empty, None)
+            victim = victim or next((queue for queue in held if _may_go(queue) and not queue.reached), None)
+            victim = victim or next(filter(_may_go, held), None)
         if victim is None:
             self.refused[limit] += 1
             return False
@@ -245,9 +249,9 @@ class AnswerQueues:
                 self.given_up += 1
 
 
-def _is_useless(queue: OutgoingQueue) -> bool:
-    """Whether it waits for a place that nobody ever reached."""
-    return not queue.reached and not queue.descriptors and queue.outgoing_state is not OutgoingState.ON_HOLD
+def _may_go(queue: OutgoingQueue) -> bool:
+    """Whether neither a program nor an operator wants a queue to be there."""
+    return not queue.descriptors and queue.outgoing_state is not OutgoingState.ON_HOLD
 
 
 def group_of(origin: str) -> str:
