@@ -186,6 +186,48 @@ def test_homes_of_invented_guids_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         session.receive(wire.establish(UUID(int=number + 1)), 100.0)
         session.close(CloseReason.DISCONNECTED, 100.0)
     assert len(host.node.peers._homes) == 10
+    assert len(host.node.peers._homes_in[AWAY]) == 10
+
+
+def test_invented_guids_push_out_no_homes_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a stranger would take over whatever GUID it likes, one handshake later."""
+    monkeypatch.setattr(peers, "MOST_HOMES", 20)
+    monkeypatch.setattr(peers, "HOMES_OF_GROUP", 5)
+    host = Host()
+    asked = Asked(host)
+    met(host, FIRST, 0.0).close(CloseReason.DISCONNECTED, 1.0)
+    for number in range(100):
+        session = host.accept(2.0, AWAY)
+        session.receive(wire.establish(UUID(int=number + 1)), 2.0)
+    met(host, AWAY, 3.0)
+    assert asked.answer(3.0, FIRST, AWAY) == [FIRST, AWAY]
+    assert host.node.peers.last_address(wire.PEER) == FIRST
+    # Nor does a crowd of addresses, as long as there is a session.
+    met(host, FIRST, 4.0)
+    for number in range(100):
+        session = host.accept(5.0, f"10.9.0.{number}")
+        session.receive(wire.establish(UUID(int=number + 1000)), 5.0)
+        session.close(CloseReason.DISCONNECTED, 5.0)
+    assert host.node.peers.last_address(wire.PEER) == FIRST
+
+
+def test_a_turn_asks_about_a_bounded_number_of_contested_guids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_TURN", 3)
+    host = Host()
+    asked = Asked(host)
+    for address in (FIRST, AWAY):
+        for number in range(10):
+            host.accept(0.0, address).receive(wire.establish(UUID(int=number + 1)), 0.0)
+    for _, done in asked.waiting:
+        done(None, 0.0)
+    asked.waiting.clear()
+    turns = 0
+    while (due := host.node.peers.next_deadline()) is not None and due <= ASK_AGAIN:
+        host.node.peers.expire(ASK_AGAIN)
+        assert len(asked.waiting) <= 2 * 3
+        asked.waiting.clear()
+        turns += 1
+    assert turns == 4
 
 
 @pytest.mark.rule("QB-022", "QB-064")

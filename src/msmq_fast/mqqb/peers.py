@@ -11,6 +11,8 @@ believed from:
    with the GUID and either the other address does, or the home has no session that was heard lately. Else
    both are asked again later.
 4. Addresses that the configuration names for a GUID are its homes for good, and no others are let in.
+5. As many homes are kept as there is room for, and a share of them for each address group. Those without a
+   session are forgotten first.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
+from msmq_fast.security.addresses import address_group
 
 if TYPE_CHECKING:
     from msmq_fast.mqqb.session import Session
@@ -34,10 +38,17 @@ LIVE_SECONDS = 120.0
 ASK_AGAIN = 30.0
 """Seconds between two questions about one contested GUID."""
 MOST_HOMES = 65_536
+HOMES_OF_GROUP = 4_096
+"""GUIDs that may have their home in one address group: what one stranger invents pushes out no others."""
+_LOOKS = 64
+"""Homes that are looked at to find one that nobody lives in."""
+_TURN = 100
+"""Questions of one turn of the loop."""
 
 Ask = Callable[[str, Callable[[UUID | None, float], None], float], None]
 """Asks an address which queue manager is there: (address, done, now); `done(guid, now)`, None: no answer."""
 
+_Home = tuple[UUID, int]  # GUID, address family
 _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not its home
 
 
@@ -73,7 +84,8 @@ class Peers:
         self._on_contest = on_contest
         self._sessions: dict[UUID, list[Session]] = {}
         self._addresses: dict[str, Counter[UUID]] = {}
-        self._homes: OrderedDict[tuple[UUID, int], str] = OrderedDict()
+        self._homes: OrderedDict[_Home, str] = OrderedDict()
+        self._homes_in: dict[str, OrderedDict[_Home, None]] = {}  # by address group
         self._answers: dict[_Claim, _Answers] = {}
         self._questions: Deadlines[_Claim] = Deadlines()
         self._ask: Ask | None = None
@@ -158,14 +170,35 @@ class Peers:
 
     def _claim(self, guid: UUID, address: str, now: float) -> None:
         key = (guid, _family(address))
-        home = self._homes.setdefault(key, address)
-        self._homes.move_to_end(key)
-        while len(self._homes) > MOST_HOMES:
-            self._homes.popitem(last=False)
+        home = self._homes.get(key)
+        if home is None:
+            home = address
+        self._settle(key, home)
         if home != address and not self._several_addresses:
             if self._lives(guid, home, now):
                 self._on_contest(guid, home, address)
             self._question((*key, address), now)
+
+    def _settle(self, key: _Home, address: str) -> None:
+        """A GUID is at home at an address, and was just now."""
+        self._forget(key)
+        for homes, most in (
+            (self._homes_in.get(address_group(address), {}), HOMES_OF_GROUP),
+            (self._homes, MOST_HOMES),
+        ):
+            if len(homes) >= most:
+                empty = (each for each in islice(homes, _LOOKS) if each[0] not in self._sessions)
+                self._forget(next(empty, None) or next(iter(homes)))
+        self._homes[key] = address
+        self._homes_in.setdefault(address_group(address), OrderedDict())[key] = None
+
+    def _forget(self, key: _Home) -> None:
+        address = self._homes.pop(key, None)
+        if address is not None:
+            group = address_group(address)
+            del self._homes_in[group][key]
+            if not self._homes_in[group]:
+                del self._homes_in[group]
 
     def _lives(self, guid: UUID, address: str, now: float) -> bool:
         """Whether something was heard lately of a peer at an address."""
@@ -202,13 +235,12 @@ class Peers:
         guid, family, address = claim
         answers = self._answers.pop(claim)
         home = self._homes.get((guid, family))
-        here = [session for session in self.of_guid(guid) if session.peer_address == address]
-        if not here or home == address:
+        if guid not in self.guids_at(address) or home == address:
             return
         if home is not None and (answers.home or (not answers.other and self._lives(guid, home, now))):
             self._questions.set(claim, now + ASK_AGAIN)
             return
-        self._homes[guid, family] = address
+        self._settle((guid, family), address)
         for session in self.of_guid(guid):
             if session.peer_address != home:
                 continue
@@ -223,13 +255,12 @@ class Peers:
 
     def expire(self, now: float) -> None:
         """Ask again about GUIDs that are still contested."""
-        for_each(self._questions.take(now), lambda claim: self._ask_again(claim, now))
+        for_each(self._questions.take(now, _TURN), lambda claim: self._ask_again(claim, now))
 
     def _ask_again(self, claim: _Claim, now: float) -> None:
         guid, family, address = claim
-        if any(session.peer_address == address for session in self.of_guid(guid)) and (
-            self._homes.get((guid, family)) not in (None, address)
-        ):
+        contested = self._homes.get((guid, family)) not in (None, address)
+        if contested and guid in self.guids_at(address):
             self._question(claim, now)
 
 
