@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import struct
 import time
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
+import uvloop
 
 from tests.faults.attacked import Scene, attacked
+from tests.faults.hostile_sessions import Raw
 from tests.mqqb import wire
 
 HOST = "127.0.54.40"
@@ -68,6 +72,47 @@ def test_one_address_takes_only_its_share() -> None:
             if number % 50 == 0:
                 assert scene.stats()["sessions"] <= 100 + 30
         print(scene.check())
+
+
+FULL = """
+[limits]
+connections = 40
+sessions_per_address = 10
+"""
+
+
+def test_addresses_that_keep_all_their_sessions_busy_shut_nobody_out() -> None:
+    """Four of them have all the sessions that there may be, and connect anew as soon as one is closed."""
+    with attacked(FULL, host=HOST) as scene:
+
+        async def attack() -> None:
+            ends = time.monotonic() + 4.0
+            await asyncio.gather(*(busy(scene, source, ends) for source in CROWD[:4] for _ in range(10)))
+
+        uvloop.run(attack())
+        report = scene.check()
+        print(scene.stats()["refusals"], report)
+        assert report.retried == 0
+
+
+async def busy(scene: Scene, source: str, ends: float) -> None:
+    """One session after the other, with a message now and then."""
+    own, number = uuid4(), 0
+    while time.monotonic() < ends:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            port = scene.server.port("mqqb")
+            peer = await Raw.open(scene.server.host, port, client=own, source=source)
+            try:
+                while time.monotonic() < ends and not peer.reader.at_eof():
+                    number += 1
+                    packet = wire.message(number, queue="OS:h\\private$\\none", source=own)
+                    peer.writer.write(packet)
+                    await peer.writer.drain()
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(peer.reader.read(1 << 16), 0.1)
+            finally:
+                peer.writer.close()
+        await asyncio.sleep(0.02)
 
 
 def test_pings_in_masses_from_ports_that_answer() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
@@ -161,6 +162,26 @@ def test_making_room_asks_a_bounded_number() -> None:
         slot.follow(lambda: asked.append(1) or Standing.BUSY, lambda: None)  # type: ignore[func-returns-value]
     assert share.enter("10.0.0.2") is None
     assert len(asked) <= 64
+
+
+def test_where_peers_resume_addresses_with_many_busy_connections_make_room_for_others() -> None:
+    table = Table(limit=100, per_address=100)
+    share = table.pool.share("three", 12, 6, resumes=True)
+    for address in ("10.0.0.1", "10.0.0.2"):
+        for _ in range(6):
+            assert table.open(share, address, Standing.BUSY).slot
+    for number in range(3, 7):
+        for _ in range(2):
+            assert table.open(share, f"10.0.0.{number}", Standing.BUSY).slot
+    assert Counter(table.closed) == {"10.0.0.1": 4, "10.0.0.2": 4}
+    assert len(share) == 12
+    # All have the same now: none makes room for one more of them, but each for an address without any.
+    assert table.open(share, "10.0.0.3", Standing.BUSY).slot is None
+    assert table.open(share, "10.0.0.7", Standing.BUSY).slot
+    # Over all ports, too.
+    table.pool.limit = len(table.pool)
+    assert table.open(table.one, "10.0.0.8").slot
+    assert len(share) == 11
 
 
 def test_a_margin_is_for_those_that_are_told_so() -> None:

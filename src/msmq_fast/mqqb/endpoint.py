@@ -92,10 +92,14 @@ class Endpoint:
         self._timed.add("windows", _Part(node.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
-    def accept(self, address: str, now: float) -> Session:
-        """The session of a connection that was accepted from `address`; over a limit it will
-        answer with a refusal."""
-        refusal = self._admission.would_refuse(address)
+    def accept(self, address: str, now: float, *, crowded: bool | None = None) -> Session:
+        """The session of a connection that was accepted from `address`; over a limit it will answer with a
+        refusal. `crowded` says whether it is over a limit where the caller counts connections, too, and has
+        closed others for it.
+        """
+        refusal = None if crowded is False else self._admission.would_refuse(address)
+        if crowded:
+            refusal = refusal or CloseReason.SESSION_LIMIT
         session = Session(self.node, address, now, initiator=False, refusal=refusal)
         self._admission.enter(address)
         self._follow(session)

@@ -6,8 +6,10 @@
 2. A share is the part of a pool that one port may use. A pool and a share each have a limit in all and one
    for an address group (`security/addresses.py`).
 3. A connection that finds a limit reached takes the place of one that is idle. At a limit for an address
-   group this is the idlest of that group, at a limit in all the idlest of the share or of the pool. Without
-   an idle one the newcomer is refused.
+   group this is the idlest of that group, at a limit in all the idlest of the share or of the pool; in a
+   share no group takes it from one that has fewer. Where none is idle and the peers of a share go on over
+   another connection (`resumes`), the group that has most of them makes room for one that has fewer: a few
+   addresses that keep all of theirs busy shut no other out. Else the newcomer is refused.
 4. A connection is idle until its peer has finished the handshake, and later while nothing is under way (over
    MS-MQQB and RPC after a minute of that). Peers that never were of any use make room first. What a
    connection does is asked only when room is needed, so that nothing is paid for it while data flows.
@@ -25,6 +27,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from itertools import chain, islice
 from typing import Final
 
 from msmq_fast.security.addresses import address_group
@@ -63,12 +66,22 @@ Refuse = Callable[[str, str, str], None]
 class Slot:
     """The place of one connection. Its descriptor is open from `Share.enter` to `leave`."""
 
-    __slots__ = ("_close", "_connection", "_ending", "_standing", "address", "group", "share")
+    __slots__ = ("_close", "_connection", "_ending", "_standing", "address", "crowded", "group", "share")
 
-    def __init__(self, share: Share, address: str, group: str, connection: socket.socket | None) -> None:
+    def __init__(
+        self,
+        share: Share,
+        address: str,
+        group: str,
+        connection: socket.socket | None,
+        *,
+        crowded: bool = False,
+    ) -> None:
         self.share = share
         self.address = address
         self.group = group
+        self.crowded = crowded
+        """It is beyond the limits: the port is to tell the peer so, and to close it."""
         self._connection = connection
         self._ending = False
         self._standing: Callable[[], Standing] | None = None
@@ -128,10 +141,9 @@ class _Order:
     def __contains__(self, slot: object) -> bool:
         return slot in self._strangers or slot in self._useful
 
-    @property
-    def first(self) -> Slot:
-        """Call only while there is one."""
-        return next(iter(self._strangers or self._useful))
+    def first(self, count: int = 1) -> list[Slot]:
+        """So many of them, or all."""
+        return list(islice(chain(self._strangers, self._useful), count))
 
     def add(self, slot: Slot) -> None:
         self._strangers[slot] = None
@@ -156,22 +168,27 @@ class Share:
         per_address: int,
         margin: int = 0,
         allowed: Callable[[str], bool] | None = None,
+        *,
+        resumes: bool = False,
     ) -> None:
         """`margin`: connections beyond the limits that are let in where none makes room, since the port tells
-        them that there are too many. `allowed`: addresses that may connect at all; None: each one may."""
+        them that there are too many. `allowed`: addresses that may connect at all; None: each one may.
+        `resumes`: nothing is lost if a busy connection is closed, its peer connects anew and goes on."""
         self.pool = pool
         self._allowed = allowed
         self.what = what
         self._limit = limit
         self._per_address = per_address
         self._margin = margin
+        self._resumes = resumes
         self._order = _Order()  # without those that have settled
         self._groups: dict[str, _Order] = {}
         self._count = 0
         self._counts: Counter[str] = Counter()
+        self._crowd: Counter[str] = Counter()  # those in the margin, which are in neither of the two
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + self._crowd.total()
 
     def enter(self, address: str, connection: socket.socket | None = None) -> Slot | None:
         """A place for a connection from `address`, or None: it was refused, and is to be closed."""
@@ -183,40 +200,59 @@ class Share:
         if reason is not None:
             self.pool.refuse(self.what, reason, address)
             return None
-        slot = Slot(self, address, group, connection)
-        self._order.add(slot)
-        self._groups.setdefault(group, _Order()).add(slot)
-        self._count += 1
-        self._counts[group] += 1
+        crowded = self._count >= self._limit or self._counts[group] >= self._per_address
+        slot = Slot(self, address, group, connection, crowded=crowded)
+        if crowded:
+            self._crowd[group] += 1
+        else:
+            self._order.add(slot)
+            self._groups.setdefault(group, _Order()).add(slot)
+            self._count += 1
+            self._counts[group] += 1
         self.pool.entered(slot)
         return slot
 
     def _make_room(self, group: str) -> str | None:
         """Why there is no room."""
-        if self._counts[group] >= self._per_address and not (
-            self.evict(group) or self._counts[group] < self._per_address + self._margin
+        if self._counts[group] >= self._per_address and not self.evict(group):
+            full = self._crowd[group] >= self._margin
+            return "too many connections from one address" if full else None
+        if self._count >= self._limit and not (
+            self.evict(least=self._counts[group]) or self.evict(group) or self.share_out(group)
         ):
-            return "too many connections from one address"
-        if self._count >= self._limit and not (self.evict() or self._count < self._limit + self._margin):
-            return "too many connections"
+            return "too many connections" if self._crowd.total() >= self._margin else None
         return None
 
-    def evict(self, group: str | None = None) -> bool:
-        """Close the idlest connection, of the group if one is given. False: none of those asked is idle."""
+    def evict(self, group: str | None = None, least: int = 0) -> bool:
+        """Close the idlest connection, of the group if one is given, else of one with `least` connections or
+        more. False: none of those asked is idle."""
         order = self._order if group is None else self._groups.get(group, _Order())
-        for _ in range(min(len(order), _LOOKS)):
-            slot = order.first
+        for slot in order.first(_LOOKS):
             standing = slot.standing
-            if standing in (Standing.IDLE, Standing.SILENT):
-                self.pool.evicted += 1
-                self.pool.refuse(self.what, "made room for another connection", slot.address)
-                slot.end()
-                return True
             if standing is Standing.SETTLED:
                 self._settle(slot)
-            else:
+            elif standing is Standing.BUSY:
                 self.used(slot)
+            elif self._counts[slot.group] >= least:
+                self._end(slot)
+                return True
         return False
+
+    def share_out(self, group: str) -> bool:
+        """Close a connection of the group that has most of them for one of `group`, which has fewer, although
+        it is busy. False: none may be closed."""
+        if not self._resumes or not self._groups:
+            return False
+        most = max(self._groups, key=self._counts.__getitem__)
+        if self._counts[most] <= self._counts[group] + 1:
+            return False
+        self._end(self._groups[most].first()[0])
+        return True
+
+    def _end(self, slot: Slot) -> None:
+        self.pool.evicted += 1
+        self.pool.refuse(self.what, "made room for another connection", slot.address)
+        slot.end()
 
     def _settle(self, slot: Slot) -> None:
         self._order.discard(slot)
@@ -237,10 +273,11 @@ class Share:
         if not self.pool.left(slot):
             return
         self._settle(slot)
-        self._count -= 1
-        self._counts[slot.group] -= 1
-        if not self._counts[slot.group]:
-            del self._counts[slot.group]
+        counts = self._crowd if slot.crowded else self._counts
+        self._count -= not slot.crowded
+        counts[slot.group] -= 1
+        if not counts[slot.group]:
+            del counts[slot.group]
 
 
 class Pool:
@@ -282,10 +319,12 @@ class Pool:
         per_address: int = _UNLIMITED,
         margin: int = 0,
         allowed: Callable[[str], bool] | None = None,
+        *,
+        resumes: bool = False,
     ) -> Share:
         """A part of the pool for one port."""
         numbers = (self._scaled(limit), self._scaled(per_address), self._scaled(margin))
-        share = Share(self, what, *numbers, allowed)
+        share = Share(self, what, *numbers, allowed, resumes=resumes)
         self._shares.append(share)
         return share
 
@@ -301,7 +340,9 @@ class Pool:
         """Why there is no room for one more connection of a group over all ports."""
         if self._counts[group] >= self._per_address and not self._evict(group):
             return "too many connections from one address over all ports"
-        if len(self._slots) >= self.limit and not self._evict(None):
+        if len(self._slots) >= self.limit and not (
+            self._evict(None) or any(share.share_out(group) for share in self._shares)
+        ):
             return "too many connections over all ports"
         return None
 

@@ -87,6 +87,7 @@ class MqqbListener:
             config.limits.sessions_per_address,
             _FLOOD_MARGIN,
             self._allowed,
+            resumes=True,
         )
         self._delivered = 0  # by sessions that have ended
         self._stop_accepting: list[Callable[[], None]] = []

@@ -52,7 +52,7 @@ class AcceptedSession(_CountedSession):
     def __init__(self, context: SessionContext, slot: Slot) -> None:
         def accept(address: str) -> Session:
             now = context.monotonic()
-            session = context.endpoint.accept(address, now)
+            session = context.endpoint.accept(address, now, crowded=slot.crowded)
             slot.follow(lambda: _standing(session, now, context.monotonic()), self.evict)
             return session
 
