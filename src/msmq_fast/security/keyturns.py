@@ -7,7 +7,8 @@ of nothing: a budget does.
 1. An operation runs in `KeyTurns.run`, one in each turn. Outside of a turn that raises `KeyNeeded`, and the
    caller leaves what it does without any effect.
 2. It asks for a turn with `ask`. Where the budget has something left and nobody waits, it may `take` one at
-   once; else its request is queued under the address group of its peer.
+   once, until these have taken what one turn of the event loop may; else its request is queued under the
+   address group of its peer.
 3. `expire` gives turns: one group after the other, in each the oldest request first. Groups whose operations
    failed often of late come when no other waits.
 4. `run` measures what an operation takes, by the clock of its thread. The budget refills at `share` seconds a
@@ -82,6 +83,8 @@ class KeyTurns:
         self._bad: dict[str, deque[Turn]] = {}
         self._taking: str | None = None  # whose turn it is
         self._at_once = False
+        self._giving = False  # turns, to those who waited
+        self._taken = 0.0  # seconds of operations that did not wait, in this turn of the loop
         self.waiting = 0
         """Requests that wait, those that were cancelled included."""
         self.spent = 0.0
@@ -94,7 +97,7 @@ class KeyTurns:
 
         Raises TooManyWait.
         """
-        if not self._good and not self._bad and self._refilled(now) > 0:
+        if not self._good and not self._bad and self._refilled(now) > 0 and self._taken < _AT_A_TIME:
             return None
         group = address_group(address)
         lines = self._good if self._failures.has(address, 1, now) else self._bad
@@ -149,6 +152,8 @@ class KeyTurns:
             self._refilled(now)
             self._left -= took
             self.spent += took
+            if not self._giving:
+                self._taken += took
 
     def _refilled(self, now: float) -> float:
         if now > self._at:
@@ -161,11 +166,18 @@ class KeyTurns:
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
         if not self._good and not self._bad:
-            return None
+            return self._at if self._taken else None
         return self._at + max(-self._left, 0.0) / self._share
 
     def expire(self, now: float) -> None:
         """Give turns as far as the budget goes, for a bounded time."""
+        self._taken, self._giving = 0.0, True
+        try:
+            self._give(now)
+        finally:
+            self._giving = False
+
+    def _give(self, now: float) -> None:
         limit = self.spent + _AT_A_TIME
         for _ in range(_TURNS_AT_A_TIME):
             if self._refilled(now) < -_ROUNDING or self.spent >= limit:
