@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
+import uvloop
 
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.limits import Limits
@@ -113,6 +116,38 @@ def test_reading_pauses_while_much_is_on_its_way_to_the_disk() -> None:
         serving.server.close()
 
     asyncio.run(run())
+
+
+def test_a_socket_with_much_to_read_lets_others_have_their_turn() -> None:
+    """uvloop reads a socket up to 32 times in a row as long as it fills its buffer."""
+
+    async def run() -> None:
+        serving = Serving()
+        loop = asyncio.get_running_loop()
+        port = await serving.start()
+        turns: list[int] = []
+
+        def turn() -> None:
+            turns.append(session.general)
+            if turns[-1] < count:
+                loop.call_soon(turn)
+
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            peer.setblocking(False)
+            await loop.sock_sendall(peer, wire.establish() + wire.parameters())
+            await until(lambda: any(s.opened_at for s in serving.endpoint.sessions))
+            (session,) = serving.endpoint.sessions
+            packet = wire.message(1, admin="OS:elsewhere\\private$\\acks", ack_flags=0x0F)
+            count = peer.send(packet * 5_000) // len(packet)  # before the server reads any of it
+            assert count > 2_000
+            turn()
+            await until(lambda: session.general == count)
+        steps = [after - before for before, after in pairwise(turns)]
+        assert max(steps) < 2 * 65_536 // len(packet), "no turn takes more than a buffer or so"
+        assert statistics.median(steps[-20:]) <= 64, "and less is read at a time"
+        serving.server.close()
+
+    uvloop.run(run())
 
 
 def test_a_peer_that_never_reads_is_cut_off_with_what_was_meant_for_it() -> None:

@@ -12,6 +12,11 @@ from msmq_fast.mqqb.session import Session
 
 _FAIR_SHARE = 1 << 18  # bytes that one socket may still bring when too much is on its way to the disk
 
+_TURN = 32
+"""Messages that take the general path, about 0.2 ms each, that one socket may bring before others have their
+turn. While bytes are there, the loop reads a socket up to 32 times without looking at any other."""
+_LEAST, _MOST = 1 << 12, 1 << 24  # bytes that are read at a time: fewer where so many such messages came
+
 _NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a session ended; nobody reads it
 
 
@@ -45,6 +50,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._reading = True
         self._crowded = False  # too much is on its way to the disk, and this socket brought it
         self._share = 0  # bytes taken from this socket while too much was on its way to the disk
+        self._general = 0  # messages on the general path before others had their turn
+        self._yielding = False  # until the next turn of the loop
+        self._room = _MOST
 
     # ----------------------------------------------------------------------------------- called by the loop
 
@@ -65,16 +73,22 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Room in the receive buffer of the session."""
         if self._session is None or not self._session.alive:
             return _NOWHERE
-        return self._session.buffer(sizehint)
+        room = self._session.buffer(sizehint)
+        return room if len(room) <= self._room else room[: self._room]
 
     def buffer_updated(self, nbytes: int) -> None:
         """The kernel has written into the buffer."""
-        if self._session is None or not self._session.alive:
+        session = self._session
+        if session is None or not session.alive:
             return
         self._touch()
-        self._session.commit(nbytes, self._monotonic())
+        general = session.general
+        session.commit(nbytes, self._monotonic())
         self._flush()
         self._share += nbytes
+        brought = session.general - general
+        if brought or self._room < _MOST:
+            self._pace(nbytes, brought)
         if self._writer.pending_bytes <= self._pending_bytes:
             self._share = 0
         elif self._share > _FAIR_SHARE and not self._crowded:
@@ -152,16 +166,32 @@ class SessionProtocol(asyncio.BufferedProtocol):
         else:
             transport.close()
 
+    def _pace(self, nbytes: int, brought: int) -> None:
+        """Where much takes the general path others have their turn, and less is read at a time."""
+        if brought > _TURN:
+            self._room = max(_LEAST, min(self._room, nbytes) // 2)
+        elif brought < _TURN // 4:
+            self._room = min(self._room * 2, _MOST)
+        self._general += brought
+        if self._general > _TURN and not self._yielding:
+            self._yielding = True
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._yielding = False
+        self._general = 0
+        self._listen()
+
     def _there_is_room(self) -> None:
         self._crowded = False
         self._share = 0
         self._listen()
 
     def _listen(self) -> None:
-        """Read, or not, as the disk and the session allow."""
+        """Read, or not, as the disk, the session and other sockets allow."""
         if self._session is None or self._transport is None or self._transport.is_closing():
             return
-        reading = not self._crowded and not self._session.deaf
+        reading = not self._crowded and not self._yielding and not self._session.deaf
         if reading == self._reading:
             return
         self._reading = reading

@@ -119,6 +119,7 @@ class Session:
         self._partial_deadline: float | None = None
         self._blocked_deadline: float | None = None
         self._linger_deadline: float | None = None
+        self.general = 0  # messages that took the general path
         self._keys = KeyBudget(node.limits.session_keys)
         self._deaf_until: float | None = None
         self._wait = KeyWait()
@@ -215,6 +216,7 @@ class Session:
     def _handle(self, event: int, now: float) -> None:
         pipeline = self.node.pipeline
         if event == receive.MESSAGE:
+            self.general += 1
             if self.state is _LINGERING:
                 pipeline.overhear(self.receiver, now, self._messenger)
             else:
