@@ -24,6 +24,7 @@ cdef struct Touch:
 
 cdef enum:
     MAX_HOMES = 8               # streams of one source and destination
+    MAX_SLOTS = 12              # the same with those of homes that are vouched for
 
 
 @cython.final
@@ -38,6 +39,7 @@ cdef class InStream:
     cdef InStream _next                     # the streams of the same source and destination, in the order of their begin
     cdef object _bunch                      # their key
     cdef int _slot                          # which of them it is
+    cdef uint32_t _guessed_s                # of the first of them: Unix seconds until which wrong guesses are paid for
     cdef readonly uint64_t identifier       # IncomingTxSequenceID: TimeStamp << 32 | Ordinal
     cdef readonly uint32_t number           # IncomingTxSequenceNumber
     cdef readonly uint64_t durable_identifier
@@ -69,7 +71,9 @@ cdef class InStreams(CommitListener):
     cdef dict _streams          # (source, type and folded name, slot) -> InStream
     cdef dict _heads            # source, type and folded name -> the first InStream of them
     cdef dict _names            # source, type and name as it came -> the same
+    cdef dict _shares           # home -> how many streams it has
     cdef object _group          # the home of an address
+    cdef public object vouches  # see InStreams
     cdef size_t _limit
     cdef uint32_t _full_s       # Unix seconds, when no stream made room for another one last
     cdef bytes _prefix          # of the keys of its records
@@ -81,16 +85,18 @@ cdef class InStreams(CommitListener):
     cdef readonly uint64_t rejected         # messages out of order since the start
     # The first stream of its source and destination; None: it is not known yet, see `stream`.
     cdef InStream find(self, const uint8_t* packet, const UserMessage* m)
-    # Which of them a message from `home` belongs to; None: to none of them, and none can be begun.
+    # Which of them a message from `address`, at `home`, belongs to; None: to none of them, and none can be begun.
     # `fingerprint` is that of the message, needed if it begins a sequence (`begins`).
-    cdef InStream choose(self, InStream first, const uint8_t* header, str home, uint64_t fingerprint)
+    cdef InStream choose(self, InStream first, const uint8_t* header, str home, str address, uint64_t fingerprint)
     # An Order. Whatever it is, the sender is to hear how far the stream is, if it knows the stream.
     cdef int judge(self, InStream stream, const uint8_t* header, str home, str address) except -1
     # The message with this TransactionHeader is taken, or rejected for good: to be called last in the unit that stores what follows.
     cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1
     # The same by what the header says.
     cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1
-    cdef InStream _begin(self, InStream first, str home)
+    cdef InStream _begin(self, InStream first, str home, str address)
+    cdef bint _vouched(self, InStream first, str address) except -1
+    cdef int _move(self, InStream stream, str home) except -1
     cdef int _remove(self, InStream stream) except -1
     cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1
     cdef int _put(self, InStream stream) except -1

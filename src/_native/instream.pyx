@@ -15,6 +15,10 @@ destination, each with a home, the group of addresses that begins its sequences:
    does the home of the stream, unless that place has one.
 3. What repeats the first message of a sequence that another home began is a repetition if the message is the same, and else
    the begin of another sequence with an identifier that was stolen.
+4. Identifiers of sequences are times and small numbers, which can be guessed. So wrong guesses about one source and destination
+   have a budget. Where it is spent, and where MAX_HOMES homes speak of one stream, others that speak of it are turned away until
+   there is room, unless they are vouched for: the source is believed to be at that address, or a named router is.
+5. Each home may have FEW streams even where there are as many as there may be, so that no number of strangers keeps out a peer.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -45,6 +49,9 @@ cdef enum:
     MAX_ADDRESS = 255
     MAX_NAME = 2048             # bytes of a DestinationQueue field: no queue has a longer name
     EVICTED = 1000
+    FEW = 16
+    GUESS = 10                  # seconds until a wrong guess is forgiven
+    GUESSES = 32                # so many may come at once
     SILENT = 86400              # seconds: whoever waits for an OrderAck has sent again by then, the resend ladder ends at six hours
 
 KEY_PREFIX = b"I"
@@ -81,7 +88,8 @@ cdef class InStreams(CommitListener):
 
     Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
     `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own. `group(address)` is the
-    home of an address, by default the address itself.
+    home of an address, by default the address itself. `vouches(source, address)`, which may be set later, tells whether a queue manager
+    is believed to be at an address.
     """
 
     def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str):
@@ -93,6 +101,7 @@ cdef class InStreams(CommitListener):
         self._streams = {}
         self._heads = {}
         self._names = {}
+        self._shares = {}
         self._group = group
         self._limit = limit
         self._heard = []
@@ -161,52 +170,88 @@ cdef class InStreams(CommitListener):
         cdef bytes key = source + bytes((dest_type,)) + folded(dest_type, name)
         cdef InStream stream = self._heads.get(key)
         if stream is None:
-            if <size_t>len(self._streams) >= self._limit and not self._make_room():
+            if <size_t>len(self._streams) >= self._limit and not self._make_room() and not self._has_few(home):
                 return None
             stream = InStream.__new__(InStream)
-            stream.source, stream.dest_type, stream.name, stream.address, stream.home = source, dest_type, name, "", home
+            stream.source, stream.dest_type, stream.name, stream.address = source, dest_type, name, ""
             stream._bunch, stream._key = key, _record_key(self._prefix, source, key, 0)
             stream.accessed = self._ledger.now_s
+            self._move(stream, home)
             self._heads[key] = self._streams[key, 0] = stream
         if len(self._names) >= MAX_NAMES:
             self._names.clear()
         self._names[source + bytes((dest_type,)) + name] = stream
         return stream
 
-    cdef InStream _begin(self, InStream first, str home):
+    cdef InStream _begin(self, InStream first, str home, str address):
         # One more stream of a source and destination. What nobody speaks of any more makes room.
+        cdef bint vouched = False
+        cdef int begin = 0, end = MAX_HOMES
         cdef InStream stream = first, last = first, oldest = None
         cdef set taken = set()
         while stream is not None:
             taken.add(stream._slot)
+            stream = stream._next
+        if taken.issuperset(range(MAX_HOMES)):
+            vouched = self._vouched(first, address)
+            if vouched:
+                begin, end = MAX_HOMES, MAX_SLOTS
+        free = set(range(begin, end)) - taken
+        stream = first
+        while stream is not None:
             last = stream
-            if not stream._unsettled and not stream.armed and (oldest is None or stream.accessed < oldest.accessed):
+            if begin <= stream._slot < end and not stream._unsettled and not stream.armed and (
+                oldest is None or stream.accessed < oldest.accessed
+            ):
                 oldest = stream
             stream = stream._next
-        if len(taken) >= MAX_HOMES:
-            if oldest is None or (oldest.queue and oldest.accessed + SILENT > self._ledger.now_s):
+        if not free:
+            if oldest is None or (not vouched and oldest.queue and oldest.accessed + SILENT > self._ledger.now_s):
                 return None
             self._forget_all([oldest])
-            return self._begin(self._heads[oldest._bunch], home)
-        if <size_t>len(self._streams) >= self._limit:
+            return self._begin(self._heads[oldest._bunch], home, address)
+        if <size_t>len(self._streams) >= self._limit and not self._has_few(home):
             return None
         stream = InStream.__new__(InStream)
-        stream.source, stream.dest_type, stream.name, stream.address, stream.home = first.source, first.dest_type, first.name, "", home
-        stream._bunch, stream._slot = first._bunch, min(set(range(MAX_HOMES)) - taken)
+        stream.source, stream.dest_type, stream.name, stream.address = first.source, first.dest_type, first.name, ""
+        stream._bunch, stream._slot = first._bunch, min(free)
         stream._key = _record_key(self._prefix, first.source, first._bunch, stream._slot)
         stream.accessed = self._ledger.now_s
+        self._move(stream, home)
         self._streams[stream._bunch, stream._slot] = stream
         last._next = stream
         return stream
 
+    cdef bint _vouched(self, InStream first, str address) except -1:
+        return self.vouches is not None and self.vouches(first.source, address)
+
+    def _has_few(self, str home) -> bool:
+        """Whether a home may begin one more stream where there are as many as there may be."""
+        return self._shares.get(home, 0) < FEW and <size_t>len(self._streams) < self._limit + self._limit // 4
+
+    cdef int _move(self, InStream stream, str home) except -1:
+        """`home`, or None for a stream that goes, takes the place of its home."""
+        if stream.home is not None:
+            left = self._shares[stream.home] - 1
+            if left:
+                self._shares[stream.home] = left
+            else:
+                del self._shares[stream.home]
+        if home is not None:
+            self._shares[home] = self._shares.get(home, 0) + 1
+        stream.home = home
+        return 0
+
     cdef int _remove(self, InStream stream) except -1:
         cdef InStream first = self._heads[stream._bunch], other = first
         del self._streams[stream._bunch, stream._slot]
+        self._move(stream, None)
         if first is stream:
             if stream._next is None:
                 del self._heads[stream._bunch]
             else:
                 self._heads[stream._bunch] = stream._next
+                stream._next._guessed_s = stream._guessed_s
         else:
             while other._next is not stream:
                 other = other._next
@@ -225,10 +270,11 @@ cdef class InStreams(CommitListener):
 
     # ---- the gate
 
-    cdef InStream choose(self, InStream first, const uint8_t* header, str home, uint64_t fingerprint):
+    cdef InStream choose(self, InStream first, const uint8_t* header, str home, str address, uint64_t fingerprint):
         cdef uint64_t identifier = _identifier(header)
         cdef uint32_t number = get_u32(header + NUMBER_OFFSET), previous = get_u32(header + PREVIOUS_OFFSET)
         cdef InStream stream = first, own = None, held = None
+        cdef bint guessed
         while stream is not None:
             if own is None and (stream.home == home or not stream.home):
                 own = stream
@@ -238,8 +284,17 @@ cdef class InStreams(CommitListener):
             stream = stream._next
         if own is not None and own.identifier == identifier:
             return own
+        if (own is not first or first._next is not None) and not (begins(header) and held is not None and held._opening == fingerprint):
+            if held is None:
+                guessed = not begins(header) or (own is not None and identifier < own.identifier)
+            else:
+                guessed = begins(header) and held._opening == 0
+            if first._guessed_s > self._ledger.now_s + GUESS * (GUESSES - 1) and not self._vouched(first, address):
+                held = None
+            elif guessed:
+                first._guessed_s = max(first._guessed_s, self._ledger.now_s) + GUESS
         if held is None or (begins(header) and held._opening != fingerprint and (held._opening or own is not None)):
-            return own if own is not None else self._begin(first, home)
+            return own if own is not None else self._begin(first, home, address)
         return held
 
     cdef int judge(self, InStream stream, const uint8_t* header, str home, str address) except -1:
@@ -257,7 +312,7 @@ cdef class InStreams(CommitListener):
             while other is not None and other.home != home:
                 other = other._next
             if other is None:
-                stream.home = home
+                self._move(stream, home)
         if stream.address is not address:
             stream.address = address
         return self.place(stream, identifier, number, previous)
@@ -482,18 +537,18 @@ cdef class InStreams(CommitListener):
         stream = InStream.__new__(InStream)
         stream.source, stream.dest_type, stream.name = key[1:1 + GUID_SIZE], record.dest_type, value[start:]
         bunch = stream.source + bytes((record.dest_type,)) + folded(record.dest_type, stream.name)
-        for slot in range(MAX_HOMES):
+        for slot in range(MAX_SLOTS):
             if _record_key(self._prefix, stream.source, bunch, slot) == key:
                 break
         else:
             raise ValueError("its name does not fit its key")
         stream._bunch, stream._slot, stream._key = bunch, slot, key
         stream.address = address
-        stream.home = self.home(address)
         stream.identifier = stream.durable_identifier = record.identifier
         stream.number = stream.durable_number = record.number
         stream.rejects = stream._stored_rejects = record.rejects
         stream.accessed, stream.queue = record.accessed_s, record.queue
+        self._move(stream, self.home(address))
         self._streams[bunch, slot] = stream
         last = self._heads.setdefault(bunch, stream)
         while last is not stream and last._next is not None:

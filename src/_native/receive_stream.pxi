@@ -27,7 +27,7 @@ cdef int judge_place(Receiver self, InStream stream) except -1:
     if begins(header):
         self._opening = self._identify().fingerprint
     if stream._next is not None or stream.home is not self._home:
-        stream = self._streams.choose(stream, header, self._home, self._opening)
+        stream = self._streams.choose(stream, header, self._home, self._address, self._opening)
         if stream is None:
             return DELIVERY_OUT_OF_ORDER
     order = self._streams.judge(stream, header, self._home, self._address)

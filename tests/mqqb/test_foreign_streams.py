@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.batch import MemoryTables
+from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.acks import OrderAck
 from msmq_fast.store.schema import Table
@@ -177,3 +178,76 @@ def test_strangers_begin_a_bounded_number_of_streams(plain: bool) -> None:
     host.bring(late, tx(1, 0, ordinal=500, body=b"late"))
     assert host.messages("t")[-1] == 50_001
     assert len(host.order_acks.streams) == 8
+
+
+def test_a_sequence_that_is_guessed_is_not_found(plain: bool) -> None:
+    host = Receiver(plain)
+    owner = host.session(HOME)
+    host.bring(owner, tx(1, ordinal=500), tx(2, ordinal=500))
+    stranger = host.session(AWAY, STRANGER)
+    host.bring(stranger, *(tx(3, ordinal=number, body=b"forged") for number in range(1, 600)))
+    assert host.messages("t") == [50_001, 50_002]
+    # A sender that moves goes on all the same, as soon as it is believed to be there.
+    moved = host.session(ELSEWHERE)
+    host.bring(moved, tx(3, ordinal=500))
+    assert host.messages("t") == [50_001, 50_002]
+    owner.close(CloseReason.DISCONNECTED, host.now)
+    moved = host.session(ELSEWHERE)
+    host.bring(moved, tx(3, ordinal=500))
+    assert host.messages("t") == [50_001, 50_002, 50_003]
+    # Another address does when the guesses are forgiven.
+    host.bring(host.session("10.0.0.3"), tx(4, ordinal=500))
+    assert host.messages("t") == [50_001, 50_002, 50_003]
+    host.advance(20.0)
+    host.bring(host.session("10.0.0.3"), tx(4, ordinal=500))
+    assert host.messages("t") == [50_001, 50_002, 50_003, 50_004]
+
+
+def test_strangers_that_take_every_place_beside_a_stream_keep_out_no_peer(plain: bool) -> None:
+    host = Receiver(plain)
+    for number in range(300):
+        stranger = host.session(f"10.9.{number // 200}.{number % 200}", UUID(int=1000 + number))
+        host.bring(stranger, tx(1, 0, ordinal=100 + number, body=b"%d" % number))
+    found = host.messages("t")
+    for ordinal, address in enumerate((HOME, ELSEWHERE, *(f"10.0.0.{number}" for number in range(3, 9))), 1):
+        session = host.session(address)
+        host.bring(session, tx(1, 0, ordinal=ordinal), tx(2, ordinal=ordinal))
+        found += [100 * ordinal + 1, 100 * ordinal + 2]
+        assert host.messages("t") == found
+        session.close(CloseReason.DISCONNECTED, host.now)
+        host.advance(5.0)
+    assert len(host.order_acks.streams) == 12
+
+
+def test_a_stranger_with_the_identifier_of_a_sequence_stops_no_acknowledgment(plain: bool) -> None:
+    host = Receiver(plain)
+    owner, stranger = host.session(HOME), host.session(AWAY)
+    host.session(HOME, UUID(int=6))  # two queue managers at one address: acknowledgments go by the GUID
+    host.bring(owner, tx(1), tx(2))
+    host.bring(stranger, tx(1, 0, body=b"forged"), tx(900, 1, body=b"forged"))
+    host.advance(5.0)
+    host.acks.clear()
+    host.bring(owner, tx(3))
+    assert [told[1:] for told in host.told()] == [(1, 3)]
+
+
+class Small(Receiver):
+    """A host with room for few streams."""
+
+    streams_limit = 40
+
+
+def test_each_address_may_have_some_streams_whatever_others_have(plain: bool) -> None:
+    host = Small(plain)
+    for number in range(60):
+        guid = UUID(int=1000 + number)
+        host.bring(host.session(AWAY, STRANGER), tx(1, source=guid))
+    assert len(host.messages("t")) == 40
+    for number in range(1, 4):
+        guid = UUID(int=number)
+        host.bring(host.session(f"10.1.0.{number}", guid), tx(1, source=guid), tx(2, source=guid))
+    assert len(host.messages("t")) == 46
+    for number in range(4, 60):
+        guid = UUID(int=number)
+        host.bring(host.session(f"10.1.0.{number}", guid), tx(1, source=guid))
+    assert len(host.order_acks.streams) == 50, "a quarter more in all"

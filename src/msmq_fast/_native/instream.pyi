@@ -44,6 +44,7 @@ class InStream:
     def unsettled(self) -> bool: ...
 
 class InStreams:
+    vouches: Callable[[bytes, str], bool] | None
     @property
     def generation(self) -> int: ...
     def __init__(

@@ -85,6 +85,7 @@ class Node:
         self.routes = Routes()
         self.peers = Peers(guid, several_addresses=several_addresses, pinned=pinned, on_contest=on_contest)
         self.is_router = is_router
+        self.streams.vouches = self._vouches
         if order_acks is not None:
             order_acks.peers_at = self.peers.guids_at
         self.counts = Counts()
@@ -102,6 +103,9 @@ class Node:
             self.hooks,
             StreamShares(self.streams, self.limits.streams_per_address),
         )
+
+    def _vouches(self, source: bytes, address: str) -> bool:
+        return self.peers.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

@@ -139,7 +139,8 @@ class OrderAcks:
            stand behind one address, which means any of them.
         2. What the sender brought itself goes back to it. What a router brought goes by routes or the
            directory, where these know the way; else back to the router, which knows how to go on.
-           Not if two homes speak of one sequence: the sender would hear what a stranger made of it.
+           If two homes speak of one sequence, only for the one where the sender is believed to be: it would
+           hear what a stranger made of it.
         3. So each peer has one outgoing queue for them, however many senders it speaks for. No limit on
            invented administration queues concerns it.
         """
@@ -157,7 +158,7 @@ class OrderAcks:
         if dest_type == DIRECT and stream.address and not shared:
             direct = order_queue(address=stream.address)
             return _WayBack(direct, direct)
-        if self.streams.disputed(stream):
+        if self.streams.disputed(stream) and not self._vouched(stream):
             return None
         if brought_by == manager or (dest_type != DIRECT and self._has_route(manager)):
             return _WayBack(own, own)
@@ -166,6 +167,10 @@ class OrderAcks:
         if stream.address and not shared:
             return _WayBack(own, order_queue(address=stream.address))
         return _WayBack(own, own)
+
+    def _vouched(self, stream: InStream) -> bool:
+        vouches = self.streams.vouches
+        return vouches is not None and vouches(stream.source, stream.address)
 
     def transfers(self) -> list[IncomingTransfer]:
         """IncomingTransactionalTransferInfo of every stream of which something is kept (QB-286)."""

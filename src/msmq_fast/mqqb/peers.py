@@ -127,6 +127,13 @@ class Peers:
             return True
         return self._homes.get((guid, _family(session.peer_address))) == session.peer_address
 
+    def is_home(self, guid: UUID, address: str) -> bool:
+        """Whether a queue manager is believed to be at an address."""
+        pins = self._pinned.get(guid)
+        if pins is not None:
+            return address in pins
+        return self._homes.get((guid, _family(address))) == address
+
     def addresses_of(self, session: Session) -> frozenset[str]:
         """The addresses for which the word of a session counts: its own, and all others of a pinned peer, or
         of any peer where peers may have several.
