@@ -9,7 +9,7 @@ from msmq_fast._native.framing cimport UserMessage
 cdef enum:
     IDENTIFIER_SIZE = 20        # source queue manager GUID, then MessageID
     ORIGINS = 1024              # shares of the table
-    KEY_SIZE = 1024             # of the long key of fingerprints
+    KEY_SIZE = 2048             # of the long key of fingerprints: HISTORY_BLOCK
 
 
 cdef struct Identity:

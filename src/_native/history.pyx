@@ -49,7 +49,7 @@ cdef extern from *:
 
     /* NH (UMAC, RFC 4418 5.2): sums of products of pairs of words, each word plus one of a secret key. Two texts that were chosen without
      * the key have the same sums with a probability of at most 2^-32. */
-    enum { HISTORY_STRIDE = 32, HISTORY_BLOCK = 1024, HISTORY_SHORT = 128 };
+    enum { HISTORY_STRIDE = 32, HISTORY_BLOCK = 2048, HISTORY_SHORT = 128 };
 
     #if defined(__x86_64__) && defined(__GNUC__)
     #include <immintrin.h>
@@ -57,7 +57,7 @@ cdef extern from *:
     static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
         __m256i sum = _mm256_setzero_si256(), words;
         const uint8_t *end = data + size;
-        #pragma GCC unroll 4
+        #pragma GCC unroll 8
         for (; data < end; data += HISTORY_STRIDE, key += HISTORY_STRIDE) {
             words = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)data), _mm256_loadu_si256((const __m256i *)key));
             sum = _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)));
