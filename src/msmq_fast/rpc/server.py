@@ -13,7 +13,7 @@ from msmq_fast.rpc.interface import Interface, Service
 from msmq_fast.rpc.limits import Limits, RpcCounters
 from msmq_fast.rpc.requests import IncompleteBytes
 from msmq_fast.rpc.syntaxes import SyntaxId
-from msmq_fast.security.addresses import address_group
+from msmq_fast.security.addresses import address_group, within_share
 
 __all__ = ["Offload", "RpcServer"]
 
@@ -90,7 +90,8 @@ class RpcServer:
             self.refuse("rpc connection", "too many connections", address)
             return None
         group = address_group(address)
-        if self._per_address[group] >= self.limits.connections_per_address:
+        held, most = self._per_address[group], self.limits.connections_per_address
+        if not within_share(held, most, len(self._connections), self.limits.connections):
             self.refuse("rpc connection", "too many connections from one address", address)
             return None
         connection = ServerConnection(self, address, now)

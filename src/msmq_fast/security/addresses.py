@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
-__all__ = ["address_group", "is_confined"]
+__all__ = ["address_group", "is_confined", "within_share"]
 
 _PREFIX = 64
+_SCARCE = 4  # places are scarce when no more than one of so many is left
 
 
 @lru_cache(maxsize=4096)
@@ -26,6 +27,20 @@ def address_group(address: str) -> str:
         return address if parsed is None else str(parsed)
     zone = f"%{parsed.scope_id}" if parsed.scope_id else ""
     return f"{IPv6Network((int(parsed), _PREFIX), strict=False)}{zone}"
+
+
+def within_share(held: int, per_address: int, taken: int, limit: int) -> bool:
+    """Whether an address group that holds `held` places of a table may take one more.
+
+    1. It holds fewer than `per_address`.
+    2. When a quarter of `limit` or less is left, it also holds fewer than are left: each further group then
+       takes half of the rest at most, so that a few addresses never take the last places. This rule is off
+       where `per_address` lets one group have all places.
+    """
+    left = limit - taken
+    if held >= per_address:
+        return False
+    return per_address >= limit or left > limit // _SCARCE or held < left
 
 
 def is_confined(address: str) -> bool:

@@ -241,6 +241,15 @@ def test_numbers_of_connections() -> None:
     assert world.server.connection_count == 3
 
 
+def test_four_addresses_with_all_they_may_have_leave_some_to_others() -> None:
+    world = World(limits=Limits(connections=40, connections_per_address=10))
+    for number in range(4):
+        while world.server.open_connection(f"10.0.0.{number}", 0) is not None:
+            pass
+    assert world.server.connection_count == 35
+    assert world.server.open_connection("10.0.1.1", 0) is not None
+
+
 def test_which_connections_make_room_for_others() -> None:
     """Without a bind at any time; bound after a minute of silence, and never with something under way."""
     world = World()
