@@ -1152,7 +1152,12 @@ cdef class QueueCore(CommitListener):
         for received in messages:
             if self.positions.find(received.lookup_id) != NULL:
                 continue
-            writer.begin_unit()
+            try:
+                writer.begin_unit()
+            except Exception as error:
+                self.ledger._returned.append((self, received))
+                fault = also(fault, error)
+                continue
             try:
                 self._give_back(received, received_is_in_feed)
             except BaseException as error:

@@ -237,8 +237,7 @@ cdef class Ledger:
             try:
                 core.give_back([message])
             except Exception as error:
-                self._returned.append((core, message))
-                fault = also(fault, error)
+                fault = also(fault, error)      # give_back has put it into the list again
         if fault is not None:
             raise fault
 

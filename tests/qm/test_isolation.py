@@ -7,11 +7,13 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.batch import StoreError
+from msmq_fast._native.queue import Received
 from msmq_fast.mqqb.ping import Inquirer
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.faults import Faults, for_each
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.timed import LONGEST, TimedGroup
+from msmq_fast.store.schema import Table
 from tests.qm.world import World
 
 
@@ -244,3 +246,29 @@ def test_an_idle_queue_that_cannot_be_looked_at_keeps_no_other_one(monkeypatch: 
         world.advance(100)
     assert [queue.name for queue in world.manager.outgoing()] == [r"DIRECT=TCP:10.0.0.2\private$\q"]
     assert world.manager.faults.counts["an idle outgoing queue"] > 0
+
+
+def test_a_message_that_cannot_be_given_back_keeps_no_purged_one_in_the_store() -> None:
+    world = counting()
+    core = world.create().core
+    world.create("other")
+    world.send(b"x", delivery=0)
+    got: list[Received] = []
+    core.receive_bulk(1, 1 << 20, lambda messages, _: got.extend(messages))
+    ledger = world.manager.ledger
+    ledger.express_low = ledger.express_mid = 0
+
+    def short(level: int) -> None:
+        if level:
+            raise RuntimeError("memory is short")
+
+    ledger.on_memory = short
+    with pytest.raises(RuntimeError):
+        core.give_back(got)
+    for number in range(5):
+        world.send(b"%d" % number, "other", delivery=1)
+    world.manager.purge(world.manager.find("other"))
+    world.advance(5)
+    assert world.writer.tables.count(Table.CONTENT) == 0
+    assert ledger.returned == 1
+    assert 0 < world.manager.faults.total < 20

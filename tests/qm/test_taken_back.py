@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queue import QueueCore, Received
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.faults import Faults
@@ -158,3 +158,40 @@ def test_damage_ends_a_transaction_and_not_the_server() -> None:
     assert world.manager.damage["packet"] >= 1
     world.send(b"x", "other")
     assert world.receive("other") == b"x"
+
+
+def test_a_message_that_cannot_be_given_back_waits_once_and_comes_back_once() -> None:
+    world = World(faults=Faults)
+    core = world.create().core
+    world.send(b"x", delivery=0)
+    ledger, got = world.manager.ledger, []  # type: ignore[var-annotated]
+    core.receive_bulk(1, 1 << 20, lambda messages, _: got.extend(messages))
+    ledger.express_low = ledger.express_mid = 0
+
+    def short(level: int) -> None:
+        if level:
+            raise RuntimeError("memory is short")
+
+    ledger.on_memory = short
+    with pytest.raises(RuntimeError):
+        core.give_back(got)
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            ledger.return_again()
+        assert (ledger.returned, core.messages) == (1, 0)
+    ledger.on_memory = None
+    ledger.return_again()
+    assert (ledger.returned, world.bodies()) == (0, [b"x"])
+
+
+def test_messages_that_a_closed_store_does_not_take_back_wait_all_of_them() -> None:
+    world = World(faults=Faults)
+    core = world.create().core
+    for number in range(3):
+        world.send(b"%d" % number, delivery=0)
+    got: list[Received] = []
+    core.receive_bulk(3, 1 << 20, lambda messages, _: got.extend(messages))
+    world.writer.close()
+    with pytest.raises(ExceptionGroup):
+        core.give_back(got)
+    assert world.manager.ledger.returned == 3

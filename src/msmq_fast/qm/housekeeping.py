@@ -53,8 +53,7 @@ class Housekeeping:
             return
         self._write_again()
         try:
-            if ledger.returned:
-                ledger.return_again()
+            if ledger.returned and self._return_again():
                 # Another failure is noticed by the commit of this barrier.
                 self._wait(self._returned)
             elif ledger.doomed:
@@ -62,9 +61,22 @@ class Housekeeping:
             elif manager.reaping or self._purged():
                 self._failed = ledger.removals.failed
                 self._wait(self._everything_is_gone)
+            elif ledger.returned:
+                self._ended(1)
         except Exception:
             self._ended(1)
             raise
+
+    def _return_again(self) -> bool:
+        """Whether all could be given back. One that cannot must not keep what was purged in the store."""
+        try:
+            self._manager.ledger.return_again()
+        except (StoreError, MemoryError):
+            raise
+        except Exception as error:
+            self._manager.faults.note("a message that is given back", error)
+            return False
+        return True
 
     def _wait(self, then: Callable[[Completion[None]], None]) -> None:
         """`then` is called when everything of the current batch is durable, or was not kept."""

@@ -157,6 +157,7 @@ class MqqbListener:
         self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         pacemaker.add(self._routing)
+        # The listeners for HTTP and multicast are made later: each of them calls what it finds here, too.
         manager.on_changed = self.node.forget_routes
         manager.flow.watch(self._short)
 
