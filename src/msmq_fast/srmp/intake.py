@@ -11,7 +11,7 @@ from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.instream import InStream
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import Ledger, QueueCore, UndoableUnit
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
@@ -85,23 +85,32 @@ class Intake:
         completion: Completion[int] = Completion()
         writer = self._writer
         results: list[int] = []
-        stored = False
-        writer.begin_unit()
-        try:
+
+        def fill() -> None:
             for core, packet in places:
                 (result,), _ = core.enqueue_packets([packet], None, 0 if results else fingerprint)
                 results.append(result)
             taken = [result for result in results if result in TAKEN]
-            stored = _RECOVERABLE in taken
+            kept = _RECOVERABLE in taken
+            if kept or (taken and effect is not None):
+                writer.when_durable(_answers(completion))
+            # Behind everything that may raise: what did not come has not been seen.
             if taken and identifier is not None:
-                history.add(identifier, now, writer if stored else None, fingerprint, self._origin, lifetime)
+                history.add(identifier, now, writer if kept else None, fingerprint, self._origin, lifetime)
             if taken and effect is not None:
                 effect()
-                stored = True
-            if stored:
-                writer.when_durable(_answers(completion))
-        finally:
-            writer.end_unit()
+
+        if effect is None:
+            with UndoableUnit(self._ledger):
+                fill()
+        else:
+            writer.begin_unit()
+            try:
+                fill()
+            finally:  # what an effect has done to our own messages cannot be undone
+                writer.end_unit()
+        taken = [result for result in results if result in TAKEN]
+        stored = _RECOVERABLE in taken or bool(taken and effect is not None)
         answer = completion if stored else _ok()
         for (core, packet), result in zip(places, results, strict=True):
             if result in TAKEN:
