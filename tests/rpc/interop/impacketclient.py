@@ -19,6 +19,8 @@ NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
 NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")
 NONE, CONNECT, INTEGRITY, PRIVACY = 1, 2, 5, 6
 LEVELS = (NONE, CONNECT, INTEGRITY, PRIVACY)
+ANY_LEVEL = {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__NAMED_LEVEL": "none"}
+"""Settings of a server that admits callers of each of the levels, with a name or without."""
 USER, PASSWORD = "alice", "correct horse"  # of a user of the test
 
 

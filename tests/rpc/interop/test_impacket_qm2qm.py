@@ -17,6 +17,7 @@ from msmq_fast.rpc.idl.qmcomm import QMCOMM, TRANSFER_BUFFER_V1, TRANSFER_SEND
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.rpc.interop.impacketclient import (
+    ANY_LEVEL,
     INTEGRITY,
     LEVELS,
     NONE,
@@ -35,9 +36,6 @@ INVALID_HANDLE, IO_TIMEOUT, DTC_CONNECT = 0xC00E0007, 0xC00E001B, 0xC00E004C
 RECEIVE, PEEK = 0x00000000, 0x80000000
 LOOKUP_RECEIVE_NEXT = 0x40000021
 MINE = r"DIRECT=OS:.\private$\{}"
-
-
-ANY_LEVEL = {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__NAMED_LEVEL": "none"}
 
 
 @pytest.fixture(scope="module")

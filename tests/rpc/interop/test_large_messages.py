@@ -14,7 +14,7 @@ from impacket.dcerpc.v5.transport import TCPTransport
 
 from msmq_fast.packet import Message
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.interop.impacketclient import LEVELS, USER, ImpacketClient, directory_of_user
+from tests.rpc.interop.impacketclient import ANY_LEVEL, LEVELS, USER, ImpacketClient, directory_of_user
 from tests.rpc.services.remotereader import opening, receiving
 from tests.server.processes import Server
 from tests.server.remotereader import readable
@@ -40,7 +40,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     file = tmp_path_factory.mktemp("large") / "body"
     file.write_bytes(body())
     with directory_of_user() as data:
-        settings = {"MSMQ_FAST_RPC__REMOTE_READ_LEVEL": "none", "MSMQ_FAST_RPC__FRAGMENT": str(request.param)}
+        settings = {**ANY_LEVEL, "MSMQ_FAST_RPC__FRAGMENT": str(request.param)}
         running = Server(data, environment=settings)
         try:
             running.start()
