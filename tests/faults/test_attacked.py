@@ -51,6 +51,16 @@ def test_a_server_of_which_one_thing_does_not_work(module: str, change: str, com
         scene.check()
 
 
+@pytest.mark.long(seconds=20)
+def test_a_server_whose_round_trips_are_long() -> None:
+    """The time of a delivery is that of the server; the reader does not fall behind the senders."""
+    change = "own = module.Pacemaker._run; module.Pacemaker._run = lambda self: (time.sleep(0.1), own(self))"
+    with attacked(program=spoiled("msmq_fast.server.loop", f"import time; {change}")) as scene:
+        time.sleep(10)
+        report = scene.check()
+    assert report.took["delivery"]["p50"] < 4 * report.took["program"]["p50"]
+
+
 @pytest.mark.long(seconds=10)
 def test_a_server_that_ends_with_another_code() -> None:
     with (
