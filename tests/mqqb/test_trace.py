@@ -60,6 +60,16 @@ def test_a_report_on_arrival() -> None:
     )
 
 
+@pytest.mark.rule("QB-290")
+def test_the_label_of_a_report_has_the_hops_in_hexadecimal() -> None:
+    collected = Collected()
+    packet = bytearray(traced(wire.message(0xABC)))
+    packet[60] |= 26  # UserHeader.Flags.RC
+    collected.reports.arrived(parse(bytes(packet)))
+    ((_, report),) = collected.sent
+    assert report.label.startswith("5573:00000ABC:1A received by ")
+
+
 def test_a_report_escapes_a_name_that_is_no_text() -> None:
     """A message is traced after it was stored: an exception here would end the session that brought it."""
     collected = Collected()

@@ -199,6 +199,9 @@ def test_unknown_keys() -> None:
     keys.key_for(TARGET, 1, 0.0)
     keys.key_for(TARGET, 1, 0.0)
     assert asked == [SOURCE, TARGET]
+    keys.forget()  # its keys have changed
+    keys.key_for(TARGET, 1, 0.0)
+    assert asked == [SOURCE, TARGET, TARGET]
     damaged = SentKeys(lambda _: b"damaged", random.Random(1).randbytes)
     assert failure(damaged.key_for, TARGET, 1, 0.0) is Failure.NO_KEYS
 
