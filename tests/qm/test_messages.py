@@ -188,6 +188,19 @@ def test_queue_quota_to_the_byte(world: World) -> None:
         world.sender().send(Message())
 
 
+@pytest.mark.rule("X-30")
+@pytest.mark.parametrize(
+    ("kilobytes", "size"), [(0, 0), (1, 1024), (0xFFFF_FFFE, 0xFFFF_FFFE << 10), (0xFFFF_FFFF, (1 << 64) - 1)]
+)
+def test_the_four_quotas_are_in_kilobytes_and_one_value_is_no_limit(kilobytes: int, size: int) -> None:
+    world = World(quota_kb=kilobytes, journal_quota_kb=kilobytes)
+    queue = world.create(quota_kb=kilobytes, journal_quota_kb=kilobytes)
+    assert queue.journal is not None
+    system = world.manager.find(r".\system$;JOURNAL")
+    found = (world.manager.ledger, queue.core, queue.journal.core, system.core)
+    assert [each.quota_bytes for each in found] == [size] * 4
+
+
 @pytest.mark.rule("DM-096", "X-30", "X-32")
 def test_machine_quota_to_the_byte_and_before_the_queue_quota(world: World) -> None:
     world.create("second", quota_kb=0)

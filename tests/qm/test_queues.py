@@ -359,6 +359,7 @@ def test_deleting_a_queue_ends_waiting_reads(world: World) -> None:
     assert [type(error) for error in ended] == [errors.QueueDeleted]
 
 
+@pytest.mark.rule("REC-03")
 def test_a_crash_while_a_deleted_queue_is_cleared_goes_on_clearing(world: World) -> None:
     world = World(purge_batch=10)
     world.create()
