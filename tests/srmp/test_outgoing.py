@@ -74,7 +74,7 @@ def http(name: str) -> FormatName:
 # ---- the request
 
 
-@pytest.mark.rule("SR-035", "SR-037", "SR-038", "SR-039")
+@pytest.mark.rule("SR-195", "SR-035", "SR-037", "SR-038", "SR-039")
 def test_a_request_to_the_last_byte() -> None:
     request = sent(with_(extension=b"more"))
     xml = text_of(request)
