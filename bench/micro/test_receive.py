@@ -14,7 +14,8 @@ from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.receive import Destination
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 
 pytestmark = pytest.mark.benchmark(group=f"receive, {MESSAGES} messages")
 
@@ -35,7 +36,7 @@ def test_session(benchmark: Any, kind: str) -> None:
     session = Session(node, "127.0.0.9", 100.0, initiator=False)
     session.receive(establish_connection(PEER, OWN, 1), 100.0)
     session.receive(connection_parameters(500, 20_000), 100.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.data_to_send()
     packet = user_message(
         "TCP:127.0.0.1\\private$\\bench",
@@ -64,5 +65,5 @@ def test_session(benchmark: Any, kind: str) -> None:
         return session.data_to_send()
 
     assert benchmark(one_window)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert core.arrived_total == ids

@@ -13,7 +13,8 @@ from msmq_fast._native.receive import head
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.receive import Destination
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from tests.mqqb import wire
@@ -164,7 +165,7 @@ class Host:
         session = self.accept(now, address)
         session.receive(wire.establish(peer), now)
         session.receive(wire.parameters(recoverable, ack, window), now)
-        assert session.state is State.OPEN
+        assert session.state is SessionState.OPEN
         session.data_to_send()
         return session
 

@@ -8,7 +8,7 @@ import pytest
 
 from msmq_fast._native.batch import StoreError
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import State
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
@@ -177,7 +177,7 @@ def test_a_piggybacked_header_is_checked_with_the_message_that_carries_it(inside
     session = host.opened()
     first = wire.message(1, session=wire.header(sent=1), header_inside=inside)
     session.receive(first + express(2), 101.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert host.messages() == [1, 2]
     wrong = wire.message(3, session=wire.header(sent=2), header_inside=inside)
     session.receive(wrong + express(4), 102.0)
@@ -215,7 +215,7 @@ def test_true_counts_keep_the_session() -> None:
     host = Host()
     session = host.opened()
     session.receive(express(1) + recoverable(2) + wire.session_ack(sent=2, recoverable=1), 101.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
 
 
 # ---------------------------------------------------------------------------------------------- sender
@@ -339,7 +339,7 @@ def test_numbers_start_again_with_each_session() -> None:
     first.pump(101.0)
     first.receive(express(50), 101.0)
     first.close(CloseReason.DISCONNECTED, 102.0)
-    assert (first.state, first.next_deadline()) == (State.CLOSED, None)
+    assert (first.state, first.next_deadline()) == (SessionState.CLOSED, None)
     second = host.opened()
     window = second.window
     assert (window.received, window.recoverable) == (0, 0)
@@ -417,9 +417,9 @@ def test_silence_after_a_message_closes_but_any_packet_gives_another_period() ->
     session.receive(wire.session_ack(), 100.0)  # heard once
     session.pump(101.0)
     session.expire(141.0)  # 2 × 20 s for a direct name
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.expire(180.9)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.expire(181.0)
     assert session.reason is CloseReason.ACK_TIMEOUT
     indirect = host.opened(now=100.0)
@@ -437,7 +437,7 @@ def test_an_idle_session_is_closed_and_acknowledgments_are_no_activity() -> None
     session = host.opened(now=100.0)
     session.receive(express(1), 300.0)
     session.expire(400.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.receive(wire.session_ack(sent=1), 600.0)
     session.expire(700.0)
     assert session.reason is CloseReason.IDLE
@@ -472,7 +472,7 @@ def test_a_message_that_was_sent_is_activity() -> None:
     session.pump(399.0)
     session.receive(wire.session_ack(ack=1), 399.5)
     session.expire(400.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.expire(700.0)
     assert session.reason is CloseReason.IDLE
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
@@ -75,7 +76,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     session.on_close = lambda session, now: ended.append(session.reason)
     session.on_open = lambda session, now: opened.append(session)
     session.receive(packet, 101.0)
-    assert (session.state, session.reason) == (State.CLOSED, reason)
+    assert (session.state, session.reason) == (SessionState.CLOSED, reason)
     assert session.next_deadline() is None
     assert sent(session) == []
     more = wire.establish() + wire.parameters() + wire.message(7)
@@ -88,7 +89,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     session.pause()
     session.close(CloseReason.STOPPED, 104.0)
     assert sent(session) == []
-    assert (session.state, session.reason) == (State.CLOSED, reason)
+    assert (session.state, session.reason) == (SessionState.CLOSED, reason)
     assert ended == [reason]
     assert opened == []
     assert host.messages() == []

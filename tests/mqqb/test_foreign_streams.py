@@ -96,7 +96,9 @@ def test_a_stranger_learns_nothing_of_a_stream_and_moves_it_nowhere(plain: bool)
     host.bring(stranger, tx(1), tx(2), tx(5, 4), tx(9, 1))
     assert host.told() == []
     assert host.messages("t") == [101, 102, 103]
-    host.bring(stranger, tx(4, 0))  # another message than the one that the sequence began with: the stranger's own
+    host.bring(
+        stranger, tx(4, 0)
+    )  # another message than the one that the sequence began with: the stranger's own
     assert host.told() == []
     host.bring(owner, tx(4))
     assert host.messages("t") == [101, 102, 103, 104, 104]

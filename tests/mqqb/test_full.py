@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.acks import OrderAck
@@ -42,7 +43,7 @@ def test_it_waits_for_the_acknowledgment_of_what_is_under_way() -> None:
     """The messages that fill it may be these: on the next session they would be as far as on this one."""
     host = Host(timers=TIMERS)
     session, source = full(host)
-    assert session.state is State.LINGERING
+    assert session.state is SessionState.LINGERING
     session.receive(acknowledged(2, sent=2), 101.0)
     assert (session.alive, source.core.messages) == (True, 1)
     session.receive(acknowledged(3, sent=2), 102.0)
@@ -158,7 +159,7 @@ def test_no_other_queue_is_sent_on_a_session_that_lingers() -> None:
     sent(session)
     bench.host.ledger.quota_bytes = 0
     session.receive(wire.message(50), 10.0)
-    assert session.state is State.LINGERING
+    assert session.state is SessionState.LINGERING
     bench.host.ledger.quota_bytes = 1 << 30
     bench.transfer.submit(bench.queue("10.0.0.8", guid=wire.PEER), 11.0)
     assert bench.take() == [Connect(2, "10.0.0.8")]

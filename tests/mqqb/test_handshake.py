@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import State
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
@@ -23,14 +23,14 @@ OTHER = UUID("11111111-2222-3333-4444-555555555555")
 @pytest.mark.parametrize("system", [0x310, 0x210, 0x010])
 def test_acceptor_answers_with_exact_bytes(server: UUID, system: int) -> None:
     session = Host().accept()
-    assert session.state is State.WAITING_EC_MSG
+    assert session.state is SessionState.WAITING_EC_MSG
     session.receive(wire.establish(server=server, stamp=0xDEADBEEF, system=system, padding=bytes(512)), 100.0)
     assert sent(session) == [wire.establish(server=OWN, stamp=0xDEADBEEF, system=system)]
-    assert session.state is State.WAITING_CP_MSG
+    assert session.state is SessionState.WAITING_CP_MSG
     assert session.peer_guid == wire.PEER
     session.receive(wire.parameters(700, 30_000, 10), 100.1)
     assert sent(session) == [wire.parameters(700, 30_000, 64)]
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
 
 
 @pytest.mark.rule(
@@ -41,10 +41,10 @@ def test_initiator_sends_exact_bytes() -> None:
     assert sent(session) == [wire.establish(client=OWN, server=wire.NULL, stamp=5_000_250)]
     session.receive(wire.establish(client=OWN, server=wire.PEER, stamp=5_000_250), 5_000.437)
     assert sent(session) == [wire.parameters(1496, 20_000, 64)]
-    assert session.state is State.WAITING_CPR_MSG
+    assert session.state is SessionState.WAITING_CPR_MSG
     assert session.peer_guid == wire.PEER
     session.receive(wire.parameters(1496, 20_000, 10), 5_000.5)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert session.sent.peer_size == 10
 
 
@@ -80,7 +80,7 @@ def test_foreign_server_guid_is_refused_and_closed() -> None:
     session = Host().accept()
     session.receive(wire.establish(server=OTHER), 100.0)
     assert sent(session) == [wire.establish(server=OWN, refused=True)]
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
     assert session.reason is CloseReason.WRONG_SERVER
 
 
@@ -119,7 +119,7 @@ def test_parameters_out_of_range(recoverable: int, ack: int) -> None:
     assert session.reason is CloseReason.BAD_PARAMETERS
     lenient = Host(switches=Switches(amb60_clamp_parameters=True)).accept()
     lenient.receive(wire.establish() + wire.parameters(recoverable, ack), 100.0)
-    assert lenient.state is State.OPEN
+    assert lenient.state is SessionState.OPEN
     limited = wire.parameters(min(max(recoverable, 500), 120_000), min(max(ack, 20_000), 120_000))
     assert sent(lenient)[1] == limited
 
@@ -129,7 +129,7 @@ def test_parameters_out_of_range(recoverable: int, ack: int) -> None:
 def test_parameters_at_the_ends_of_their_range(recoverable: int, ack: int) -> None:
     session = Host().accept()
     session.receive(wire.establish() + wire.parameters(recoverable, ack), 100.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert sent(session)[1] == wire.parameters(recoverable, ack)
 
 
@@ -144,7 +144,7 @@ def test_reserved_bits_are_ignored() -> None:
     assert sent(session) == [wire.establish(server=OWN, stamp=0x1DDECA4E, system=0x310)]
     session.receive(wire.parameters(reserved=0xFFFF), 100.0)
     assert sent(session) == [wire.parameters()]
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
 
 
 @pytest.mark.rule("QB-151", "QB-182", "QB-007", "QB-178", "QB-187", "QB-193", "QB-221")
@@ -166,7 +166,7 @@ def test_acceptor_closes_on_packets_out_of_state(packets: list[bytes]) -> None:
     session = host.accept()
     for packet in packets:
         session.receive(packet, 100.0)
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
     assert session.reason is CloseReason.OUT_OF_STATE
     assert host.messages() == []
 
@@ -187,26 +187,26 @@ PACKETS = {
     "ACK": wire.session_ack(),
 }
 STATES = {  # how a session comes there, and the packets that do not end it; LINGERING: test_full.py
-    State.WAITING_EC_MSG: (False, [], {"EC": State.WAITING_CP_MSG}),
-    State.WAITING_CP_MSG: (False, ["EC"], {"CP": State.OPEN}),
-    State.WAITING_ECR_MSG: (True, [], {"ECR": State.WAITING_CPR_MSG}),
-    State.WAITING_CPR_MSG: (True, ["ECR"], {"CP": State.OPEN}),
-    State.OPEN: (True, ["ECR", "CP"], {"MSG": State.OPEN, "ACK": State.OPEN}),
-    State.CLOSED: (False, ["EC", "CP", "CP"], {}),
+    SessionState.WAITING_EC_MSG: (False, [], {"EC": SessionState.WAITING_CP_MSG}),
+    SessionState.WAITING_CP_MSG: (False, ["EC"], {"CP": SessionState.OPEN}),
+    SessionState.WAITING_ECR_MSG: (True, [], {"ECR": SessionState.WAITING_CPR_MSG}),
+    SessionState.WAITING_CPR_MSG: (True, ["ECR"], {"CP": SessionState.OPEN}),
+    SessionState.OPEN: (True, ["ECR", "CP"], {"MSG": SessionState.OPEN, "ACK": SessionState.OPEN}),
+    SessionState.CLOSED: (False, ["EC", "CP", "CP"], {}),
 }
 
 
 @pytest.mark.rule("QB-103")
 @pytest.mark.parametrize("packet", PACKETS)
 @pytest.mark.parametrize("state", STATES)
-def test_every_packet_in_every_state(state: State, packet: str) -> None:
+def test_every_packet_in_every_state(state: SessionState, packet: str) -> None:
     dialled, before, following = STATES[state]
     session = Host().dial() if dialled else Host().accept()
     for name in before:
         session.receive(PACKETS[name], 100.0)
     assert session.state is state
     session.receive(PACKETS[packet], 100.0)
-    assert session.state is following.get(packet, State.CLOSED)
+    assert session.state is following.get(packet, SessionState.CLOSED)
 
 
 @pytest.mark.rule("QB-005", "QB-010", "QB-019", "QB-157", "QB-162", "QB-163", "QB-295")
@@ -226,7 +226,7 @@ def test_malformed_packets_close_without_an_answer(garbage: bytes) -> None:
     host = Host()
     session = host.opened()
     session.receive(garbage, 101.0)
-    assert session.state is State.CLOSED
+    assert session.state is SessionState.CLOSED
     assert session.reason is CloseReason.MALFORMED
     assert session.data_to_send() == []
     assert host.messages() == []
@@ -257,7 +257,7 @@ def test_a_handshake_that_stalls_is_closed() -> None:
             session.receive(packet, 130.0)
         assert session.next_deadline() == 160.0
         session.expire(159.9)
-        assert session.state is not State.CLOSED
+        assert session.state is not SessionState.CLOSED
         session.expire(160.0)
         assert session.reason is CloseReason.HANDSHAKE_TIMEOUT
     session = host.dial(now=100.0)
@@ -269,4 +269,4 @@ def test_a_handshake_that_stalls_is_closed() -> None:
 def test_the_initialization_timer_stops_when_the_session_opens() -> None:
     session = Host().opened(now=100.0)
     session.expire(170.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN

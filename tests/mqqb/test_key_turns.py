@@ -14,7 +14,8 @@ from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.receive import Destination
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.security.keyturns import KeyTurns
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
@@ -178,7 +179,7 @@ def _address(host: Host, address: str, peer: int = 1) -> Session:
     session.receive(wire.establish(UUID(int=peer)), 100.0)
     session.receive(wire.parameters(500, 20_000, 64), 100.0)
     session.data_to_send()
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     return session
 
 

@@ -11,7 +11,8 @@ from msmq_fast.mqqb import peers
 from msmq_fast.mqqb.limits import Admission, Limits
 from msmq_fast.mqqb.peers import ASK_AGAIN, LIVE_SECONDS
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
 
@@ -33,7 +34,7 @@ def test_a_session_that_ended_is_no_session_of_its_peer() -> None:
     second.close(CloseReason.DISCONNECTED, 2.0)
     assert list(host.node.peers) == host.node.peers.of_guid(wire.PEER) == []
     assert host.node.peers._sessions == {}  # nothing is kept for peers that are gone
-    assert met(host, "10.0.0.2", 2.0).state is State.WAITING_CP_MSG  # from elsewhere, at once
+    assert met(host, "10.0.0.2", 2.0).state is SessionState.WAITING_CP_MSG  # from elsewhere, at once
 
 
 class Asked:
@@ -66,7 +67,7 @@ def test_no_peer_is_locked_out_by_a_stranger_who_used_its_guid_before() -> None:
     squatter = met(host, AWAY, 0.0)
     assert home(host) == [AWAY]
     owner = met(host, FIRST, 1.0)
-    assert owner.state is State.WAITING_CP_MSG
+    assert owner.state is SessionState.WAITING_CP_MSG
     assert home(host) == [AWAY]
     # The squatter answers no ping, the owner does: it is believed from there.
     assert asked.answer(2.0, FIRST) == [AWAY, FIRST]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
 
@@ -125,7 +126,7 @@ def test_a_repeated_message_is_counted_and_acknowledged_but_not_enqueued(
     session.receive(packet, 101.0)
     host.commit()
     session.receive(packet + wire.session_ack(sent=2, recoverable=2 * recoverable), 102.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.expire(120.0)
     last = sent(session)[-1]
     assert wire.read_header(last)[0] == 2
@@ -176,7 +177,7 @@ def test_what_a_full_disk_did_not_keep_is_accepted_again() -> None:
     host.commit()
     for session in (first, second):
         session.pump(102.0)
-        assert session.state is State.CLOSED
+        assert session.state is SessionState.CLOSED
         assert not [packet for packet in sent(session) if packet[2] & 0x10]
     third = host.opened()
     third.receive(wire.message(7, recoverable=True, body=bytes(2 << 20)), 103.0)
@@ -223,7 +224,7 @@ def test_wrong_queues_drop_the_message_and_keep_the_session() -> None:
         + wire.message(3),
         101.0,
     )
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert host.messages("tx") == []
     assert host.messages() == [3]
     assert [reason for reason, _ in host.refusals] == ["not transactional", "unknown queue"]
@@ -235,7 +236,7 @@ def test_queue_quota_drops_and_machine_quota_closes() -> None:
     host["q"].quota_bytes = 300
     session = host.opened()
     session.receive(wire.message(1) + wire.message(2, recoverable=True) + wire.message(3), 101.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     assert host.messages() == [1]
     assert [reason for reason, _ in host.refusals] == ["queue quota"] * 2
     host.ledger.quota_bytes = 0

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.acks import OrderAck
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
@@ -80,7 +81,7 @@ class Play:
 
     def send(self, sender: Sender, *, make: bool = True) -> None:
         now = self.host.now
-        if sender.session is None or sender.session.state is not State.OPEN:
+        if sender.session is None or sender.session.state is not SessionState.OPEN:
             sender.session = self.host.accept(now)
             sender.session.receive(wire.establish(client=sender.guid) + wire.parameters(), now)
             sender.session.receiver.plain = self.plain

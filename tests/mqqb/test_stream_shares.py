@@ -8,7 +8,8 @@ import pytest
 
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.user import TransactionHeader
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
@@ -34,7 +35,7 @@ def first_of(source: int, number: int = 1) -> bytes:
 def session_of(host: Host, address: str, guid: int) -> Session:
     session = host.accept(100.0, address)
     session.receive(wire.establish(client=UUID(int=guid)) + wire.parameters(), 100.0)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     return session
 
 

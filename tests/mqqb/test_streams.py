@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.batch import MemoryTables
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.resending import Messenger
@@ -228,7 +229,7 @@ def test_a_stream_that_does_not_pause_is_acknowledged_every_ten_seconds() -> Non
     gaps = [later - earlier for earlier, later in zip([100.0, *times], [*times, last + 0.5], strict=True)]
     assert max(gaps) <= 10.7
     assert min(gaps[:2]) >= 10.0
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
 
 
 def test_an_order_ack_says_only_what_is_durable() -> None:
@@ -379,7 +380,7 @@ def test_other_batches_are_kept_when_one_with_a_stream_fails() -> None:
     host.commit()
     assert host.messages() == [7]
     assert host.messages("t") == []
-    assert second.state is State.OPEN
+    assert second.state is SessionState.OPEN
 
 
 @pytest.mark.rule("QB-158", "QB-159", "QB-160", "QB-220")
@@ -436,7 +437,7 @@ def test_what_is_no_acknowledgment_does_not_enter_the_order_queue(
     session = host.opened()
     session.receive(wire.message(1, queue="OS:h\\private$\\order_queue$", **fields), 101.0)  # type: ignore[arg-type]
     assert [reason for reason, _ in host.refusals] == [refusal]
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
 
 
 @pytest.mark.rule("QB-222")

@@ -10,7 +10,8 @@ import pytest
 
 from msmq_fast.mqqb.ping import Pinger
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers, earliest
 from msmq_fast.mqqb.transfer import Connect, Resolve
@@ -37,10 +38,10 @@ def test_initialization_lasts_a_minute_and_two_round_trips_in_every_waiting_stat
     greeted.receive(wire.establish(), 130.0)
     answered.receive(wire.establish(client=OWN, server=OTHER, stamp=100_000), 130.0)
     assert [session.state for session in (accepted, greeted, dialled, answered)] == [
-        State.WAITING_EC_MSG,
-        State.WAITING_CP_MSG,
-        State.WAITING_ECR_MSG,
-        State.WAITING_CPR_MSG,
+        SessionState.WAITING_EC_MSG,
+        SessionState.WAITING_CP_MSG,
+        SessionState.WAITING_ECR_MSG,
+        SessionState.WAITING_CPR_MSG,
     ]
     for session in (accepted, greeted, dialled, answered):
         assert session.next_deadline() == due  # of its own, whatever the others do (AMB-50)
@@ -60,7 +61,7 @@ def test_initialization_ends_with_the_connection_parameters_in_both_roles() -> N
     for session in (accepted, dialled):
         assert session.next_deadline() == 400.0
         session.expire(399.0)
-        assert session.state is State.OPEN
+        assert session.state is SessionState.OPEN
 
 
 @pytest.mark.rule("QB-020")
@@ -452,7 +453,7 @@ def test_two_queue_managers_that_dial_each_other_keep_both_sessions(accepted_fir
     )
     if not accepted_first:
         accepted = bench.accepted("10.0.0.7", 10.3)
-    assert dialled.state is accepted.state is State.OPEN
+    assert dialled.state is accepted.state is SessionState.OPEN
     assert ordinals(dialled) == [1, 2, 3]  # each message is bound to one session
     assert ordinals(accepted) == []
     accepted.receive(wire.message(9), 11.0)

@@ -13,7 +13,8 @@ from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.ping import IN_ALL as PINGS_IN_ALL
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.transfer import Connect, LinkState, Progress, Resolve, Target
 from msmq_fast.packet.session import Ping
@@ -95,7 +96,7 @@ class Bench:
         session.receive(
             wire.establish(client=OWN, server=peer, stamp=stamp) + wire.parameters(500, 20_000), now
         )
-        assert session.state is State.OPEN
+        assert session.state is SessionState.OPEN
         return session
 
     def accepted(self, address: str, now: float, peer: UUID = wire.PEER) -> Session:
@@ -475,7 +476,7 @@ def test_limits_refuse_with_an_answer_and_are_counted() -> None:
     third = bench.accepted("10.0.0.3", 1.0, UUID(int=5))
     assert third.reason is CloseReason.SESSION_LIMIT
     first.close(CloseReason.DISCONNECTED, 2.0)
-    assert bench.accepted("10.0.0.1", 2.0).state is State.OPEN
+    assert bench.accepted("10.0.0.1", 2.0).state is SessionState.OPEN
     counts = bench.endpoint.node.counts.closed
     assert (counts[CloseReason.ADDRESS_LIMIT], counts[CloseReason.SESSION_LIMIT]) == (1, 1)
 
@@ -498,7 +499,7 @@ def test_a_peer_with_several_networks_is_let_in_where_that_is_configured() -> No
     accepted = bench.accepted("10.0.0.1", 1.0)
     bench.transfer.submit(bench.queue("10.0.1.1"), 2.0)
     dialled = bench.connect(2.0)
-    assert (accepted.state, dialled.state) == (State.OPEN, State.OPEN)
+    assert (accepted.state, dialled.state) == (SessionState.OPEN, SessionState.OPEN)
     assert ordinals(dialled) == [1]
     assert bench.accepted("10.0.2.1", 3.0, OWN).reason is CloseReason.OWN_GUID
 
@@ -526,12 +527,12 @@ def test_one_identity_at_two_addresses_is_reported_while_the_first_lives() -> No
     contests: list[tuple[UUID, str, str]] = []
     bench = Bench(on_contest=lambda *about: contests.append(about))
     first = bench.accepted("10.0.0.1", 1.0)
-    assert bench.accepted("10.0.0.1", 2.0).state is State.OPEN  # the same peer again
-    assert bench.accepted("fd00::1", 2.0).state is State.OPEN  # its other address family
+    assert bench.accepted("10.0.0.1", 2.0).state is SessionState.OPEN  # the same peer again
+    assert bench.accepted("fd00::1", 2.0).state is SessionState.OPEN  # its other address family
     assert contests == []
     clone = bench.accepted("10.0.0.2", 3.0)
     assert contests == [(wire.PEER, "10.0.0.1", "10.0.0.2")]
-    assert (first.state, clone.state) == (State.OPEN, State.OPEN)
+    assert (first.state, clone.state) == (SessionState.OPEN, SessionState.OPEN)
 
 
 def test_messages_for_a_guid_take_no_session_that_only_claims_it() -> None:
@@ -585,7 +586,7 @@ def test_slow_peers_are_cut_off() -> None:
     for step in range(19):
         session.receive(packet[step : step + 1], 1.0 + step)
     session.expire(20.9)
-    assert session.state is State.OPEN
+    assert session.state is SessionState.OPEN
     session.expire(21.0)
     assert session.reason is CloseReason.SLOW_WRITER
     queue = bench.queue("10.0.0.2", range(1, 9))
@@ -859,7 +860,7 @@ def test_a_session_that_is_not_open_yet_serves_nobody() -> None:
     bench = Bench()
     early = bench.endpoint.accept("10.0.0.2", 9.0)
     early.receive(wire.establish(client=OTHER), 9.0)
-    assert early.state is State.WAITING_CP_MSG
+    assert early.state is SessionState.WAITING_CP_MSG
     woken: list[Session] = []
     early.on_wake = woken.append
     queue = routed(bench, Target("10.0.0.9", OTHER))

@@ -9,7 +9,8 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import destinations
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.receive import Destination
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet import Message
 from msmq_fast.packet.message import Journal
 from tests.mqqb import wire
@@ -43,7 +44,7 @@ class Inbound:
         self.session = Session(self.node, "127.0.0.9", 100.0, initiator=False)
         self.session.receive(wire.establish(), 100.0)
         self.session.receive(wire.parameters(500, 20_000, 64), 100.0)
-        assert self.session.state is State.OPEN
+        assert self.session.state is SessionState.OPEN
         self.session.data_to_send()
 
     def arrive(self, number: int = 1, queue: str = "orders", **fields: object) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from uuid import UUID
 
 from msmq_fast._native import receive
@@ -26,28 +25,12 @@ from msmq_fast.mqqb.limits import KeyBudget, Unfinished
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
+from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.mqqb.timers import earliest
 from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
-
-
-class State(Enum):
-    """SessionState (3.1.1.3.1); WAITING_RECONNECT belongs to the outgoing side, see `transfer`."""
-
-    WAITING_EC_MSG = "waiting for EstablishConnection"
-    WAITING_ECR_MSG = "waiting for the EstablishConnection response"
-    WAITING_CP_MSG = "waiting for ConnectionParameters"
-    WAITING_CPR_MSG = "waiting for the ConnectionParameters response"
-    OPEN = "open"
-    LINGERING = "lingering"
-    """Not in the specification: refused for lack of room, kept until the peer has what we sent."""
-    CLOSED = "closed"
-
-
-# Looked up once: in Python 3.11 `State.OPEN` calls EnumType.__getattr__, several times for each read.
-_OPEN, _LINGERING, _CLOSED = State.OPEN, State.LINGERING, State.CLOSED
 
 
 class Session:
@@ -76,7 +59,7 @@ class Session:
         self.peer_address = peer_address
         self.peer_guid = NULL_GUID
         self.initiator = initiator
-        self.state = State.WAITING_ECR_MSG if initiator else State.WAITING_EC_MSG
+        self.state = SessionState.WAITING_ECR_MSG if initiator else SessionState.WAITING_EC_MSG
         self.reason: CloseReason | None = None
         self.detail = ""
         self.heard_at = now
@@ -138,12 +121,12 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether the session has not been closed."""
-        return self.state is not _CLOSED
+        return self.state is not CLOSED
 
     def idle(self, now: float, seconds: float) -> bool:
         """Whether the session is open, its peer was silent for that time, and nothing is under way."""
         return (
-            self.state is _OPEN
+            self.state is OPEN
             and now - self.heard_at >= seconds
             and not (self.sent.unacknowledged or self.window.unacknowledged or self.window.acknowledgeable)
         )
@@ -156,7 +139,7 @@ class Session:
 
     def commit(self, count: int, now: float) -> None:
         """Process `count` bytes that were written to the buffer."""
-        if self.state is _CLOSED:
+        if self.state is CLOSED:
             return
         if self._wait.turn is not None:
             self._wait.commit(count)
@@ -167,7 +150,7 @@ class Session:
     def receive(self, data: bytes, now: float) -> None:
         """Process bytes that arrived by other means than the buffer."""
         rest = memoryview(data)
-        while rest and self.state is not _CLOSED:
+        while rest and self.state is not CLOSED:
             room = self.buffer(len(rest))
             count = min(len(room), len(rest))
             room[:count] = rest[:count]
@@ -191,7 +174,7 @@ class Session:
                 return
         self._heard = True
         self._watch_writer(packets, now)
-        if self.state not in (_OPEN, _LINGERING):
+        if self.state not in (OPEN, LINGERING):
             return
         if self.window.received != received:
             self._active = True
@@ -217,7 +200,7 @@ class Session:
         pipeline = self.node.pipeline
         if event == receive.MESSAGE:
             self.general += 1
-            if self.state is _LINGERING:
+            if self.state is LINGERING:
                 pipeline.overhear(self.receiver, now, self._messenger)
             else:
                 self._message(now)
@@ -283,7 +266,7 @@ class Session:
         if reason is not CloseReason.QUOTA or not self.sent.held:
             self.close(reason, now, self.receiver.describe())
             return
-        self.state = State.LINGERING
+        self.state = LINGERING
         self.detail = self.receiver.describe()
         self.receiver.lingering = True
         self._ack_send_deadline = None
@@ -297,9 +280,9 @@ class Session:
     # -------------------------------------------------------------------------------------------- handshake
 
     def _establish(self, packet: EstablishConnection, now: float) -> None:
-        if self.state is State.WAITING_EC_MSG:
+        if self.state is SessionState.WAITING_EC_MSG:
             self._accept(packet, now)
-        elif self.state is State.WAITING_ECR_MSG:
+        elif self.state is SessionState.WAITING_ECR_MSG:
             self._accepted(packet, now)
         else:
             self.close(CloseReason.OUT_OF_STATE, now)
@@ -322,7 +305,7 @@ class Session:
             self.close(refusal, now, str(packet.client))
             return
         self._meet(packet.client)
-        self.state = State.WAITING_CP_MSG
+        self.state = SessionState.WAITING_CP_MSG
 
     def _meet(self, peer: UUID) -> None:
         self.peer_guid = peer
@@ -349,12 +332,12 @@ class Session:
         self._recoverable_ack = timeout / 1000
         parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.window.size)
         self._output.append(parameters.encode())
-        self.state = State.WAITING_CPR_MSG
+        self.state = SessionState.WAITING_CPR_MSG
         if self.on_answer is not None:
             self.on_answer(self)
 
     def _parameters(self, packet: ConnectionParameters, now: float) -> None:
-        if self.state is State.WAITING_CP_MSG:
+        if self.state is SessionState.WAITING_CP_MSG:
             if not in_range(packet):
                 if not self.node.switches.amb60_clamp_parameters:
                     self.close(CloseReason.BAD_PARAMETERS, now)
@@ -366,7 +349,7 @@ class Session:
                 packet.recoverable_ack_timeout, packet.ack_timeout, self.window.size
             )
             self._output.append(answer.encode())
-        elif self.state is not State.WAITING_CPR_MSG:
+        elif self.state is not SessionState.WAITING_CPR_MSG:
             self.close(CloseReason.OUT_OF_STATE, now)
             return
         elif packet.refused:
@@ -374,7 +357,7 @@ class Session:
             return
         self.sent.peer_size = packet.window_size
         self._init_deadline = None
-        self.state = State.OPEN
+        self.state = OPEN
         self.receiver.open = True
         self.opened_at = now
         if self.on_open is not None:
@@ -440,7 +423,7 @@ class Session:
     def pause(self) -> None:
         """The only queue that sends here was paused: a last acknowledgment tells the peer a window of 1, and
         the session ends when it stays idle (3.1.7.13)."""
-        if self.state is _OPEN:
+        if self.state is OPEN:
             self._paused = True
             self.resize()
             self._send_acks()
@@ -459,9 +442,9 @@ class Session:
 
     def pump(self, now: float) -> None:
         """Send what is due: acknowledgments of what became durable, then messages inside the window."""
-        if self.state is _LINGERING:
+        if self.state is LINGERING:
             self._pump_lingering(now)
-        if self.state is not _OPEN:
+        if self.state is not OPEN:
             return
         if self.window.failure:
             self.close(CloseReason.STORE_FAILED, now, f"status {self.window.failure}")
@@ -516,7 +499,7 @@ class Session:
 
     def pause_sending(self, now: float) -> None:
         """The transport holds enough unsent bytes: no messages until `resume_sending`."""
-        if self.state is not _CLOSED:
+        if self.state is not CLOSED:
             self._blocked_deadline = now + self.node.limits.slow_reader
 
     def resume_sending(self, now: float) -> None:
@@ -585,9 +568,9 @@ class Session:
 
     def close(self, reason: CloseReason, now: float, detail: str = "") -> None:
         """End the session; nothing on the wire announces it. What was in flight is to be sent again."""
-        if self.state is _CLOSED:
+        if self.state is CLOSED:
             return
-        self.state = State.CLOSED
+        self.state = CLOSED
         self.reason = reason
         self.detail = detail
         self.receiver.open = False

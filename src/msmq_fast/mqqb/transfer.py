@@ -24,7 +24,8 @@ from msmq_fast.mqqb.link import (
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
 
@@ -179,7 +180,7 @@ class Transfer:
 
     def _serves(self, session: Session, link: Link) -> bool:
         """Whether a session that this link did not dial leads to one of its hops (AMB-18)."""
-        if session.state is not State.OPEN or not (
+        if session.state is not SessionState.OPEN or not (
             session.initiator or self._node.switches.amb18_reuse_accepted
         ):
             return False

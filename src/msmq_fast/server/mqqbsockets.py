@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.protocol import SessionProtocol
-from msmq_fast.mqqb.session import Session, State
+from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.server.connections import Slot, Standing
 
 __all__ = ["AcceptedSession", "DialledSession", "PingResponder", "SessionContext"]
@@ -68,7 +69,7 @@ class DialledSession(_CountedSession):
 
 def _standing(session: Session, accepted_at: float, now: float) -> Standing:
     if session.opened_at is None:
-        silent = session.state is State.WAITING_EC_MSG and session.heard_at <= accepted_at
+        silent = session.state is SessionState.WAITING_EC_MSG and session.heard_at <= accepted_at
         return Standing.SILENT if silent else Standing.IDLE
     return Standing.IDLE if session.idle(now, _PATIENCE) else Standing.BUSY
 
