@@ -10,6 +10,7 @@ from msmq_fast._native.batch import StoreError
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
+from msmq_fast.packet import Message
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
 
@@ -27,7 +28,7 @@ def recoverable(first: int, count: int = 1, **fields: object) -> bytes:
 # ------------------------------------------------------------------------------------------------- receiver
 
 
-@pytest.mark.rule("QB-020", "QB-107", "QB-115", "QB-226", "QB-229", "QB-309", "QB-310", "QB-311")
+@pytest.mark.rule("QB-275", "QB-020", "QB-107", "QB-115", "QB-226", "QB-229", "QB-309", "QB-310", "QB-311")
 def test_a_lone_express_message_is_acknowledged_after_half_of_the_ack_timeout() -> None:
     host = Host(switches=Switches(amb19_count_ack=False))
     session = host.opened(now=100.0)
@@ -328,6 +329,28 @@ def test_an_acknowledgment_of_what_was_never_sent_closes(ack: dict[str, int]) ->
     session.receive(wire.session_ack(**ack), 102.0)
     assert session.reason is CloseReason.ACK_UNSENT
     assert source.core.messages == 3
+
+
+@pytest.mark.rule("QB-327")
+def test_a_private_message_is_encrypted_each_time_it_is_sent() -> None:
+    host = Host()
+    message = Message.from_packet(wire.message(1, source=OWN, recoverable=True))
+    message.privacy_level = 1
+    source = host.outgoing([message.to_packet()])
+    times: list[int] = []
+
+    def protect(lookup_id: int, packet: bytes) -> bytes:
+        times.append(lookup_id)
+        return packet.replace(b"body", b"%04d" % len(times))
+
+    source.protect = protect  # type: ignore[attr-defined]
+    for expected in (b"0001", b"0002"):
+        session = host.opened()
+        session.attach(source)
+        session.pump(101.0)
+        (packet,) = sent(session)
+        assert expected in packet
+        session.close(CloseReason.DISCONNECTED, 102.0)
 
 
 @pytest.mark.rule("QB-109", "QB-327", "QB-136", "QB-297", "QB-334", "QB-335")

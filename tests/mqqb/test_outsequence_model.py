@@ -116,7 +116,7 @@ STEP = st.tuples(
 )
 
 
-@pytest.mark.rule("QB-111", "QB-208", "QB-211", "QB-213", "QB-333", "QB-112", "QB-113")
+@pytest.mark.rule("QB-111", "QB-208", "QB-211", "QB-213", "QB-333", "QB-112", "QB-113", "QB-377")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(STEP, max_size=60))
 def test_the_ring_is_the_model(steps: list[tuple[str, int]]) -> None:
