@@ -578,6 +578,9 @@ def test_a_message_that_took_too_long_is_not_taken(world: World, age: int, resul
     world.clock.advance(age)
     world.manager.tick()
     assert sender.send_packets([packet]).result()[0] == [result]
+    world.manager.find("orders").core.quota_bytes = 0
+    full = 1 if result == 0 else result  # the time counts before the quota
+    assert sender.send_packets([packet]).result()[0] == [full]
 
 
 @pytest.mark.rule("DM-102", "X-04")

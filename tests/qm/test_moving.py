@@ -10,6 +10,7 @@ from msmq_fast.packet import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import Lookup, OpenQueue
 
+from .test_transaction import begin, fill, take
 from .world import WALL, World, body
 
 SUB = ".\\private$\\orders;sub"
@@ -59,6 +60,22 @@ def test_a_moved_message_keeps_its_identity(delivery: int, cache: int) -> None:
     world.finish(world.reader(OTHER).move(key, mover(world, "orders")))
     assert world.bodies() == [b"one", b"before"]
     assert peek(world, "orders").move_count == 3
+
+
+@pytest.mark.rule("DM-029")
+def test_a_move_resets_how_often_a_message_was_aborted() -> None:
+    world = World()
+    world.create("orders", transactional=True)
+    fill(world, b"one")
+    transaction = begin(world)
+    take(world, transaction)
+    world.finish(transaction.abort())
+    before = peek(world, "orders")
+    assert (before.abort_count, before.move_count) == (1, 0)
+    world.finish(world.reader("orders").move(before.lookup_id, mover(world)))
+    assert (peek(world).abort_count, peek(world).move_count) == (0, 1)
+    world.crash()
+    assert (peek(world).abort_count, peek(world).move_count) == (0, 1)
 
 
 @pytest.mark.rule("DM-146", "DU-11")
