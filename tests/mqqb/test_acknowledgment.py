@@ -34,6 +34,7 @@ def test_a_lone_express_message_is_acknowledged_after_half_of_the_ack_timeout() 
     session = host.opened(now=100.0)
     session.receive(express(1), 101.0)
     assert host.messages() == [1]
+    assert (session.window.received, session.window.recoverable) == (1, 0)
     assert sent(session) == []
     session.expire(110.9)
     assert sent(session) == []
