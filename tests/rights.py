@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import shutil
@@ -22,10 +23,12 @@ MEANING = {
     "mount namespace": "a mount namespace of its own (unshare --user --map-root-user --mount)",
     "capture": "capturing on the loopback interface (CAP_NET_RAW)",
     "legacy openssl": "an openssl with its legacy provider",
+    "memory deny write execute": "a kernel with PR_SET_MDWE (Linux 6.3)",
     "sanitizers": "clang with the run-time library of its sanitizers (libclang-rt-14-dev)",
 }
 """Every right, in words."""
 
+_PR_GET_MDWE = 66
 _NET_BIND_SERVICE, _NET_ADMIN, _NET_RAW = 10, 12, 13
 _CAPTURING = """
 import fcntl, socket, struct
@@ -57,6 +60,8 @@ def granted(right: str) -> bool:
             return _capable(_NET_RAW)
         case "legacy openssl":
             return _succeeds("openssl", "list", "-providers", "-provider", "legacy")
+        case "memory deny write execute":
+            return ctypes.CDLL(None).prctl(_PR_GET_MDWE, *map(ctypes.c_ulong, (0, 0, 0, 0))) >= 0
         case "sanitizers":
             flags = ("-fsanitize=address,undefined,fuzzer-no-link", "-shared", "-fPIC")
             return _succeeds("clang", *flags, "-x", "c", "/dev/null", "-o", "/dev/null")

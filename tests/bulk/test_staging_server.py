@@ -100,7 +100,7 @@ def test_killed_while_it_publishes_it_goes_on_after_the_restart() -> None:
         kill_while_publishing(server, 0, 12_000, 0.0)
 
 
-@pytest.mark.long(seconds=240)
+@pytest.mark.long(seconds=80)
 def test_killed_again_and_again() -> None:
     random = Random(11)
     with running() as server:
@@ -160,7 +160,7 @@ def test_a_publication_holds_up_nobody() -> None:
     assert least_delay(50_000) < MOST_DELAY
 
 
-@pytest.mark.long(seconds=180)
+@pytest.mark.long(seconds=60)
 def test_a_million_messages_hold_up_nobody() -> None:
     assert least_delay(1_000_000) < MOST_DELAY
 

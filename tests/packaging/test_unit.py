@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -63,9 +62,7 @@ def test_what_the_server_does_not_need_is_taken_away() -> None:
     assert int(found["LimitNOFILE"][0]) >= 65_536
 
 
-@pytest.mark.skipif(
-    ctypes.CDLL(None).prctl(66, *map(ctypes.c_ulong, (0, 0, 0, 0))) < 0, reason="a kernel without PR_SET_MDWE"
-)
+@pytest.mark.needs(rights=["memory deny write execute"])
 def test_the_server_works_where_memory_is_either_writable_or_executable() -> None:
     """MemoryDenyWriteExecute, by the kernel: a library that makes code at run time would fail."""
     with data_directory() as data:

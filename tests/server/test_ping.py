@@ -40,6 +40,7 @@ def answers(server: Server, address: str, port: int, count: int) -> int:
 def test_a_datagram_from_a_ping_port_is_not_answered(ping_port: str) -> None:
     with data_directory() as data:
         server = Server(data, "--ping-port", ping_port, host="127.0.54.1")
+        server.environment |= {"MSMQ_FAST_LIMITS__PINGS_PER_ADDRESS": "50"}
         try:
             server.start()
             assert answers(server, "127.0.54.9", 3527, 3) == 0

@@ -112,12 +112,15 @@ def test_what_a_lost_reader_had_is_there_for_the_next(server: Server) -> None:
 def test_hosts_are_asked_if_they_are_still_there(server: Server) -> None:
     server.environment |= {"MSMQ_FAST_RPC__KEEP_ALIVE": "20"}
     server.start()
-    client = Caller(server.host, server.port("rpc"), MGMT)
+    port = server.port("rpc")
+    client = Caller(server.host, port, MGMT)
     assert server.process is not None
     own = client.socket.getsockname()[1]
     # /proc/net/tcp: timer 2 is that of keep-alive, with what is left of it in hundredths of a second.
     with open(f"/proc/{server.process.pid}/net/tcp") as table:
-        (row,) = (line.split() for line in table if line.split()[2].endswith(f":{own:04X}"))
+        rows = [line.split() for line in table]
+    ends = [f":{port:04X}", f":{own:04X}"]
+    (row,) = (row for row in rows if [end[-5:] for end in row[1:3]] == ends)
     kind, left = row[5].split(":")
     assert kind == "02"
     assert 15 <= int(left, 16) / 100 <= 20
