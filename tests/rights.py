@@ -24,6 +24,7 @@ MEANING = {
     "capture": "capturing on the loopback interface (CAP_NET_RAW)",
     "legacy openssl": "an openssl with its legacy provider",
     "memory deny write execute": "a kernel with PR_SET_MDWE (Linux 6.3)",
+    "OpenPGM": "OpenPGM's headers and library (libpgm-dev)",
     "sanitizers": "clang with the run-time library of its sanitizers (libclang-rt-14-dev)",
 }
 """Every right, in words."""
@@ -62,6 +63,9 @@ def granted(right: str) -> bool:
             return _succeeds("openssl", "list", "-providers", "-provider", "legacy")
         case "memory deny write execute":
             return ctypes.CDLL(None).prctl(_PR_GET_MDWE, *map(ctypes.c_ulong, (0, 0, 0, 0))) >= 0
+        case "OpenPGM":
+            source = ("-include", "pgm/pgm.h", "-x", "c", "/dev/null")
+            return _succeeds("cc", "-shared", "-I/usr/include/pgm-5.3", *source, "-o", "/dev/null", "-lpgm")
         case "sanitizers":
             flags = ("-fsanitize=address,undefined,fuzzer-no-link", "-shared", "-fPIC")
             return _succeeds("clang", *flags, "-x", "c", "/dev/null", "-o", "/dev/null")

@@ -19,7 +19,11 @@ from msmq_fast.client.message import Message
 from tests.server.processes import Server
 from tests.srmp.pgm.namespaces import LOSS, Host, captured, hosts, run
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.needs("ip", "nft", "tshark", rights=["network namespace"]),
+]
 
 THERE, BACK = "234.1.1.1:8001", "234.1.1.2:8002"
 MESSAGES, ANSWERS = 90_000, 10_000
