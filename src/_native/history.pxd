@@ -74,6 +74,7 @@ cdef class DuplicateHistory(CommitListener):
     cdef int32_t _find(self, const Identity* identity) noexcept
     cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
     cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
+    cdef uint64_t _absorb_parts(self, uint64_t hash, const uint8_t* packet, const UserMessage* m, size_t size) noexcept
     cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept
     cdef int32_t _victim(self, uint32_t origin) noexcept
     cdef void _unlink(self, int32_t index) noexcept

@@ -53,52 +53,68 @@ cdef extern from *:
 
     #if defined(__x86_64__) && defined(__GNUC__)
     #include <immintrin.h>
+    #define HISTORY_WORDS(place) _mm256_loadu_si256((const __m256i *)(place))
+    #define HISTORY_ADD(sum, words) _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)))
     __attribute__((target("avx2")))
-    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
+    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {
         __m256i sum = _mm256_setzero_si256(), words;
         const uint8_t *end = data + size;
         #pragma GCC unroll 8
         for (; data < end; data += HISTORY_STRIDE, key += HISTORY_STRIDE) {
-            words = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)data), _mm256_loadu_si256((const __m256i *)key));
-            sum = _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)));
+            words = _mm256_add_epi32(HISTORY_WORDS(data), HISTORY_WORDS(key));
+            sum = HISTORY_ADD(sum, words);
+        }
+        if (last) {
+            words = _mm256_add_epi32(HISTORY_WORDS(last), HISTORY_WORDS(key));
+            sum = HISTORY_ADD(sum, words);
         }
         _mm256_storeu_si256((__m256i *)sums, sum);
     }
     static inline int history_is_wide(void) { return __builtin_cpu_supports("avx2"); }
     #else
     static inline int history_is_wide(void) { return 0; }
-    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {}
+    static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {}
     #endif
 
-    static void history_sum(const uint8_t *data, size_t size, const uint8_t *key, uint64_t *sums) {
+    static void history_stride(const uint8_t *data, const uint8_t *key, uint64_t *sums) {
         uint64_t word, other;
-        size_t at;
         int lane;
-        memset(sums, 0, 4 * sizeof(*sums));
-        for (at = 0; at < size; at += HISTORY_STRIDE)
-            for (lane = 0; lane < 4; lane++) {
-                word = history_word(data + at + 8 * lane);
-                other = history_word(key + at + 8 * lane);
-                sums[lane] += (uint64_t)(uint32_t)(word + other) * (uint32_t)((word >> 32) + (other >> 32));
-            }
+        for (lane = 0; lane < 4; lane++) {
+            word = history_word(data + 8 * lane);
+            other = history_word(key + 8 * lane);
+            sums[lane] += (uint64_t)(uint32_t)(word + other) * (uint32_t)((word >> 32) + (other >> 32));
+        }
     }
 
-    /* All of what may be long; `key` has as many bytes as a block. Little-endian machines with and without wide registers agree. */
+    static void history_sum(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {
+        size_t at;
+        memset(sums, 0, 4 * sizeof(*sums));
+        for (at = 0; at < size; at += HISTORY_STRIDE)
+            history_stride(data + at, key + at, sums);
+        if (last)
+            history_stride(last, key + at, sums);
+    }
+
+    /* All of what may be long; `key` has as many bytes as a block. Where the last stride is not whole, it begins earlier. Little-endian
+     * machines with and without wide registers agree. */
     static uint64_t history_absorb_all(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed, const uint8_t *key, int wide) {
         uint64_t sums[4];
-        size_t count;
+        size_t count, whole;
+        const uint8_t *last;
         if (size < HISTORY_SHORT)
             return history_absorb(hash, data, size, seed);
         hash ^= size;
-        for (; size >= HISTORY_STRIDE; data += count, size -= count) {
-            count = size < HISTORY_BLOCK ? size & ~(size_t)(HISTORY_STRIDE - 1) : HISTORY_BLOCK;
+        for (; size; data += count, size -= count) {
+            count = size < HISTORY_BLOCK ? size : HISTORY_BLOCK;
+            whole = count & ~(size_t)(HISTORY_STRIDE - 1);
+            last = count == whole ? NULL : data + count - HISTORY_STRIDE;
             if (wide)
-                history_sum_wide(data, count, key, sums);
+                history_sum_wide(data, whole, key, last, sums);
             else
-                history_sum(data, count, key, sums);
+                history_sum(data, whole, key, last, sums);
             hash = history_mix(history_mix(hash ^ sums[0], seed[1] ^ sums[1]) ^ sums[2], seed[0] ^ sums[3]);
         }
-        return history_absorb(hash, data, size, seed);
+        return hash;
     }
     """
     int history_is_wide() noexcept nogil
@@ -184,11 +200,25 @@ cdef class DuplicateHistory(CommitListener):
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept:
         cdef uint64_t hash = history_mix(self._seed[0] ^ m.sent_time, self._seed[1] ^ (m.user_flags & ~<uint32_t>USER_HOPS))
         cdef size_t size = PROPERTIES_SIZE + 2 * <size_t>m.label_chars + m.extension_length
-        cdef uint32_t names_end = m.properties_offset
-        cdef bint readable = True
+        cdef size_t behind = m.properties_offset + size
         cdef uint64_t[2] words
         memcpy(identity.identifier, packet + 16, 16)
         memcpy(identity.identifier + 16, packet + 56, 4)
+        if not (m.transaction_offset or m.security_offset or m.mqf_offset or (m.body_length and m.body_offset != behind)):
+            # Names, properties, label, extension and body stand one behind the other.
+            hash = self._absorb(hash, packet + NAMES_OFFSET, behind + m.body_length - NAMES_OFFSET)
+        else:
+            hash = self._absorb_parts(hash, packet, m, size)
+        memcpy(words, identity.identifier, 16)
+        hash = history_mix(hash ^ words[0], self._seed[1] ^ words[1] ^ m.message_id)
+        identity.fingerprint = hash if hash else 1
+        identity.absent = 0
+        identity.lifetime = m.time_to_be_received
+
+    cdef uint64_t _absorb_parts(self, uint64_t hash, const uint8_t* packet, const UserMessage* m, size_t size) noexcept:
+        # `size` of the properties, with what follows them before the body.
+        cdef uint32_t names_end = m.properties_offset
+        cdef bint readable = True
         if m.transaction_offset:
             names_end = m.transaction_offset
         elif m.security_offset:
@@ -206,12 +236,7 @@ cdef class DuplicateHistory(CommitListener):
             size += m.body_length
         elif readable:  # nothing, or where the message came with it over HTTP
             hash = self._absorb(hash, packet + m.body_offset, m.body_length)
-        hash = self._absorb(hash, packet + m.properties_offset, size)
-        memcpy(words, identity.identifier, 16)
-        hash = history_mix(hash ^ words[0], self._seed[1] ^ words[1] ^ m.message_id)
-        identity.fingerprint = hash if hash else 1
-        identity.absent = 0
-        identity.lifetime = m.time_to_be_received
+        return self._absorb(hash, packet + m.properties_offset, size)
 
     cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
         return history_absorb_all(hash, data, size, self._seed, self._key, self._wide)

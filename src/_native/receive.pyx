@@ -363,8 +363,8 @@ cdef class Receiver:
         if self._identified != self.packets:
             self._identified = self.packets
             self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
-            if not self._is_local():
-                self._identity.lifetime = min(self._identity.lifetime, self._scanner.message.time_to_reach_queue)
+            if self._scanner.message.time_to_reach_queue < self._identity.lifetime and not self._is_local():
+                self._identity.lifetime = self._scanner.message.time_to_reach_queue
         return &self._identity
 
     cdef int _drop(self) except -1:

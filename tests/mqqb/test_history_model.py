@@ -333,10 +333,7 @@ class Fingerprints:
         properties = len(empty) - 56  # the last header before the body, which begins behind it
         sent_time, _, flags = struct.unpack_from("<3I", sent, 52)
         found = self.mix(self.seed[0] ^ sent_time, self.seed[1] ^ flags & ~0x1F)
-        found = self.absorb_all(found, sent[64:properties])
-        if not body:
-            found = self.absorb_all(found, b"")
-        found = self.absorb_all(found, sent[properties : properties + 56] + body)
+        found = self.absorb_all(found, sent[64 : properties + 56] + body)
         low, high = struct.unpack_from("<2Q", sent, 16)  # the identifier
         (ordinal,) = struct.unpack_from("<I", sent, 56)
         return self.mix(found ^ low, self.seed[1] ^ high ^ ordinal)
@@ -350,18 +347,19 @@ class Fingerprints:
         if len(data) < 128:
             return self.absorb(found, data)
         found ^= len(data)
-        while len(data) >= 32:
-            count = min(len(data) & ~31, 2_048)
+        for begin in range(0, len(data), 2_048):
+            end = min(begin + 2_048, len(data))
             sums = [0] * 4
-            for at in range(0, count, 8):
-                low, high = struct.unpack_from("<2I", data, at)
-                low, high = low + self.key[at // 4], high + self.key[at // 4 + 1]
-                sums[at // 8 % 4] += (low & 0xFFFFFFFF) * (high & 0xFFFFFFFF)
+            for at in range(begin, end, 32):
+                words = struct.unpack_from("<8I", data, min(at, end - 32))
+                for lane in range(4):
+                    key = self.key[(at - begin) // 4 + 2 * lane :]
+                    low, high = words[2 * lane] + key[0], words[2 * lane + 1] + key[1]
+                    sums[lane] += (low & 0xFFFFFFFF) * (high & 0xFFFFFFFF)
             sums = [each & _WORD for each in sums]
             found = self.mix(found ^ sums[0], self.seed[1] ^ sums[1])
             found = self.mix(found ^ sums[2], self.seed[0] ^ sums[3])
-            data = data[count:]
-        return self.absorb(found, data)
+        return found
 
     def absorb(self, found: int, data: bytes) -> int:
         key, size = self.seed[1], len(data)

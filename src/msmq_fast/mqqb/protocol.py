@@ -189,10 +189,10 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def _listen(self) -> None:
         """Read, or not, as the disk, the session and other sockets allow."""
-        if self._session is None or self._transport is None or self._transport.is_closing():
+        if self._session is None or self._transport is None:
             return
         reading = not self._crowded and not self._yielding and not self._session.deaf
-        if reading == self._reading:
+        if reading == self._reading or self._transport.is_closing():
             return
         self._reading = reading
         if reading:
