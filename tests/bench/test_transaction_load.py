@@ -12,7 +12,7 @@ from bench.txload import TxLoad, on_server, to_another_server
 
 @pytest.mark.parametrize(("size", "explicit"), [(1, False), (1, True), (10, False)])
 def test_both_directions_move(tmp_path: Path, size: int, explicit: bool) -> None:
-    load = TxLoad(clients=3, size=size, explicit=explicit, seconds=0.5, warmup=0.2)
+    load = TxLoad(clients=3, size=size, explicit=explicit, seconds=1.5, warmup=0.2)
     with Server(tmp_path) as server:
         figures = on_server(load)(server)
     assert figures["sent_per_s"] > 0
