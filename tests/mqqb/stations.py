@@ -14,13 +14,13 @@ from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.timers import earliest
 from msmq_fast.mqqb.transfer import Connect, Resolve, Target
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
+from msmq_fast.timing import earliest
 from tests.qm.world import WALL, StillClock, World
 
 

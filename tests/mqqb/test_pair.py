@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.timers import earliest
 from msmq_fast.mqqb.transfer import Connect, Target
+from msmq_fast.timing import earliest
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
 from tests.mqqb.test_transfer import Outgoing

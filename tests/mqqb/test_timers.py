@@ -13,8 +13,9 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from msmq_fast.mqqb.timers import Timers, earliest
+from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect, Resolve
+from msmq_fast.timing import earliest
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
 from tests.mqqb.test_transfer import OTHER, Bench, ordinals, ping

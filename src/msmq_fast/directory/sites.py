@@ -10,6 +10,7 @@ from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.store.completion import Completion
+from msmq_fast.timing import earliest
 
 SITES_SECONDS = 12 * 3600.0  # the Directory Sites Update Timer (X-01)
 GATES_SECONDS = 3600.0  # the Directory Site Gates Update Timer (X-02)
@@ -54,7 +55,7 @@ class Topology:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds of the timer that is due first, None if none runs."""
-        return min((due for due in (self._sites_due, self._gates_due) if due is not None), default=None)
+        return earliest(self._sites_due, self._gates_due)
 
     def expire(self, now: float) -> None:
         """Run the timers that are due, and start them again."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.instream import KEY_PREFIX, InStream, InStreams
 from msmq_fast._native.queue import Ledger
-from msmq_fast.mqqb.timers import Timers, earliest
+from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import Hosts, QueueField, direct_text, field_name
@@ -21,6 +21,7 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.superseding import Place, Superseding
 from msmq_fast.store.schema import Table
+from msmq_fast.timing import earliest
 
 DIRECT = 7
 """UserHeader.Flags.DQ of a direct name"""

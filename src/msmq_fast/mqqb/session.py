@@ -26,11 +26,11 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
-from msmq_fast.mqqb.timers import earliest
 from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
+from msmq_fast.timing import earliest
 
 
 class Session:

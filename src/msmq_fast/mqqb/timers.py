@@ -63,12 +63,3 @@ RECOVERABLE_ACK_MIN_MS = 500
 RECOVERABLE_ACK_MAX_MS = 120_000
 ACK_TIMEOUT_MIN_MS = 20_000
 ACK_TIMEOUT_MAX_MS = 120_000
-
-
-def earliest(*deadlines: float | None) -> float | None:
-    """The first of the deadlines that are armed."""
-    first = None
-    for deadline in deadlines:
-        if deadline is not None and (first is None or deadline < first):
-            first = deadline
-    return first

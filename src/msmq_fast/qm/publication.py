@@ -36,6 +36,7 @@ from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.store.completion import Completion
+from msmq_fast.timing import earliest
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -147,8 +148,7 @@ class Publication:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
-        due = [due for due in (self.events.online.due, self.topology.next_deadline()) if due is not None]
-        return min(due, default=None)
+        return earliest(self.events.online.due, self.topology.next_deadline())
 
     def expire(self, now: float) -> None:
         """Run the directory's timers; the fault of one is not the other's."""

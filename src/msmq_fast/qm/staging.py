@@ -22,6 +22,7 @@ from msmq_fast.qm.stages import OpenStage, Part, Stage, Staged, StageState, chec
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName, Table
+from msmq_fast.timing import earliest
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -369,8 +370,7 @@ class Staging:
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
         first = next(iter(self._idle.values()), None)
-        dues = (None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
-        return min((due for due in dues if due is not None), default=None)
+        return earliest(None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
 
     def expire(self, now: float) -> None:
         """Carry on with what was decided; forget stages whose time is over."""

@@ -32,6 +32,7 @@ from msmq_fast.security.ciphers import BodyCipher, body_cipher
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.switches import SecuritySwitches
+from msmq_fast.timing import earliest
 
 __all__ = [
     "EncryptionError",
@@ -204,10 +205,7 @@ class SentKeys:
 
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
-        return min((due for due in self._deadlines() if due is not None), default=None)
-
-    def _deadlines(self) -> tuple[float | None, ...]:
-        return self.cache.next_deadline(), self._remote.next_deadline()
+        return earliest(self.cache.next_deadline(), self._remote.next_deadline())
 
     def expire(self, now: float) -> None:
         """SendSymmetricKeyCache Cleanup Timer (3.1.6.11)."""
@@ -301,8 +299,7 @@ class ReceivedKeys:
 
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
-        found = (self.cache.next_deadline(), self._unusable.next_deadline())
-        return min((due for due in found if due is not None), default=None)
+        return earliest(self.cache.next_deadline(), self._unusable.next_deadline())
 
     def expire(self, now: float) -> None:
         """ReceiveSymmetricKeyCache Cleanup Timer (3.1.6.10)."""
