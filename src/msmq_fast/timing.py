@@ -8,7 +8,7 @@ __all__ = ["earliest"]
 def earliest(*deadlines: float | None) -> float | None:
     """The first of the deadlines that are armed.
 
-    A loop, since the event loop asks after almost every turn: `min` over a generator takes three times as long.
+    A loop: the event loop asks after almost every turn, and `min` over a generator takes three times as long.
     """
     first = None
     for deadline in deadlines:
