@@ -148,8 +148,8 @@ cdef class DuplicateHistory(CommitListener):
        queues, properties, label, extension, body, signature and certificate. Hop count, keys and priority may differ from one to the
        next. An encrypted message for this queue manager is known by its body in clear (`Receiver.sight` gets the opened packet), or a
        stranger who knows its label could send another body in its place.
-    4. What a router or a sender shortens on the way are lifetimes. So a message is no repetition of one that lived shorter: a stranger
-       who knows all of it could bring a copy that expires at once.
+    4. Senders and routers shorten lifetimes on the way, and never lengthen them. So a message that lives longer than the one before it
+       is not a repetition: a stranger who knows all of a message could bring a copy that expires at once.
     5. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
        for others that with the most makes room. So no address can push out what the others have brought.
     """

@@ -52,14 +52,6 @@ def test_message_identifiers_of_a_new_store_begin_at_a_random_place() -> None:
         assert first < world.manager.message_ordinals.take() <= first + 2 * MESSAGE_BLOCK
 
 
-def test_sequences_of_a_new_store_begin_at_a_random_place() -> None:
-    # Who knows the identifier of a sequence can go on with it at its receiver, from any address.
-    worlds = [World(seed=seed) for seed in range(8)]
-    firsts = [world.manager.streams.ordinals.take() for world in worlds]
-    assert len(set(firsts)) == len(firsts)
-    assert max(firsts) > 1 << 28
-
-
 def test_message_identifiers_of_an_older_store_go_on_from_where_they_are(world: World) -> None:
     world.manager.records.set_meta(MetaName.MESSAGE_ID_HW, 5)
     world.writer.complete_all()

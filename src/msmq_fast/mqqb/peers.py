@@ -41,7 +41,7 @@ MOST_HOMES = 65_536
 HOMES_OF_GROUP = 4_096
 """GUIDs that may have their home in one address group: what one stranger invents pushes out no others."""
 _LOOKS = 64
-"""Homes that are looked at to find one that nobody lives in."""
+"""How many homes are searched for one without a session."""
 _TURN = 100
 """Questions of one turn of the loop."""
 

@@ -71,8 +71,8 @@ MOST_OUTGOING = 65_536
 MOST_ANSWERED = 10_000
 """The same for acknowledgments: where they go is what senders claim, see `answers.AnswerQueues`."""
 FIRST_MESSAGE_BITS = 31
-"""Identifiers of messages and sequences of a new store begin at a random ordinal of so many bits, which
-cannot be guessed from its age."""
+"""Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
+its age."""
 
 
 class State(IntEnum):
@@ -218,7 +218,7 @@ class QueueManager:
         self._numbers = Ordinals(
             self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=QUEUE_BLOCK
         )
-        self.streams = OutgoingStreams(self, self._random.getrandbits(FIRST_MESSAGE_BITS))
+        self.streams = OutgoingStreams(self)
 
         def fill() -> None:
             if self.records.meta(MetaName.GUID) is None:

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
 class OutgoingStreams:
     """Allocates TxSequenceIDs: {TimeStamp, Ordinal}, never twice, also not by a copy of the store, whose
-    TimeStamp is greater (AMB-41). `first`, which is random, is where the ordinals of a new store begin: the
-    receiver of a sequence lets it go on from any address that knows its identifier, so nobody may guess it.
+    TimeStamp is greater (AMB-41).
     """
 
-    def __init__(self, manager: QueueManager, first: int) -> None:
+    def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
         records = manager.records
-        self.ordinals = Ordinals(records, MetaName.TX_SEQUENCE_HW, first=first, block=QUEUE_BLOCK)
+        self.ordinals = Ordinals(records, MetaName.TX_SEQUENCE_HW, block=QUEUE_BLOCK)
         self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
         manager.ledger.open_stream = self._next
 

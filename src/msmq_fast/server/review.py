@@ -30,13 +30,14 @@ class State(StrEnum):
 
     OPEN = "open"  # to callers who prove nothing, to all users of this computer, or by a broken method
     LIMITED = "limited"  # to those whom the configuration names, or to so much
-    CLOSED = "closed"  # to nobody but owners, administrators and the user of the server
+    CLOSED = "closed"  # only owners, administrators and the server's own user
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One thing that somebody may do. `key` is the setting that closes or limits it, with a value; where it
-    is closed, the one that decides this.
+    """One thing that callers can do.
+
+    `key` is the setting that closes or limits it, with a value; for what is closed, the one that closes it.
     """
 
     subject: str
