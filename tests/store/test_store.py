@@ -189,6 +189,7 @@ def test_version_0_is_upgraded(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.rule("REC-01")
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, -1, "new"])
 def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path, version: object) -> None:
     store = open_store(tmp_path)
