@@ -64,7 +64,7 @@ def test_a_queue_on_hold_stays_so_over_a_restart_and_is_locked_by_the_mode() -> 
     assert restart(world, hardened=False).outgoing_state is OutgoingState.INACTIVE
 
 
-@pytest.mark.rule("DM-209", "DM-210")
+@pytest.mark.rule("DM-044", "DM-209", "DM-210")
 def test_only_a_change_is_told() -> None:
     world = World()
     world.send(b"x", REMOTE)
