@@ -63,7 +63,7 @@ def test_a_public_name_is_read_from_the_directory(scene: Scene) -> None:
         scene.path(f"PUBLIC={OTHER}")
 
 
-@pytest.mark.rule("DM-172")
+@pytest.mark.rule("DM-172", "DM-173")
 def test_a_private_name_is_known_by_number_on_this_computer_only(scene: Scene) -> None:
     assert scene.path(f"PRIVATE={OWN}\\7") == QueuePath(r"HOST\private$\seven", "HOST")
     assert scene.path(f"PRIVATE={OWN}\\7;JOURNAL") == QueuePath(r"HOST\private$\seven;JOURNAL", "HOST")
