@@ -28,6 +28,7 @@ def world() -> World:
 def test_a_created_queue_has_its_properties(world: World) -> None:
     queue = world.create(r".\private$\Orders", label="new orders", quota_kb=9, base_priority=-3)
     assert world.manager.find("orders") is queue
+    assert world.manager.find(str(queue.format_name(world.manager.guid))) is queue
     assert queue.name == r"HOST\private$\Orders"
     assert (queue.kind, queue.created, queue.modified) == (QueueKind.PRIVATE, WALL, WALL)
     assert (queue.properties.label, queue.properties.quota_kb, queue.properties.base_priority) == (
@@ -35,7 +36,9 @@ def test_a_created_queue_has_its_properties(world: World) -> None:
         9,
         -3,
     )
-    assert world.create(r".\news").kind is QueueKind.PUBLIC
+    news = world.create(r".\news")
+    assert news.kind is QueueKind.PUBLIC
+    assert world.manager.find(f"PUBLIC={news.guid}") is news
 
 
 @pytest.mark.rule("DM-199")
