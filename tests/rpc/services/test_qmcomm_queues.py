@@ -302,7 +302,8 @@ def test_the_format_name_of_a_handle(remote: DependentWorld) -> None:
     none = name_of(client, opened, 0)
     assert (none.result, none.pdwLength) == (FORMATNAME_BUFFER_TOO_SMALL, len(whole))
     assert none.lpwcsFormatName is None
-    assert name_of(client, opened, 10, 100).result == INVALID_PARAMETER
+    for length in (9, 11, 100):
+        assert name_of(client, opened, 10, length).result == INVALID_PARAMETER
 
 
 @pytest.mark.rule("MP-135")
