@@ -249,6 +249,17 @@ def test_a_rejected_message_is_told_of_whatever_it_asks_for(journal: int) -> Non
     assert world.bodies("admin") == []
 
 
+@pytest.mark.rule("QB-283", "X-64")
+def test_a_message_beyond_the_quota_is_told_of_and_is_no_dead_letter_here() -> None:
+    world = Destination()
+    world.create("orders", transactional=True, quota_kb=0)
+    world.take(tx(1, journal=NEGATIVE))
+    world.run()
+    assert [answer.message_class for answer in world.answers()] == [MessageClass.NACK_Q_EXCEED_QUOTA]
+    for name in (r".\system$;DEADLETTER", r".\system$;DEADXACT"):
+        assert world.bodies(name) == []
+
+
 @pytest.mark.rule("QB-399", "QB-054")
 def test_by_number_the_answer_goes_to_the_queue_manager_that_sent_first() -> None:
     world = Destination()
