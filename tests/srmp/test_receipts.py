@@ -10,7 +10,9 @@ from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.queue import Role
 from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.store.schema import Wish
 from tests.qm.world import WALL
 from tests.srmp.station import ADMIN, SENDER, SINK, Station, correlation, date, envelope, services, stream
 
@@ -268,6 +270,23 @@ def test_only_what_happens_in_the_destination_queue_counts(station: Station) -> 
         station.finish(handle.receive(0).completion)
         handle.close()
     assert [receipt.message_class for receipt in station.sent()] == expected
+
+
+@pytest.mark.rule("SR-211")
+@pytest.mark.parametrize(("role", "answered"), [(Role.OUTGOING, False), (Role.DESTINATION, True)])
+def test_what_leaves_a_queue_on_the_way_has_no_receipt(station: Station, role: Role, answered: bool) -> None:
+    """Also if a connector took it: only a queue of programs is its destination."""
+    asked = services(durable=True, commitment=ADMIN, positive=True, negative=True)
+    station.post(envelope(HERE, headers=asked), b"x")
+    (message,) = station.manager.find("in").core.take(1, 1 << 20, station.manager.ledger.new_owner())
+    station.writer.begin_unit()
+    reason, told, kept = station.manager.disposition(
+        role, message.packet, MessageClass.ACK_RECEIVE, Wish.ACK_POSITIVE_RECEIVE, 0
+    )
+    station.writer.end_unit()
+    station.run()
+    assert (reason, told, kept) == (MessageClass.ACK_RECEIVE, answered, None)
+    assert len(station.sent(ADMIN)) == answered
 
 
 # ---- dead letters of this computer
