@@ -375,6 +375,9 @@ def test_numbers_start_again_with_each_session() -> None:
     second.receive(wire.session_ack(ack=3, base_ack=1, flags=7), 104.0)
     host.commit()
     assert source.core.messages == 0
+    second.receive(express(51), 105.0)
+    second.expire(106.0)
+    assert sent(second) == [wire.session_ack(ack=1, sent=3, recoverable=3)]  # also of what is acknowledged
 
 
 @pytest.mark.rule("QB-335")
