@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from uuid import UUID
 
 import pytest
@@ -424,14 +425,26 @@ def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
 
 
 @pytest.mark.rule("QB-393", "QB-328")
-def test_a_message_whose_time_to_reach_queue_passed_is_not_sent() -> None:
+def test_messages_whose_time_to_reach_queue_passed_are_removed_and_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     host = Host()
     session = host.opened()
     source = host.outgoing([*packets(1, 2, reach=5, sent_time=2_000), *packets(3, 1)])
+    late = list(source.core.positions.keys())[:2]
     host.ledger.tick(2_006 * 1_000_000)
+    removed: list[int] = []
+    remove = source.expired
+
+    def expired(owner: int, keys: array[int]) -> None:
+        removed.extend(keys)
+        remove(owner, keys)
+
+    monkeypatch.setattr(source, "expired", expired)
     session.attach(source)
     session.pump(101.0)
     assert [wire.ordinal(p) for p in sent(session)] == [3]
+    assert removed == late
     assert source.core.messages == 1
 
 
