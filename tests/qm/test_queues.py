@@ -201,7 +201,8 @@ def test_every_name_of_a_queue_finds_it(world: World) -> None:
 @pytest.mark.rule("DM-076", "DM-077", "DM-079")
 def test_names_that_find_nothing(world: World) -> None:
     guid = world.manager.guid
-    for name in ("none", r"DIRECT=OS:HOST\private$\none", rf"PRIVATE={guid}\ff", r"DIRECT=TCP:10.0.0.7\none"):
+    hosts = ["OS:HOST", "OS:host", "OS:.", "OS:localhost", "TCP:127.0.0.1", "TCP:[::1]", "TCP:10.0.0.7"]
+    for name in ("none", rf"PRIVATE={guid}\ff", *(rf"DIRECT={host}\private$\none" for host in hosts)):
         for access in (Access.SEND, Access.RECEIVE):
             with pytest.raises(errors.QueueNotFound):
                 world.manager.open(name, access)
