@@ -96,6 +96,7 @@ def test_a_deletion_that_was_under_way_takes_the_journal_along(world: World) -> 
         world.manager.find(JOURNAL)
 
 
+@pytest.mark.rule("DM-086")
 def test_nothing_is_sent_to_a_journal_and_nothing_about_it_is_changed(world: World) -> None:
     world.create()
     with pytest.raises(UnsupportedAccessMode):
