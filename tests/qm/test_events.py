@@ -166,7 +166,7 @@ def test_a_waiting_read_ends_when_its_time_is_over(world: World, timeout: int | 
     assert request.completion.done is ends
 
 
-@pytest.mark.rule("DM-232")
+@pytest.mark.rule("DM-218", "DM-232")
 def test_whoever_stops_a_wait_says_how_it_ends(world: World) -> None:
     requests = {error: world.reader().receive(None, tag=7) for error in (None, QueueDeleted("gone"))}
     for error, request in requests.items():
