@@ -56,12 +56,13 @@ def test_every_message_once_and_in_its_turn(station: Station) -> None:
     assert station.taken("tx") == [b"1", b"2", b"3"]
 
 
-@pytest.mark.rule("SR-162")
+@pytest.mark.rule("SR-075", "SR-162")
 @pytest.mark.parametrize(
     ("messages", "taken"),
     [
         ([(1, None), (5, 1)], [1, 5]),
         ([(1, None), (5, 4)], [1]),
+        ([(1, None), (3, None), (2, None)], [1, 2]),
         ([(1, None), (5, 3), (2, None), (5, 3), (3, None), (5, 3)], [1, 2, 3, 5]),
         ([(1, None), (2, None), (4, 2), (3, None)], [1, 2, 4]),
         ([(2, None), (2, 0), (1, None)], [1]),
