@@ -269,7 +269,7 @@ def test_a_port_that_is_not_told_leaves_the_binding_as_it_is(network: Network) -
     assert [connection.open for connection in computer.qm2qm.connections] == [True]
 
 
-@pytest.mark.rule("QP-202", "QP-189")
+@pytest.mark.rule("QP-202", "QP-189", "RP-02")
 def test_the_open_time_out(network: Network) -> None:
     computer = OldComputer(network, MODERN)
     computer.qm2qm.handlers["open_queue"] = lambda args: None
