@@ -301,10 +301,10 @@ def test_dead_letters_of_one_address_have_a_bound_and_their_senders_keep_the_oth
 
 @pytest.mark.rule("SR-109")
 @pytest.mark.rule("SR-178")
-def test_the_same_message_twice_is_one(station: Station) -> None:
-    assert [station.post(envelope(url("in"), headers=DURABLE), b"x") for _ in range(3)] == [200] * 3
-    assert station.taken() == [b"x"]
-    assert station.pipeline.tally.not_taken[Reason.DUPLICATE] == 2
+@pytest.mark.parametrize("headers", [DURABLE, ""])
+def test_the_same_message_twice_is_one(station: Station, headers: str) -> None:
+    assert [station.post(envelope(url("in"), headers=headers), b"x") for _ in range(3)] == [200] * 3
+    assert (station.taken(), station.pipeline.tally.not_taken[Reason.DUPLICATE]) == ([b"x"], 2)
 
 
 @pytest.mark.rule("SR-177")
