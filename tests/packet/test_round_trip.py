@@ -204,7 +204,7 @@ def test_message_round_trip(message: Message, trace: bool, queue: UUID | None) -
     assert struct.unpack_from("<I", data, 8)[0] == len(data)
 
 
-@pytest.mark.rule("DM-180", "DM-184", "DM-191")
+@pytest.mark.rule("QB-373", "DM-180", "DM-184", "DM-191")
 @given(
     st.builds(
         TransactionHeader,
