@@ -254,6 +254,7 @@ def test_a_message_under_way_does_not_expire(station: Station) -> None:
     assert (station.there(DEADLETTER), station.there(JOURNAL)) == ([], [b"a"])
 
 
+@pytest.mark.rule("SR-220")
 def test_a_message_that_cannot_be_said_is_given_up(station: Station) -> None:
     station.world.send(b"a", NAME, label="unspeakable", journal=Journal.DEADLETTER)
     station.world.send(b"b", NAME)
@@ -267,9 +268,8 @@ def test_encrypted_messages_do_not_leave(station: Station) -> None:
     handle = station.manager.open(NAME, Access.SEND)
     message = Message(body=b"a", privacy_level=1)
     handle.stamp(message)
-    packet = message.to_packet()
     with pytest.raises(UnsupportedFormatNameOperation, match="HTTPS"):
-        prepare(station.manager, handle.queue, packet, None, None)
+        prepare(station.manager, handle.queue, message.to_packet(), None, None)
 
 
 def test_names_are_opened_where_there_is_a_way() -> None:
