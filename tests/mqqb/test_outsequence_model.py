@@ -183,6 +183,21 @@ def test_a_sequence_begins_when_the_one_before_is_over() -> None:
         ring.assign(2, 3)
 
 
+@pytest.mark.rule("SR-200", "QB-214")
+def test_a_sequence_begins_with_new_counts() -> None:
+    ring = OutSequence()
+    ring.begin(7)
+    ring.assign(1, 1)
+    ring.transmit(1)
+    ring.order(1)
+    ring.last_ack_s = ring.resend_s = ring.resend_index = 9
+    ring.remove(1)
+    ring.begin(8)
+    assert (ring.last_ack, ring.ack_count, ring.last_ack_s, ring.resend_s, ring.resend_index) == (0,) * 5
+    ring.assign(2, 1)
+    assert ring.order(1) is None, "it was not sent"
+
+
 @pytest.mark.rule("REC-09")
 def test_what_a_later_sequence_left_behind_is_known_to_have_arrived() -> None:
     ring = OutSequence()
