@@ -597,10 +597,10 @@ def test_time_to_be_received_counts_from_the_sending(world: World, delivery: int
     world.advance(1)
     assert world.bodies() == [b"for ever"]
     world.run()
-    assert len(world.store.tables.tables[1]) == 1
-    assert world.manager.find("orders").core.expired_total == 1
+    assert (len(world.store.tables.tables[1]), world.manager.find("orders").core.expired_total) == (1, 1)
 
 
+@pytest.mark.rule("DM-102")
 def test_time_to_be_received_of_zero_expires_at_once(world: World) -> None:
     world.send(b"x", time_to_be_received=0)
     world.advance(0)
