@@ -355,7 +355,7 @@ def test_a_private_message_is_encrypted_each_time_it_is_sent() -> None:
         session.close(CloseReason.DISCONNECTED, 102.0)
 
 
-@pytest.mark.rule("QB-109", "QB-327", "QB-136", "QB-297", "QB-334", "QB-335")
+@pytest.mark.rule("QB-107", "QB-109", "QB-327", "QB-136", "QB-297", "QB-334", "QB-335")
 def test_numbers_start_again_with_each_session() -> None:
     host = Host()
     source = host.outgoing(packets(1, 3, recoverable=True))
