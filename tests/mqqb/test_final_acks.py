@@ -343,6 +343,16 @@ def test_what_cannot_be_put_into_the_outgoing_queue_is_discarded() -> None:
     assert world.bodies() == []
 
 
+@pytest.mark.rule("QB-400")
+def test_what_has_no_outgoing_queue_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Destination()
+    monkeypatch.setattr(world.manager.answer_queues, "open", lambda _name, _group: None)
+    ack = OrderAck(1, 1, 1).message(order_queue(UUID(int=1)), world.manager.guid)
+    assert world.manager.disposition.send_away(ack) is None
+    assert world.manager.disposition.discarded == 1
+    assert not list(world.manager.outgoing())
+
+
 def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be() -> None:
     world = Destination()
     world.manager.most_answered = 10
