@@ -45,6 +45,15 @@ class Scene:
         assert result_of(self.events.read(ObjectType.SITE)) is Result.NOT_CONNECTED
 
 
+@pytest.mark.rule("DM-164")
+def test_a_write_changes_what_is_listed() -> None:
+    scene = Scene()
+    given = machine("BETA", OTHER, QueueManagerQuota=7, JournalQuota=8)
+    scene.world.finish(scene.events.write(given, ("QueueManagerQuota",)))
+    found = scene.events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, OTHER),)).result()
+    assert (found.get("QueueManagerQuota"), found.get("JournalQuota")) == (7, None)
+
+
 @pytest.mark.rule("DM-152", "DM-154", "DM-160", "DM-164", "DS-06", "DS-28")
 @pytest.mark.parametrize("operation", ["create", "delete", "write", "read"])
 def test_every_operation_that_finds_no_directory_goes_offline(operation: str) -> None:

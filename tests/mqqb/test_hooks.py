@@ -52,7 +52,7 @@ def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(
     assert wire.read_header(sent(session)[-1])[0] == 2
 
 
-@pytest.mark.rule("QB-078", "QB-228")
+@pytest.mark.rule("QB-078", "QB-228", "QB-282")
 def test_another_body_that_was_encrypted_for_the_same_queue_drops_nothing() -> None:
     # A stranger has the public key, too, and may know the identifier and the label of a message.
     host = Host()

@@ -127,7 +127,7 @@ def test_a_message_that_was_put_back_is_under_the_cursor_again(world: World) -> 
     assert get(world, cursor.peek(0)) == b"one"
 
 
-@pytest.mark.rule("DM-135", "DM-138", "DM-249", "DM-217", "DM-218", "ST-2")
+@pytest.mark.rule("DM-135", "DM-138", "DM-140", "DM-249", "DM-217", "DM-218", "ST-2")
 def test_a_waiting_peek_gets_what_comes(world: World) -> None:
     cursor = world.reader().open_cursor()
     first = cursor.peek(None)
@@ -304,7 +304,7 @@ def test_cursors_of_one_handle_are_independent(world: World) -> None:
     assert get(world, right.peek_next(0)) == b"2"
 
 
-@pytest.mark.rule("DM-221", "DM-223", "DM-139", "DM-229")
+@pytest.mark.rule("DM-221", "DM-223", "DM-139", "DM-229", "DM-246")
 def test_allow_peek_when_locked(world: World) -> None:
     """A locked message with AllowPeekWhenLocked can be peeked, but neither received nor come back to."""
     first, second = world.send(b"one"), world.send(b"two")

@@ -218,6 +218,7 @@ def test_a_public_name_of_an_unknown_queue_needs_a_directory(world: World) -> No
         world.manager.open("PUBLIC=00000000-0000-0000-0000-000000000001", Access.SEND)
 
 
+@pytest.mark.rule("QB-263")
 def test_a_packet_field_finds_the_queue_whatever_host_it_names(world: World) -> None:
     queue = world.create("orders")
     name = (r"OS:somewhere\private$\ORDERS" + "\0").encode("utf-16-le")

@@ -9,6 +9,8 @@ import pytest
 
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
+from msmq_fast.packet.base import INFINITE
+from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import Lookup, OpenQueue
 from msmq_fast.qm.transacted import TransactedQueue
@@ -111,7 +113,7 @@ def test_an_aborted_send_leaves_nothing(world: World) -> None:
     assert world.manager.ledger.next_deadline() is None
 
 
-@pytest.mark.rule("X-33")
+@pytest.mark.rule("DM-036", "X-33")
 def test_what_is_not_committed_counts_for_the_quota_and_not_for_the_size(world: World) -> None:
     queue = world.manager.find("orders")
     first = begin(world)
@@ -137,6 +139,19 @@ def test_keys_are_given_at_the_commit_so_transactions_do_not_mingle(world: World
     world.finish(late.commit())
     world.finish(early.commit())
     assert world.bodies() == [b"late 0", b"late 1", b"late 2", b"early 0", b"early 1", b"early 2"]
+
+
+@pytest.mark.rule("DM-100", "X-54")
+def test_a_priority_in_the_packet_of_a_transaction_counts_for_nothing(world: World) -> None:
+    core = world.manager.find("orders").core
+    message = Message(transaction=TransactionHeader(1, 1, 1), time_to_reach_queue=INFINITE)
+    packet = bytearray(message.to_packet())
+    packet[2] |= 7  # BaseHeader.Flags.PR, as others may send it
+    _, (key,) = core.enqueue_packets([bytes(packet)])
+    assert key >> 56 == 7
+    assert not core.peek(key, lambda _message, _status: None), "it is not durable"
+    world.run()
+    assert core.peek(key, lambda _message, _status: None)
 
 
 @pytest.mark.rule("DM-024", "DM-031", "DM-180")

@@ -7,12 +7,14 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast.mqqb.protection import DEFAULT_ACCEPTED
 from msmq_fast.security.algorithms import (
     BASE,
     ENHANCED,
     ENHANCED_AES,
     PROVIDERS,
     EncryptionAlgorithm,
+    HashAlgorithm,
     Provider,
 )
 from msmq_fast.security.blobs import PublicKeyEntry, write_key_list
@@ -95,7 +97,7 @@ def test_the_preferred_algorithms(provider: Provider, preferred: EncryptionAlgor
     assert (key.provider, key.algorithm) == (provider, preferred)
 
 
-@pytest.mark.rule("QB-135")
+@pytest.mark.rule("QB-135", "QB-348")
 def test_keys_of_forty_bits_are_neither_made_nor_refused() -> None:
     sender = Directory(ENHANCED).sender()
     assert not sender.key_for(manager(0), 3, 0.0, EncryptionAlgorithm.RC2).weak
@@ -146,3 +148,9 @@ def test_the_configuration_has_the_values_of_the_document() -> None:
     algorithms = (settings.base_algorithm, settings.enhanced_algorithm, settings.advanced_algorithm)
     assert algorithms == ("rc4", "rc4", "aes256")
     assert (settings.send_enhanced_rc2_40, settings.reject_enhanced_rc2_40) == (False, False)
+
+
+@pytest.mark.rule("QB-242")
+def test_signatures_of_sha_512_alone_are_believed_by_default() -> None:
+    assert {HashAlgorithm.SHA512} == DEFAULT_ACCEPTED
+    assert Config().protection.accept_hashes == ("sha512",)

@@ -198,14 +198,16 @@ def test_a_rejected_message_has_its_negative_receipts(station: Station) -> None:
     ("positive", "negative"), [(True, False), (False, True), (False, False), (True, True)]
 )
 @pytest.mark.parametrize(("remove", "reason"), REMOVALS)
+@pytest.mark.parametrize("durable", [False, True])
 def test_only_what_was_asked_for(
     station: Station,
+    durable: bool,
     positive: bool,
     negative: bool,
     remove: Callable[[Station, str], None],
     reason: MessageClass,
 ) -> None:
-    asked = services(durable=True, commitment=OTHER, positive=positive, negative=negative)
+    asked = services(durable=durable, commitment=OTHER, positive=positive, negative=negative)
     station.post(limited(to=HERE, headers=asked), b"x")
     remove(station, "in")
     wanted = negative if is_negative(reason) else positive
@@ -229,6 +231,7 @@ def test_without_either_there_is_none_of_a_message_that_comes_too_late(station: 
     assert station.sent() == []
 
 
+@pytest.mark.rule("SR-161")
 def test_both_kinds_go_where_each_was_asked_for(station: Station) -> None:
     """A-43, A-44."""
     asked = services(delivery=ADMIN, commitment=OTHER, positive=True)

@@ -557,7 +557,7 @@ def test_a_full_disk_holds_the_stream_back(station: Station) -> None:
 # ---- final receipts, journals
 
 
-@pytest.mark.rule("SR-172")
+@pytest.mark.rule("SR-172", "SR-199")
 def test_journaled_at_the_stream_receipt(station: Station) -> None:
     """A-55; nobody tells what becomes of a message without a dead-letter flag."""
     station.send(b"1", b"2", journal=Journal.JOURNAL)

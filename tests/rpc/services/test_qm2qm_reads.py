@@ -636,8 +636,8 @@ def test_a_queue_manager_that_stops_ends_its_reads(remote: RemoteWorld, reader: 
 @pytest.mark.rule("QP-120")
 def test_a_cancel_names_the_queue_twice(reader: Reader) -> None:
     reader.start(timeout=1000)
-    for queue in (0, reader.handle ^ 1):
-        cancelled = reader.peer.call("cancel_receive", hQueue=reader.handle, pQueue=queue, dwRequestID=1)
+    for handle, queue in ((reader.handle, 0), (reader.handle, reader.handle ^ 1), (0, 0)):
+        cancelled = reader.peer.call("cancel_receive", hQueue=handle, pQueue=queue, dwRequestID=1)
         assert cancelled.result == INVALID_PARAMETER
 
 
@@ -673,10 +673,10 @@ def test_a_peek_of_a_cursor_can_be_cancelled(remote: RemoteWorld, reader: Reader
 
 @pytest.mark.rule("QP-126")
 def test_a_cancel_ends_no_read_of_others(remote: RemoteWorld, reader: Reader) -> None:
-    mine, theirs = reader.start(timeout=60_000), remote.reader().start(timeout=60_000)
-    assert reader.cancel() == OK
-    assert result(mine) == CANCELED_BY_CLIENT
-    assert not theirs.done
+    mine, theirs = reader.start(timeout=60_000), (other := remote.reader()).start(timeout=60_000)
+    assert (reader.cancel(), result(mine)) == (OK, CANCELED_BY_CLIENT)
+    reader.handle = other.handle
+    assert (reader.cancel(), theirs.done) == (INVALID_HANDLE, False)
 
 
 @pytest.mark.rule("QP-127")
