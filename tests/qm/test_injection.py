@@ -25,6 +25,11 @@ from tests.qm.injection import Operation, belongs, failing, listed
 from tests.qm.world import World
 
 LISTED = Path(__file__).with_name("injection_sites.txt")
+LATER = {
+    # The move writes the count of aborts: a message that cannot be moved counts one less after a restart.
+    "poison": {"qm.poison:PoisonHandling._move > move_locked"},
+}
+"""What fails by operation, strictly, where a later call raises and the first one of the site does not."""
 FAR = "DIRECT=OS:far\\private$\\q"
 ALIAS = "DIRECT=OS:Alias\\private$\\orders"
 ADMIN = parse_format_name("DIRECT=OS:HOST\\private$\\admin")
@@ -343,7 +348,8 @@ def test_a_fault_at_each_site(operation: Operation) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_fault_at_every_call(operation: Operation) -> None:
     found = failing(operation, everywhere=True)
-    assert not found.keys() - listed(LISTED, operation), "\n".join(
+    later = found.keys() - listed(LISTED, operation)
+    assert later == LATER.get(operation.name, set()), "\n".join(
         f"{site}: {what}" for site, what in found.items()
     )
 
