@@ -9,6 +9,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     BUFFER_SIZE = 65536         # of an idle scanner that has seen traffic
+    BUSY_SIZE = 131072          # of one whose reads fill the buffer: fewer reads for the same bytes
     FIRST_BUFFER = 4096         # of a new one: a stranger who only knocks costs one page
     MIN_READ = 8192             # room below which the buffer is compacted or grown
     VERSION = 0x10
@@ -26,7 +27,7 @@ cdef class PacketScanner:
 
     Bytes go in through `buffer` and `commit` (the shape of asyncio.BufferedProtocol) or `feed`; packets come
     out of `take`. The buffer grows with what really arrives, up to one packet of `max_packet` bytes and a
-    SessionHeader, and shrinks back when it is empty. After a malformed packet the stream has no further packets.
+    SessionHeader, and shrinks back when it is empty and the last read was small. After a malformed packet the stream has no further packets.
     """
 
     def __cinit__(self, size_t max_packet=MAX_PACKET):
@@ -56,11 +57,15 @@ cdef class PacketScanner:
         if held == 0:
             if self._capacity == 0:
                 self._resize(FIRST_BUFFER)
-            elif self._capacity > BUFFER_SIZE or (self._capacity < BUFFER_SIZE and self._end == self._capacity):
+            elif self._capacity > BUSY_SIZE or (self._capacity > BUFFER_SIZE and self._end <= BUFFER_SIZE):
                 self._resize(BUFFER_SIZE)
+            elif self._end == self._capacity and self._capacity < BUSY_SIZE:
+                self._resize(BUFFER_SIZE if self._capacity < BUFFER_SIZE else BUSY_SIZE)
             self._start = self._end = 0
         elif self._capacity < BUFFER_SIZE and self._end == self._capacity:
             self._resize(BUFFER_SIZE)
+        elif self._capacity == BUFFER_SIZE and self._end == self._capacity and held <= self._capacity // 2:
+            self._resize(BUSY_SIZE)
         elif self._capacity - self._end < MIN_READ:
             if held > self._capacity // 2 and self._capacity < limit:
                 self._resize(min(self._capacity * 4, limit))

@@ -13,6 +13,7 @@ from msmq_fast.packet.fields import direct_wire
 from tests.packet.samples import OPTIONAL, build, frame, seeds
 
 IDLE = 65536
+BUSY = 131072  # of one whose reads fill the buffer
 FIRST = 4096  # of a scanner that has seen little
 DESTINATION = direct_wire("OS:host\\private$\\queue")
 USER_MESSAGE, SESSION_ACK, ESTABLISH, PARAMETERS, BAD = 1, 2, 3, 4, -1
@@ -107,6 +108,32 @@ def test_a_stream_of_small_packets_gets_the_larger_buffer() -> None:
     for at in range(0, 100 * len(packet), 4096):
         scanner.feed((packet * 100)[at : at + 4096])
         drain(scanner)
+    assert scanner.capacity == IDLE
+
+
+def test_reads_that_fill_the_buffer_enlarge_it_until_they_no_longer_do() -> None:
+    packet = build().encode()
+    scanner = PacketScanner()
+    sent = 0
+
+    def read(most: int) -> None:
+        nonlocal sent
+        view = scanner.buffer(-1)
+        stream = packet * (len(view) // len(packet) + 2)
+        count = min(len(view), most)
+        view[:count] = stream[sent % len(packet) :][:count]
+        scanner.commit(count)
+        sent += count
+        assert all(found == (USER_MESSAGE, packet) for found in drain(scanner))
+        assert scanner.capacity <= BUSY
+
+    for _ in range(8):
+        read(BUSY)
+    assert scanner.capacity == BUSY
+    read(len(packet) - sent % len(packet) + 10 * len(packet))
+    assert scanner.held == 0
+    read(len(packet))
+    scanner.buffer(-1)
     assert scanner.capacity == IDLE
 
 
