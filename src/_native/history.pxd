@@ -71,13 +71,13 @@ cdef class DuplicateHistory(CommitListener):
     cdef int remember(self, const Identity* identity, uint32_t origin, uint32_t now, Writer writer) except -1
     cdef int _attach(self, Writer writer) except -1
     cdef bint knows(self, const Identity* identity) noexcept
-    cdef int32_t _find(self, const Identity* identity) noexcept
-    cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
-    cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
+    cdef inline int32_t _find(self, const Identity* identity) noexcept
+    cdef inline int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
+    cdef inline uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept
     cdef uint64_t _absorb_parts(self, uint64_t hash, const uint8_t* packet, const UserMessage* m, size_t size) noexcept
-    cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept
+    cdef inline uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept
     cdef int32_t _victim(self, uint32_t origin) noexcept
-    cdef void _unlink(self, int32_t index) noexcept
-    cdef void _link_newest(self, int32_t index) noexcept
+    cdef inline void _unlink(self, int32_t index) noexcept
+    cdef inline void _link_newest(self, int32_t index) noexcept
     cdef void _forget(self, int32_t index) noexcept
     cdef list _of(self, uint32_t origin)

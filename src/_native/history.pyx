@@ -97,7 +97,7 @@ cdef extern from *:
 
     /* All of what may be long; `key` has as many bytes as a block. Where the last stride is not whole, it begins earlier. Little-endian
      * machines with and without wide registers agree. */
-    static uint64_t history_absorb_all(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed, const uint8_t *key, int wide) {
+    static inline uint64_t history_absorb_all(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed, const uint8_t *key, int wide) {
         uint64_t sums[4];
         size_t count, whole;
         const uint8_t *last;
@@ -238,10 +238,10 @@ cdef class DuplicateHistory(CommitListener):
             hash = self._absorb(hash, packet + m.body_offset, m.body_length)
         return self._absorb(hash, packet + m.properties_offset, size)
 
-    cdef uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
+    cdef inline uint64_t _absorb(self, uint64_t hash, const uint8_t* data, size_t size) noexcept:
         return history_absorb_all(hash, data, size, self._seed, self._key, self._wide)
 
-    cdef uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
+    cdef inline uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
         # A fingerprint is a keyed hash of the identifier, too.
         cdef uint64_t low, high
         cdef uint32_t ordinal
@@ -253,7 +253,7 @@ cdef class DuplicateHistory(CommitListener):
         low = history_mix(low ^ self._seed[0], high ^ self._seed[1])
         return history_mix(low, self._seed[0] ^ ordinal)
 
-    cdef int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
+    cdef inline int32_t _probe(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
         cdef uint64_t slot = self._hash(identifier, fingerprint) & self._mask
         cdef int32_t index = self._slots[slot]
         cdef HistoryEntry* entry
@@ -265,7 +265,7 @@ cdef class DuplicateHistory(CommitListener):
             index = self._slots[slot]
         return -1
 
-    cdef int32_t _find(self, const Identity* identity) noexcept:
+    cdef inline int32_t _find(self, const Identity* identity) noexcept:
         cdef int32_t index = self._probe(identity.identifier, identity.fingerprint)
         if index < 0 and self._unprinted:
             return self._probe(identity.identifier, 0)
@@ -285,7 +285,7 @@ cdef class DuplicateHistory(CommitListener):
                     self._largest = i
         return self._shares[self._largest].oldest
 
-    cdef void _unlink(self, int32_t index) noexcept:
+    cdef inline void _unlink(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
         cdef Share* share = &self._shares[entry.origin]
         if entry.older >= 0:
@@ -299,7 +299,7 @@ cdef class DuplicateHistory(CommitListener):
         share.count -= 1
         self._active -= share.count == 0
 
-    cdef void _link_newest(self, int32_t index) noexcept:
+    cdef inline void _link_newest(self, int32_t index) noexcept:
         cdef HistoryEntry* entry = &self._entries[index]
         cdef Share* share = &self._shares[entry.origin]
         entry.older = share.newest

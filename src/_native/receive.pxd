@@ -82,9 +82,9 @@ cdef class Receiver:
     cdef bint _is_local(self) noexcept
     cdef QueueCore _find_route(self)
     cdef QueueCore _find_sender(self, bytes name)
-    cdef bint _expired(self) noexcept
+    cdef inline bint _expired(self) noexcept
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _drop(self) except -1
     # The identity of the current message, calculated once.
-    cdef Identity* _identify(self) noexcept
+    cdef inline Identity* _identify(self) noexcept

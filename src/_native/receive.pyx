@@ -303,7 +303,7 @@ cdef class Receiver:
         found = PyDict_GetItem(self._routes.senders, key)
         return None if found == NULL else <QueueCore?>(<object>found)
 
-    cdef bint _expired(self) noexcept:
+    cdef inline bint _expired(self) noexcept:
         # A SentTime in the future counts as age 0.
         cdef const UserMessage* m = &self._scanner.message
         cdef uint32_t now = self._ledger.now_s
@@ -359,7 +359,7 @@ cdef class Receiver:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
 
-    cdef Identity* _identify(self) noexcept:
+    cdef inline Identity* _identify(self) noexcept:
         if self._identified != self.packets:
             self._identified = self.packets
             self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
