@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["earliest"]
+from typing import Final
+
+__all__ = ["NEVER", "earliest"]
+
+NEVER: Final = float("inf")
+"""A deadline that is not armed, where the C function `min` chooses among many."""
 
 
 def earliest(*deadlines: float | None) -> float | None:

@@ -9,6 +9,7 @@ from typing import cast
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import CLOSED
 
 _FAIR_SHARE = 1 << 18  # bytes that one socket may still bring when too much is on its way to the disk
 
@@ -71,15 +72,16 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room in the receive buffer of the session."""
-        if self._session is None or not self._session.alive:
+        session = self._session
+        if session is None or session.state is CLOSED:
             return _NOWHERE
-        room = self._session.buffer(sizehint)
-        return room if len(room) <= self._room else room[: self._room]
+        room = session.buffer(sizehint)
+        return room if self._room == _MOST else room[: self._room]
 
     def buffer_updated(self, nbytes: int) -> None:
         """The kernel has written into the buffer."""
         session = self._session
-        if session is None or not session.alive:
+        if session is None or session.state is CLOSED:
             return
         self._touch()
         general = session.general
@@ -94,7 +96,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
         elif self._share > _FAIR_SHARE and not self._crowded:
             self._crowded = True
             self._writer.when_room(self._pending_bytes, self._there_is_room)
-        self._listen()
+        if not self._reading or self._crowded or self._yielding or session.deaf:
+            self._listen()
 
     def eof_received(self) -> bool:
         """A peer that closes its half has closed the session."""
@@ -159,7 +162,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         packets = session.data_to_send()
         if packets:
             transport.writelines(packets)
-        if session.alive:
+        if session.state is not CLOSED:
             self._arm()
         elif session.opened_at is not None and transport.get_write_buffer_size():
             transport.abort()  # nobody waits for a peer that does not take what an ended session had for it

@@ -84,6 +84,8 @@ class Outbox:
     def fill(self, now: float) -> list[bytes]:
         """The packets that the window and the queues allow now, in the order of sending."""
         packets: list[bytes] = []
+        if not self._sources:
+            return packets
         room = self._window.room
         while room and self._sources:
             picked = self._pick(room)

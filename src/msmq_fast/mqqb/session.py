@@ -30,7 +30,7 @@ from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
-from msmq_fast.timing import earliest
+from msmq_fast.timing import NEVER
 
 
 class Session:
@@ -90,24 +90,24 @@ class Session:
         self._refusal = refusal
         self._output: list[bytes] = []
         self._ack_wait = node.timers.proposed_ack_wait
-        self._recoverable_ack = float("inf")
+        self._recoverable_ack = NEVER
         self._active = False
         self._paused = False
         self._heard = False
         self._large = False  # a large packet has not arrived in full
-        self._init_deadline: float | None = now + node.timers.initialization
-        self._cleanup_deadline: float | None = now + node.timers.session_cleanup
-        self._ack_wait_deadline: float | None = None
+        self._init_deadline = now + node.timers.initialization
+        self._cleanup_deadline = now + node.timers.session_cleanup
+        self._ack_wait_deadline = NEVER
         self._ack_send_started = 0.0
-        self._partial_deadline: float | None = None
-        self._blocked_deadline: float | None = None
-        self._linger_deadline: float | None = None
+        self._partial_deadline = NEVER
+        self._blocked_deadline = NEVER
+        self._linger_deadline = NEVER
         self.general = 0  # messages that took the general path
         self._keys = KeyBudget(node.limits.session_keys)
-        self._deaf_until: float | None = None
+        self._deaf_until = NEVER
         self._wait = KeyWait()
         self._lingers_to_send = 0.0
-        self._ack_send_deadline: float | None = None
+        self._ack_send_deadline = NEVER
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
             request = EstablishConnection(node.guid, server_guid, stamp, request_system(pinged))
@@ -116,7 +116,7 @@ class Session:
     @property
     def deaf(self) -> bool:
         """Whether nothing is taken from the peer now: the transport is not to be read."""
-        return self._deaf_until is not None or self._wait.turn is not None
+        return self._deaf_until < NEVER or self._wait.turn is not None
 
     @property
     def alive(self) -> bool:
@@ -161,7 +161,7 @@ class Session:
         self.heard_at = now
         run = self.receiver.run
         received, headers, packets = self.window.received, self.receiver.headers, self.receiver.packets
-        while self._deaf_until is None:
+        while self._deaf_until == NEVER:
             event = run()
             if event == receive.NEED_INPUT:
                 break
@@ -170,24 +170,25 @@ class Session:
                 break
             if self.receiver.header_result != OK:
                 self._header_fault(now)
-            if not self.alive:
+            if self.state is CLOSED:
                 return
         self._heard = True
-        self._watch_writer(packets, now)
-        if self.state not in (OPEN, LINGERING):
+        if self.receiver.held or self._partial_deadline < NEVER or self._large:
+            self._watch_writer(packets, now)
+        if self.state is not OPEN and self.state is not LINGERING:
             return
         if self.window.received != received:
             self._active = True
         if self.receiver.headers != headers:
-            self._ack_wait_deadline = now + self._ack_wait_time if self.sent.unacknowledged else None
+            self._ack_wait_deadline = now + self._ack_wait_time if self.sent.unacknowledged else NEVER
         self.pump(now)
 
     def _watch_writer(self, packets: int, now: float) -> None:
         """A packet that has begun must end in time, however many bytes trickle in."""
         held, another = self.receiver.held, self.receiver.packets != packets
         if not held or self.deaf:
-            self._partial_deadline = None
-        elif self._partial_deadline is None or another:
+            self._partial_deadline = NEVER
+        elif self._partial_deadline == NEVER or another:
             self._partial_deadline = now + self.node.limits.slow_writer
         if held > Unfinished.SMALL or self._large:
             self._large = held > Unfinished.SMALL
@@ -228,7 +229,7 @@ class Session:
             return
         self._end_over(reason, now)
         if hooks.keys_opened != opened:
-            self._deaf_until = self._keys.spend(hooks.keys_opened - opened, now)
+            self._deaf_until = self._keys.spend(hooks.keys_opened - opened, now) or NEVER
 
     def _ask_for_turn(self, turns: KeyTurns, now: float) -> None:
         try:
@@ -269,7 +270,7 @@ class Session:
         self.state = LINGERING
         self.detail = self.receiver.describe()
         self.receiver.lingering = True
-        self._ack_send_deadline = None
+        self._ack_send_deadline = NEVER
         self._lingers_to_send = now + self.node.timers.retry
         self._linger_deadline = self._lingers_to_send + self._ack_wait_time
 
@@ -356,7 +357,7 @@ class Session:
             self.close(CloseReason.REFUSED, now)
             return
         self.sent.peer_size = packet.window_size
-        self._init_deadline = None
+        self._init_deadline = NEVER
         self.state = OPEN
         self.receiver.open = True
         self.opened_at = now
@@ -380,9 +381,9 @@ class Session:
         and by default for express ones that may never reach half a window."""
         if self.window.acknowledgeable:
             limit = now + self._recoverable_ack
-            if self._ack_send_deadline is None or limit < self._ack_send_deadline:
+            if limit < self._ack_send_deadline:
                 self._start_ack_send(now, self._recoverable_ack)
-        elif self.window.unacknowledged and self._ack_send_deadline is None:
+        elif self.window.unacknowledged and self._ack_send_deadline == NEVER:
             wait = self._ack_wait / 2
             if self.node.switches.amb19_count_ack:
                 wait = min(wait, self.node.timers.prompt_ack)
@@ -398,13 +399,13 @@ class Session:
             self._output.append(session_ack(session_header(self.window, self.sent)))
             if not self.window.acknowledgeable:
                 break
-        self._ack_send_deadline = None
+        self._ack_send_deadline = NEVER
 
     @property
     def _piggyback_due(self) -> bool:
         return (
             self.node.switches.piggyback
-            and self._ack_send_deadline is not None
+            and self._ack_send_deadline < NEVER
             and self.window.unacknowledged > 0
         )
 
@@ -451,15 +452,14 @@ class Session:
             return
         self.outbox.settle_removed()
         window, switches = self.window, self.node.switches
-        half = max(1, min(window.size, self.sent.peer_size) // 2)
-        if (
-            (switches.amb19_prompt_ack and window.acknowledgeable)
-            or window.acknowledgeable > receive.ACK_REACH
-            or (switches.amb19_count_ack and window.unacknowledged >= half)
+        durable, came = window.acknowledgeable, window.unacknowledged
+        if (durable and (switches.amb19_prompt_ack or durable > receive.ACK_REACH)) or (
+            came and switches.amb19_count_ack and came >= min(window.size, self.sent.peer_size) // 2
         ):
             self._send_acks()
         self._send_messages(now)
-        self._arm_acks(now)
+        if durable or self._ack_send_deadline == NEVER:
+            self._arm_acks(now)
 
     def _pump_lingering(self, now: float) -> None:
         """What waits leaves for one more retry interval, and makes room; nothing that came is acknowledged
@@ -472,21 +472,21 @@ class Session:
             self.close(CloseReason.QUOTA, now, self.detail)
 
     def _send_messages(self, now: float) -> None:
-        window = self.window
-        packets = self.outbox.fill(now) if self._blocked_deadline is None else None
+        packets = self.outbox.fill(now) if self._blocked_deadline == NEVER else None
         if packets:
+            window = self.window
             self._active = True
             if self.sent.traced:
                 self._trace_sent()
             if self._piggyback_due and self._ack_timer_share(now) > 0.75:
                 packets[-1] = receive.with_session_header(packets[-1], session_header(window, self.sent))
-                self._ack_send_deadline = None
+                self._ack_send_deadline = NEVER
             self._output += packets
-            if self._ack_wait_deadline is None:
+            if self._ack_wait_deadline == NEVER:
                 self._ack_wait_deadline = now + self._ack_wait_time
 
     def _ack_timer_share(self, now: float) -> float:
-        if self._ack_send_deadline is None or self._ack_send_deadline <= self._ack_send_started:
+        if self._ack_send_deadline <= self._ack_send_started:
             return 1.0
         return (now - self._ack_send_started) / (self._ack_send_deadline - self._ack_send_started)
 
@@ -504,7 +504,7 @@ class Session:
 
     def resume_sending(self, now: float) -> None:
         """The transport takes bytes again."""
-        self._blocked_deadline = None
+        self._blocked_deadline = NEVER
         self.pump(now)
 
     def data_to_send(self) -> list[bytes]:
@@ -516,7 +516,7 @@ class Session:
 
     def next_deadline(self) -> float | None:
         """When `expire` is to be called."""
-        return earliest(
+        first = min(
             self._init_deadline,
             self._cleanup_deadline,
             self._ack_wait_deadline,
@@ -526,41 +526,42 @@ class Session:
             self._linger_deadline,
             self._deaf_until,
         )
+        return first if first < NEVER else None
 
     def expire(self, now: float) -> None:
         """Run the timers that have expired."""
-        if self._deaf_until is not None and now >= self._deaf_until:
-            self._deaf_until = None
+        if now >= self._deaf_until:
+            self._deaf_until = NEVER
             self._run(now)
             if not self.alive:
                 return
-        if self._init_deadline is not None and now >= self._init_deadline:
+        if now >= self._init_deadline:
             self.close(CloseReason.HANDSHAKE_TIMEOUT, now)
             return
-        if self._partial_deadline is not None and now >= self._partial_deadline:
+        if now >= self._partial_deadline:
             self.close(CloseReason.SLOW_WRITER, now)
             return
-        if self._blocked_deadline is not None and now >= self._blocked_deadline:
+        if now >= self._blocked_deadline:
             self.close(CloseReason.SLOW_READER, now)
             return
-        if self._linger_deadline is not None and now >= self._linger_deadline:
+        if now >= self._linger_deadline:
             self.close(CloseReason.QUOTA, now, self.detail)
             return
-        if self._cleanup_deadline is not None and now >= self._cleanup_deadline:
+        if now >= self._cleanup_deadline:
             if not self._active:
                 self.close(CloseReason.IDLE, now)
                 return
             self._active = False
             self._cleanup_deadline = now + self.node.timers.session_cleanup
-        if self._ack_wait_deadline is not None and now >= self._ack_wait_deadline:
+        if now >= self._ack_wait_deadline:
             waiting = self.sent.unacknowledged > 0
             if waiting and not self._heard:
                 self.close(CloseReason.ACK_TIMEOUT, now)
                 return
             self._heard = False
-            self._ack_wait_deadline = now + self._ack_wait_time if waiting else None
-        if self._ack_send_deadline is not None and now >= self._ack_send_deadline:
-            self._ack_send_deadline = None
+            self._ack_wait_deadline = now + self._ack_wait_time if waiting else NEVER
+        if now >= self._ack_send_deadline:
+            self._ack_send_deadline = NEVER
             if self.window.unacknowledged or self.window.acknowledgeable:
                 self._send_acks()
 
@@ -576,9 +577,9 @@ class Session:
         self.receiver.open = False
         self.window.on_settled = None
         self._wait.end()
-        self._init_deadline = self._cleanup_deadline = None
-        self._ack_wait_deadline = self._ack_send_deadline = None
-        self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = None
+        self._init_deadline = self._cleanup_deadline = NEVER
+        self._ack_wait_deadline = self._ack_send_deadline = NEVER
+        self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = NEVER
         self.node.peers.remove(self)
         self.node.unfinished.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)

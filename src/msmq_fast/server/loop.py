@@ -11,7 +11,7 @@ from msmq_fast.qm.timed import Timed, TimedGroup
 
 __all__ = ["Pacemaker"]
 
-_ARM_INTERVAL = 0.001  # seconds from a turn of the loop to the look at the deadlines that it may have changed
+_ARM_INTERVAL = 0.004  # seconds from a turn of the loop to the look at the deadlines that it may have changed
 _SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raised
 
 
