@@ -36,7 +36,7 @@ def test_commit(benchmark: Any, tmp_path: Path, body: int) -> None:
             writer.begin_unit()
             writer.put_content(number, packet)
             writer.put_record(Table.POSITION, (1).to_bytes(4, "big") + number.to_bytes(8, "big"), position)
-            writer.end_unit()
+            writer.keep_unit()
         writer.submit()
         _wait(writer)
 

@@ -157,12 +157,16 @@ cdef class SendLane(CommitListener):
                 send.size = size
                 send.first = first
                 send.ids = flags & FLAG_IDS
+                writer.undo.add(self, place, NULL, 0, None)
                 writer.notify(self, place)
-                self._pending.add(number)
-                self._bytes += size
-        finally:
-            writer.end_unit()
-        if not stored:
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
+        if stored:
+            self._pending.add(number)
+            self._bytes += size
+        else:
             self._answer(request_id, count, first, flags & FLAG_IDS)
         return 0
 
@@ -183,6 +187,11 @@ cdef class SendLane(CommitListener):
         place = self._free
         self._free = self._sends[place].next_free
         return place
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        self._sends[token].next_free = self._free
+        self._free = <uint32_t>token
+        return 0
 
     cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1:
         """One SENT frame behind the others."""

@@ -6,6 +6,7 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.undo cimport Undoable, UndoLog
 
 
 cdef extern from "batch_gather.h" nogil:
@@ -15,6 +16,8 @@ cdef extern from "batch_gather.h" nogil:
         Batch* head
         Batch* tail
     ctypedef struct GatherStats:
+        pass
+    ctypedef struct Mark:
         pass
 
 
@@ -57,7 +60,7 @@ cdef enum:
     STATUS_OK = 0           # anything else handed to a listener is a negative errno or an MDB_* code
 
 
-cdef class CommitListener:
+cdef class CommitListener(Undoable):
     """Told, on the event loop, what became of what it put into a batch."""
     cdef bint _settling
     # Once for each completion registered with Writer.notify, in registration order.
@@ -99,14 +102,25 @@ cdef class MemoryTables(Tables):
     cdef readonly list tables       # one dict of bytes for each table
 
 
-cdef class Writer:
+cdef struct Savepoint:
+    # Where a unit began.
+    Mark mark
+    uint64_t next_number[2]
+    size_t undo_count
+
+
+cdef class Writer(Undoable):
     cdef Batch* _current
     cdef Batch* _spare              # one kept for reuse
     cdef int _depth                 # nesting of begin_unit
+    cdef int _refused_depth         # of the innermost unit of which an operation was refused, 0: none
+    cdef Savepoint* _savepoints     # of the open units
+    cdef int _savepoint_room
+    cdef uint64_t _handles          # grows when places in the batch end: with the batch, and with a unit that is rolled back
+    cdef readonly UndoLog undo      # of the open units
     cdef bint _closed
     cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
     cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
-    cdef uint64_t _unit_number[2]   # the same when the unit began
     cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
     cdef public object on_failure   # called once, with the status, when `failed` becomes true
     cdef public object before_seal  # called before a batch that submit() or complete() seals (fused receive)
@@ -120,13 +134,13 @@ cdef class Writer:
 
     # To be called before a unit of about `size` bytes: one that would make the batch too large gets its own.
     cdef int make_room(self, size_t size) except -1
-    # Everything between begin_unit and end_unit lands in one batch (all or nothing); a unit may be empty.
+    # A unit of work: everything from begin_unit to keep_unit lands in one batch, all or nothing; a unit may be empty. Units nest.
     cpdef int begin_unit(self) except -1
-    cpdef int end_unit(self) except -1
-    # Instead of end_unit: takes the whole outermost unit back, its notices too, as if it had never begun. An inner unit that is
-    # abandoned, or in which an operation raised, takes the outer one along: its owner abandons it as well, or the writer has failed.
-    cpdef int abandon_unit(self) except -1
-    cpdef int take_back(self) except -1
+    # StoreError: an operation of the unit was refused and its caller went on; the unit is rolled back.
+    cpdef int keep_unit(self) except -1
+    # Instead of keep_unit: as if the unit had never begun, in the batch and, by the undo log, in memory. The units around it are open
+    # as before. A unit ends in one of the two ways, whatever raises in it.
+    cpdef int roll_back(self) except -1
     # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
     # The stored value is head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
@@ -164,10 +178,12 @@ cdef class Writer:
     cdef int build_on(self, uint64_t number) except -1
     # The same for every batch whose end has not been told: what is known of them only in memory is made use of.
     cdef int build_on_untold(self) except -1
-    # As put, without a body; returns where the head stands in the batch. `head_at` gives it, to be changed in place, until the
-    # number of the batch changes.
+    # As put, without a body; returns where the head stands in the batch. `head_at` gives it, and `patch_head` changes it in place, as
+    # long as `handles` is what it was.
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0
-    cdef uint8_t* head_at(self, uint64_t place) noexcept
+    cdef const uint8_t* head_at(self, uint64_t place) noexcept
+    cdef int patch_head(self, uint64_t place, const void* head, size_t size) except -1
+    cdef uint64_t handles(self) noexcept
 
 
 cdef class LmdbWriter(Writer):

@@ -9,7 +9,7 @@ from cpython.exc cimport PyErr_NoMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 cimport cython
@@ -34,6 +34,8 @@ from msmq_fast._native.record cimport (
     position_key,
     position_size,
 )
+
+from msmq_fast._native.undo cimport UndoLog, log_call
 
 include "batch_declarations.pxi"
 

@@ -70,7 +70,6 @@ cdef extern from "batch_gather.h" nogil:
         size_t bytes
         uint32_t units
         bint pressing
-        bint spoiled
         uint64_t number
         uint64_t behind
         uint32_t held
@@ -98,13 +97,13 @@ cdef extern from "batch_gather.h" nogil:
     int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int ride)
     int batch_empty(const Batch* batch)
     void pack_close(Pack* pack)
-    void batch_mark(Batch* batch)
+    void batch_mark(const Batch* batch, Mark* mark)
     void stats_add(GatherStats* stats, const Batch* batch)
 
 cdef extern from "batch_gather.h":
     int batch_hold(Batch* batch, object body)
     int batch_notice(Batch* batch, object listener, uint64_t token)
-    void batch_rewind(Batch* batch)
+    void batch_rewind(Batch* batch, const Mark* mark)
     void batch_clear(Batch* batch)
     void batch_free(Batch* batch)
 

@@ -39,7 +39,7 @@ typedef struct {
     uint16_t entry_size;
 } Pack;
 
-/* How far a batch was filled when its newest unit began. */
+/* How far a batch was filled when a unit began. */
 typedef struct {
     size_t used, op_count, ref_count, notice_count, bytes, pack_used[PACKS];
     uint32_t pack_count[PACKS];
@@ -48,7 +48,6 @@ typedef struct {
 
 typedef struct Batch {
     struct Batch *next;
-    Mark mark;
     uint8_t *arena;
     size_t used, room;
     Op *ops;
@@ -62,7 +61,6 @@ typedef struct Batch {
     size_t bytes;
     uint32_t units;
     int pressing; /* holds something that may not wait for a later commit */
-    int spoiled;  /* an operation of the open unit was refused */
     uint64_t number; /* batches are numbered in the order in which they go to the disk */
     uint64_t behind; /* this one fails if the batch of this number, or a later one, has failed; 0: it stands alone */
     uint64_t first_ns, taken_ns, done_ns;
@@ -230,8 +228,7 @@ static int batch_entry(Batch *batch, int which, const uint8_t *entry, size_t len
     return 0;
 }
 
-static inline void batch_mark(Batch *batch) {
-    Mark *mark = &batch->mark;
+static inline void batch_mark(const Batch *batch, Mark *mark) {
     mark->used = batch->used;
     mark->op_count = batch->op_count;
     mark->ref_count = batch->ref_count;
@@ -245,8 +242,7 @@ static inline void batch_mark(Batch *batch) {
 }
 
 /* Needs the GIL: takes everything back that came after the mark. */
-static void batch_rewind(Batch *batch) {
-    const Mark *mark = &batch->mark;
+static void batch_rewind(Batch *batch, const Mark *mark) {
     while (batch->ref_count > mark->ref_count)
         Py_DECREF(batch->refs[--batch->ref_count]);
     while (batch->notice_count > mark->notice_count)
@@ -255,7 +251,6 @@ static void batch_rewind(Batch *batch) {
     batch->op_count = mark->op_count;
     batch->bytes = mark->bytes;
     batch->pressing = mark->pressing;
-    batch->spoiled = 0;
     for (int i = 0; i < PACKS; i++) {
         batch->packs[i].used = mark->pack_used[i];
         batch->packs[i].count = mark->pack_count[i];
@@ -285,7 +280,7 @@ static void batch_clear(Batch *batch) {
     batch->new_count = batch->delete_count = 0;
     batch->used = batch->op_count = batch->ref_count = batch->notice_count = batch->bytes = 0;
     batch->units = batch->missing = 0;
-    batch->pressing = batch->spoiled = batch->status = 0;
+    batch->pressing = batch->status = 0;
     batch->behind = 0;
     batch->held = 0;
     batch->first_ns = batch->taken_ns = batch->done_ns = 0;

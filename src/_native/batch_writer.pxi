@@ -29,23 +29,9 @@ cdef class Callback(CommitListener):
         return 0
 
 
-cdef int _spoil(Writer writer) noexcept:
-    # An operation was refused: its unit is not whole any more. Whoever opened the unit takes it back and undoes what it did elsewhere
-    # (abandon_unit); else memory and store do not agree any more, and only a restart helps (end_unit).
-    (<BatchFields*>writer._current).spoiled = writer._depth > 0
-    return 0
-
-
 cdef int _refuse(Writer writer) except -1:
-    _spoil(writer)
+    writer._refused_depth = writer._depth   # the unit is not whole any more, and must not be kept
     PyErr_NoMemory()
-
-
-cdef int _rewind(Writer writer) except -1:
-    batch_rewind(writer._current)
-    (<BatchFields*>writer._current).units -= 1
-    writer._next_number[0], writer._next_number[1] = writer._unit_number[0], writer._unit_number[1]
-    return 0
 
 
 cdef int _break_hold(Writer writer) except -1:
@@ -67,12 +53,40 @@ cdef int _fail(Writer writer, int status) except -1:
     return 0
 
 
+cdef int _more_savepoints(Writer writer) except -1:
+    cdef int room = writer._savepoint_room * 2 if writer._savepoint_room else 8
+    cdef void* grown = realloc(writer._savepoints, room * sizeof(Savepoint))
+    if grown == NULL:
+        raise MemoryError("no memory for a unit of work")
+    writer._savepoints = <Savepoint*>grown
+    writer._savepoint_room = room
+    return 0
+
+
+@cython.final
+cdef class Unit:
+    """Made by `Writer.unit`."""
+    cdef Writer _writer
+
+    def __enter__(self):
+        self._writer.begin_unit()
+        return self._writer
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:
+            self._writer.keep_unit()
+        else:
+            self._writer.roll_back()
+
+
 cdef class Writer:
     """Gathers operations into batches; subclasses make them durable."""
 
     def __cinit__(self, *args, size_t max_bytes=DEFAULT_BATCH_BYTES, uint32_t max_units=DEFAULT_BATCH_UNITS, **kwargs):
         self._max_bytes = max_bytes
         self._max_units = max_units
+        self.undo = UndoLog.__new__(UndoLog)
+        self._handles = 1
         self._settling = []
         self._waiting = []
         self._next_number[0] = self._next_number[1] = 1
@@ -85,6 +99,7 @@ cdef class Writer:
     def __dealloc__(self):
         batch_free(self._current)
         batch_free(self._spare)
+        free(self._savepoints)
 
     # -- gathering
 
@@ -106,41 +121,67 @@ cdef class Writer:
         return 0
 
     cpdef int begin_unit(self) except -1:
+        cdef Savepoint* point
         self._room()
-        if self._depth == 0:
-            batch_mark(self._current)
-            self._unit_number[0], self._unit_number[1] = self._next_number[0], self._next_number[1]
+        if self._depth == self._savepoint_room:
+            _more_savepoints(self)
+        point = &self._savepoints[self._depth]
+        batch_mark(self._current, &point.mark)
+        point.next_number[0], point.next_number[1] = self._next_number[0], self._next_number[1]
+        point.undo_count = self.undo.count
         self._depth += 1
+        self.undo.depth = self._depth
         return 0
 
-    cpdef int end_unit(self) except -1:
+    cpdef int keep_unit(self) except -1:
         if self._depth == 0:
-            raise RuntimeError("end_unit without begin_unit")
+            raise RuntimeError("keep_unit without begin_unit")
+        if self._refused_depth >= self._depth:
+            self.roll_back()
+            raise StoreError("an operation of this unit of work was refused")
         self._depth -= 1
-        if self._depth == 0 and (<BatchFields*>self._current).spoiled:
-            _rewind(self)
+        self.undo.depth = self._depth
+        if self._depth == 0 and self.undo.count:
+            self.undo.clear()
+        return 0
+
+    cpdef int roll_back(self) except -1:
+        cdef Savepoint* point
+        cdef object fault = None
+        if self._depth == 0:
+            raise RuntimeError("roll_back without begin_unit")
+        point = &self._savepoints[self._depth - 1]
+        try:
+            self.undo.roll_back(point.undo_count)
+        except Exception as error:
+            fault = error
+        batch_rewind(self._current, &point.mark)
+        self._next_number[0], self._next_number[1] = point.next_number[0], point.next_number[1]
+        self._handles += 1
+        self._depth -= 1
+        self.undo.depth = self._depth
+        self._refused_depth = min(self._refused_depth, self._depth)
+        if self._depth == 0:
+            (<BatchFields*>self._current).units -= 1
+        if fault is not None:
+            # Memory and store do not agree any more.
             _fail(self, ENOMEM)
+            raise fault
         return 0
 
-    cpdef int abandon_unit(self) except -1:
-        if self._depth == 0:
-            raise RuntimeError("abandon_unit without begin_unit")
-        self._depth -= 1
-        if self._depth == 0:
-            _rewind(self)
-        else:
-            (<BatchFields*>self._current).spoiled = True
+    def unit(self):
+        """A unit of work as a context manager: kept at the end, rolled back if something raises. Gives the writer."""
+        cdef Unit unit = Unit.__new__(Unit)
+        unit._writer = self
+        return unit
+
+    def on_roll_back(self, function):
+        """Calls function() if the open unit is rolled back, the latest one first: it undoes what was done in memory."""
+        log_call(self.undo, function)
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        memcpy((<BatchFields*>self._current).arena + token, data, size)
         return 0
-
-    cpdef int take_back(self) except -1:
-        """Ends a unit in which something raised; the caller has undone what it did in memory.
-
-        Nothing of it is kept, but where that cannot be: a part of another unit cannot be taken back alone, and where a call of the
-        store failed, others in the unit may have relied on it. Then memory and store do not agree, and only a restart helps.
-        """
-        if self._depth > 1 or (<BatchFields*>self._current).spoiled:
-            return self.end_unit()
-        return self.abandon_unit()
 
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
                  object body, int flags) except -1:
@@ -264,8 +305,17 @@ cdef class Writer:
         self.put(table, key, key_len, head, head_len, None, 0)
         return (<BatchFields*>self._current).used - head_len
 
-    cdef uint8_t* head_at(self, uint64_t place) noexcept:
+    cdef const uint8_t* head_at(self, uint64_t place) noexcept:
         return (<BatchFields*>self._current).arena + place
+
+    cdef int patch_head(self, uint64_t place, const void* head, size_t size) except -1:
+        cdef uint8_t* target = (<BatchFields*>self._current).arena + place
+        self.undo.add(self, place, target, size, None)
+        memcpy(target, head, size)
+        return 0
+
+    cdef uint64_t handles(self) noexcept:
+        return self._handles
 
     # -- the same for Python callers (cold operations, tests)
 
@@ -324,6 +374,7 @@ cdef class Writer:
         self._spare = NULL
         (<BatchFields*>fresh).number = fields.number + 1
         self._current = fresh
+        self._handles += 1
         self._flying_bytes += fields.bytes
         self._flying_units += fields.units
         self._start(batch)
@@ -551,7 +602,7 @@ cdef class LmdbWriter(Writer):
         if self._closed:
             return
         while self._depth:
-            self.abandon_unit()
+            self.roll_back()
         for _ in range(_CLOSING_ROUNDS):
             if not self._busy():
                 self.complete()     # what has ended is told while listeners may still add to it
@@ -606,7 +657,7 @@ cdef class MemoryWriter(Writer):
         Writer._check(self)
         self._calls += 1
         if self._calls == self._fail_call:
-            _spoil(self)
+            self._refused_depth = self._depth
             raise StoreError("refused by the test")
         return 0
 
@@ -667,7 +718,7 @@ cdef class MemoryWriter(Writer):
         if self._closed:
             return
         while self._depth:
-            self.abandon_unit()
+            self.roll_back()
         _break_hold(self)
         self.flush()
         while self.complete_one():

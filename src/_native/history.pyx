@@ -125,6 +125,8 @@ cdef extern from *:
     uint64_t history_absorb(uint64_t hash, const uint8_t* data, size_t size, const uint64_t* seed) noexcept nogil
 
 
+cdef uint64_t NOT_TOLD = 0xFFFFFFFFFFFFFFFF
+
 cdef enum:
     SEED_SIZE = 16
     NAMES_OFFSET = 64           # of what follows the fixed part of a UserHeader: names of queues, ConnectorType
@@ -386,10 +388,20 @@ cdef class DuplicateHistory(CommitListener):
             self._slots[slot] = index
             self._count += 1
             self._changes += 1
+            if writer is not None:
+                writer.undo.add(self, index, NULL, 0, None)
         entry = &self._entries[index]
         entry.seen = now
         entry.generation = 0 if writer is None else self._generation
         self._link_newest(index)
+        return 0
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        """Forgets an entry, or, if it is none, that the current batch will tell of its end."""
+        if token == NOT_TOLD:
+            self._batch = NULL
+        else:
+            self._forget(<int32_t>token)
         return 0
 
     cdef int _attach(self, Writer writer) except -1:
@@ -397,6 +409,7 @@ cdef class DuplicateHistory(CommitListener):
         if self._batch == writer._current and self._generation > self._settled:
             return 0
         writer.notify(self, self._generation + 1)
+        writer.undo.add(self, NOT_TOLD, NULL, 0, None)
         self._generation += 1
         self._batch = writer._current
         return 0

@@ -22,6 +22,14 @@ cdef struct Touch:
     uint32_t number
 
 
+cdef struct StreamUndo:
+    # A stream before a unit took a message of it.
+    uint64_t identifier, opening, batch, touch, told
+    uint32_t number, rejects, stored_rejects, queue
+    bint unsettled
+    bint touched                # the latest touch is of the unit
+
+
 cdef enum:
     MAX_HOMES = 8               # streams of one source and destination
     MAX_SLOTS = 12              # the same with those of homes that are vouched for
@@ -51,7 +59,8 @@ cdef class InStream:
     cdef public double acknowledged_at      # monotonic seconds of the last OrderAck
     cdef public bint armed                  # somebody looks at heard_us later
     cdef bytes _key                         # of its record
-    cdef uint64_t _batch, _place, _touch    # the latest batch that has its record, where in it, and in the ring of touches
+    cdef uint64_t _batch, _touch            # the latest batch that has its record, and where in the ring of touches
+    cdef uint64_t _handles, _place          # where in it, see Writer.put_head
     cdef uint32_t _stored_rejects
     cdef bint _unsettled                    # that batch has not ended
     cdef readonly object peer               # GUID of the peer that brought the latest message: the source or a router; None: not known
@@ -90,8 +99,9 @@ cdef class InStreams(CommitListener):
     cdef InStream choose(self, InStream first, const uint8_t* header, str home, str address, uint64_t fingerprint)
     # An Order. Whatever it is, the sender is to hear how far the stream is, if it knows the stream.
     cdef int judge(self, InStream stream, const uint8_t* header, str home, str address) except -1
-    # The message with this TransactionHeader is taken, or rejected for good: to be called last in the unit that stores what follows.
-    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1
+    # The message with this TransactionHeader is taken, or rejected for good, within the unit that stores what follows. `opening`: its
+    # fingerprint, if it is the first of its sequence, else 0.
+    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue, uint64_t opening) except -1
     # The same by what the header says.
     cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1
     cdef InStream _begin(self, InStream first, str home, str address)
@@ -100,6 +110,7 @@ cdef class InStreams(CommitListener):
     cdef int _remove(self, InStream stream) except -1
     cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1
     cdef int _put(self, InStream stream) except -1
+    cdef int _log(self, InStream stream, bint touched) except -1
     cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0
     cdef int _hear(self, InStream stream) except -1
     cdef Touch* _new_touch(self) except NULL

@@ -317,15 +317,18 @@ cdef class InStreams(CommitListener):
             stream.address = address
         return self.place(stream, identifier, number, previous)
 
-    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue) except -1:
-        return self.advance(stream, _identifier(header), get_u32(header + NUMBER_OFFSET), queue)
+    cdef int accept(self, InStream stream, const uint8_t* header, uint32_t queue, uint64_t opening) except -1:
+        self.advance(stream, _identifier(header), get_u32(header + NUMBER_OFFSET), queue)
+        if opening:
+            stream._opening = opening
+        return 0
 
     def consider(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t previous) -> int:
         """Where a message stands in its stream: NEXT, REPEATED or AHEAD. Whatever it is, its sender is to hear how far the stream is."""
         return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
-        """The message with this number is taken by a queue: to be called last in the unit that stores it."""
+        """The message with this number is taken by a queue, within the unit that stores it."""
         self.advance(stream, identifier, number, queue)
 
     def hear(self, InStream stream not None) -> None:
@@ -347,17 +350,35 @@ cdef class InStreams(CommitListener):
         return ORDER_AHEAD
 
     cdef int advance(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t queue) except -1:
-        cdef uint64_t old = stream.identifier
-        cdef uint32_t last = stream.number, rejects = stream.rejects, before = stream.queue
+        self._log(stream, False)
         stream.identifier = identifier
         stream.number = number
         stream.rejects = 0
         stream.queue = queue
-        try:
-            self._put(stream)
-        except BaseException:
-            stream.identifier, stream.number, stream.rejects, stream.queue = old, last, rejects, before
-            raise
+        return self._put(stream)
+
+    cdef int _log(self, InStream stream, bint touched) except -1:
+        cdef StreamUndo undo
+        if self._writer.undo.depth == 0:
+            return 0
+        undo.identifier, undo.number, undo.rejects, undo.queue = stream.identifier, stream.number, stream.rejects, stream.queue
+        undo.opening, undo.stored_rejects, undo.told = stream._opening, stream._stored_rejects, self._told
+        undo.batch, undo.touch, undo.unsettled, undo.touched = stream._batch, stream._touch, stream._unsettled, touched
+        return self._writer.undo.add(self, 0, &undo, sizeof(undo), stream)
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        cdef const StreamUndo* undo = <const StreamUndo*>data
+        cdef InStream stream = <InStream>kept
+        cdef Touch* touch
+        if undo.touched:
+            self._tail -= 1
+            Py_DECREF(stream)
+        stream.identifier, stream.number, stream.rejects, stream.queue = undo.identifier, undo.number, undo.rejects, undo.queue
+        stream._opening, stream._stored_rejects, self._told = undo.opening, undo.stored_rejects, undo.told
+        stream._batch, stream._touch, stream._unsettled = undo.batch, undo.touch, undo.unsettled
+        if stream._unsettled and stream._batch == self._writer.batch_number():
+            touch = &self._touches[stream._touch & (self._capacity - 1)]
+            touch.identifier, touch.number = stream.identifier, stream.number
         return 0
 
     cdef int _put(self, InStream stream) except -1:
@@ -367,7 +388,7 @@ cdef class InStreams(CommitListener):
         cdef IncomingStream record
         cdef Touch* touch = NULL
         cdef bytes tail, value
-        cdef uint64_t place
+        cdef bint patched
         if stream._unsettled and stream._batch == batch:
             touch = &self._touches[stream._touch & (self._capacity - 1)]
         memset(&record, 0, sizeof(record))
@@ -378,31 +399,35 @@ cdef class InStreams(CommitListener):
         record.number = stream.number
         record.rejects = stream.rejects
         record.accessed_s = stream.accessed
-        address = stream.address.encode()[:MAX_ADDRESS] if touch == NULL else b""
+        patched = touch != NULL and stream._handles == writer.handles()
+        address = b"" if patched else stream.address.encode()[:MAX_ADDRESS]
         record.address_size = <uint8_t>len(address)
-        if touch != NULL:
-            record.address_size = (<IncomingStream*>writer.head_at(stream._place)).address_size
-            memcpy(writer.head_at(stream._place), &record, sizeof(record))
+        if patched:
+            record.address_size = (<const IncomingStream*>writer.head_at(stream._place)).address_size
+            writer.patch_head(stream._place, &record, sizeof(record))
         else:
             if self._told != batch:
                 writer.notify(self, batch)
                 self._told = batch
-            if stream._unsettled:
+            if stream._unsettled and touch == NULL:
                 writer.build_on(stream._batch)
             tail = address + stream.name
             value = PyBytes_FromStringAndSize(NULL, sizeof(record) + PyBytes_GET_SIZE(tail))
             memcpy(PyBytes_AS_STRING(value), &record, sizeof(record))
             memcpy(PyBytes_AS_STRING(value) + sizeof(record), PyBytes_AS_STRING(tail), PyBytes_GET_SIZE(tail))
-            place = writer.put_head(
+            stream._place = writer.put_head(
                 TABLE_SEQUENCE, <const uint8_t*>PyBytes_AS_STRING(stream._key), PyBytes_GET_SIZE(stream._key),
                 <const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value),
             )
+            stream._handles = writer.handles()
+        if touch == NULL:
             touch = self._new_touch()
             Py_INCREF(stream)
             touch.stream = <void*>stream
             touch.batch = batch
+            self._log(stream, True)
             stream._touch = self._tail - 1
-            stream._batch, stream._place, stream._unsettled = batch, place, True
+            stream._batch, stream._unsettled = batch, True
         touch.identifier = stream.identifier
         touch.number = stream.number
         stream._stored_rejects = stream.rejects
@@ -474,9 +499,12 @@ cdef class InStreams(CommitListener):
             return
         self._writer.begin_unit()
         try:
+            self._log(stream, False)
             self._put(stream)
-        finally:
-            self._writer.end_unit()
+        except BaseException:
+            self._writer.roll_back()
+            raise
+        self._writer.keep_unit()
 
     # ---- ageing and recovery
 
@@ -505,8 +533,10 @@ cdef class InStreams(CommitListener):
                 if stream.durable_number:
                     self._writer.delete_record(TABLE_SEQUENCE, stream._key)
                 self._remove(stream)
-        finally:
-            self._writer.end_unit()
+        except BaseException:
+            self._writer.roll_back()
+            raise
+        self._writer.keep_unit()
         self._names.clear()
         self.generation += 1
 

@@ -4,6 +4,7 @@ cimport cython
 from cpython.array cimport array
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.undo cimport Undoable, UndoLog
 
 
 cdef enum EntryFlag:
@@ -32,8 +33,26 @@ cdef struct OutEntry:
     uint8_t flags
 
 
+cdef enum SequenceUndoKind:
+    UNDO_FIELDS = 0             # nothing but the fields
+    UNDO_APPENDED = 1           # an entry was appended
+    UNDO_ENTRY = 2              # an entry changed, or was removed
+
+
+cdef struct SequenceUndo:
+    # The state before a change. `index` is where `entry` stood.
+    int kind
+    bint answered, unsure
+    OutEntry entry
+    uint64_t index, first
+    uint64_t identifier, next_number, unordered, sent, finals, alias
+    uint32_t last_ack, ack_count, highest, base, last_ack_s, resend_index, resend_s
+    uint16_t stamp
+
+
 @cython.final
-cdef class OutSequence:
+cdef class OutSequence(Undoable):
+    cdef UndoLog _undo
     cdef OutEntry* _ring        # sorted by key, and from `_first` on by number
     cdef size_t _capacity       # a power of two
     cdef uint64_t _head, _tail  # logical indexes
@@ -45,7 +64,7 @@ cdef class OutSequence:
     cdef readonly uint32_t highest          # the highest number that may have been transmitted
     cdef readonly uint64_t unordered        # messages that no OrderAck covers
     cdef readonly uint64_t sent             # of them, those that were transmitted and not returned
-    cdef public uint64_t finals             # messages that wait for a FinalAck
+    cdef readonly uint64_t finals           # messages that wait for a FinalAck
     cdef readonly uint16_t stamp            # low bits of the time stamp of the incarnation that the numbers are of
     # Of a queue whose messages leave by SRMP, where message 1 must be the first that a receiver gets (MC-MQSRM 2.2.5.3.4):
     cdef readonly uint64_t alias            # the identifier that receivers know; 0: `identifier`
@@ -56,6 +75,10 @@ cdef class OutSequence:
     cdef public uint32_t resend_index       # ResendIntervalIndex
     cdef public uint32_t resend_interval    # ResendInterval, seconds
     cdef public uint32_t resend_s           # ResendTime, Unix seconds; 0: the timer does not run
+    # To be called before a change; NULL: of the fields only.
+    cdef int log(self, int kind, const OutEntry* entry) except -1
+    cdef int count_final(self, int more) except -1
+    cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept
     # Messages that are here, tombstones between them included.
     cdef uint64_t held(self) noexcept
     cdef OutEntry* find(self, uint64_t key) noexcept
@@ -72,9 +95,9 @@ cdef class OutSequence:
     cdef bint headless(self) noexcept
     cpdef bint set_apart(self, uint32_t stamp) noexcept
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0
-    cpdef int acknowledged(self, uint64_t key) noexcept
-    cpdef int returned(self, uint64_t key) noexcept
-    cpdef bint remove(self, uint64_t key) noexcept
+    cpdef int acknowledged(self, uint64_t key) except -1
+    cpdef int returned(self, uint64_t key) except -1
+    cpdef bint remove(self, uint64_t key) except -1
     cdef OutEntry* _append(self, uint64_t key, uint32_t number, uint32_t ordinal) except NULL
     cdef void _trim(self) noexcept
     cdef uint64_t _index(self, uint64_t key) noexcept

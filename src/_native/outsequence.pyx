@@ -7,6 +7,7 @@ so that gaps of messages that have left are bridged (AMB-40).
 
 from cpython.array cimport array, clone, resize_smart
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 cdef array EMPTY = array("Q")
 
@@ -19,9 +20,11 @@ cdef class OutSequence:
     """The numbered messages of one outgoing queue, in the order of their lookup identifiers.
 
     A new sequence begins (`begin`) only when no message of the one before waits for an OrderAck (QB-112).
+    `undo`: the log of the units that its changes belong to; None: they are never taken back.
     """
 
-    def __cinit__(self):
+    def __cinit__(self, UndoLog undo=None):
+        self._undo = undo
         self.next_number = 1
         self._capacity = 16
         self._ring = <OutEntry*>malloc(self._capacity * sizeof(OutEntry))
@@ -30,6 +33,63 @@ cdef class OutSequence:
 
     def __dealloc__(self):
         free(self._ring)
+
+    # ---- units of work
+
+    cdef int log(self, int kind, const OutEntry* entry) except -1:
+        cdef SequenceUndo undo
+        if self._undo is None or self._undo.depth == 0:
+            return 0
+        memset(&undo, 0, sizeof(undo))
+        undo.kind = kind
+        undo.first = self._first
+        if entry != NULL:
+            undo.entry = entry[0]
+            undo.index = self._index(entry.key)
+        undo.identifier, undo.next_number, undo.unordered, undo.sent = self.identifier, self.next_number, self.unordered, self.sent
+        undo.finals, undo.alias, undo.last_ack, undo.ack_count = self.finals, self.alias, self.last_ack, self.ack_count
+        undo.highest, undo.base, undo.last_ack_s, undo.stamp = self.highest, self.base, self.last_ack_s, self.stamp
+        undo.resend_index, undo.resend_s = self.resend_index, self.resend_s
+        undo.answered, undo.unsure = self.answered, self.unsure
+        return self._undo.add(self, 0, &undo, sizeof(undo), None)
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        cdef const SequenceUndo* undo = <const SequenceUndo*>data
+        if undo.kind == UNDO_APPENDED:
+            self._tail -= 1
+        elif undo.kind == UNDO_ENTRY:
+            self._put_back(&undo.entry, undo.index)
+        self._first = undo.first
+        self.identifier, self.next_number, self.unordered, self.sent = undo.identifier, undo.next_number, undo.unordered, undo.sent
+        self.finals, self.alias, self.last_ack, self.ack_count = undo.finals, undo.alias, undo.last_ack, undo.ack_count
+        self.highest, self.base, self.last_ack_s, self.stamp = undo.highest, undo.base, undo.last_ack_s, undo.stamp
+        self.resend_index, self.resend_s = undo.resend_index, undo.resend_s
+        self.answered, self.unsure = undo.answered, undo.unsure
+        return 0
+
+    cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept:
+        """An entry as it was. Tombstones that were trimmed around it are tombstones again, with keys and numbers in order."""
+        cdef OutEntry tombstone = entry[0]
+        tombstone.flags = ENTRY_GONE
+        if self._head == self._tail:
+            self._head = self._tail = index
+        while index < self._head:
+            self._head -= 1
+            self._ring[self._head & (self._capacity - 1)] = tombstone
+        if index >= self._tail:
+            if self._tail != self._head:
+                tombstone = self._ring[(self._tail - 1) & (self._capacity - 1)]
+                tombstone.flags = ENTRY_GONE
+            while self._tail <= index:
+                self._ring[self._tail & (self._capacity - 1)] = tombstone
+                self._tail += 1
+        self._ring[index & (self._capacity - 1)] = entry[0]
+
+    cdef int count_final(self, int more) except -1:
+        """So many more messages wait for a FinalAck."""
+        self.log(UNDO_FIELDS, NULL)
+        self.finals += more
+        return 0
 
     # ---- finding
 
@@ -89,6 +149,7 @@ cdef class OutSequence:
         """Start a new sequence. ValueError: messages of the current one wait for an OrderAck, or it is not a greater identifier."""
         if self.unordered or identifier <= self.identifier:
             raise ValueError("the sequence before is not over")
+        self.log(UNDO_FIELDS, NULL)
         self.identifier = identifier
         self.stamp = <uint16_t>(identifier >> 32)
         self.next_number = 1
@@ -119,6 +180,7 @@ cdef class OutSequence:
         for index in range(max(self._first, self._head), self._tail):
             entry = &self._ring[index & (self._capacity - 1)]
             if not entry.flags & (ENTRY_GONE | ENTRY_ORDERED):
+                self.log(UNDO_FIELDS, NULL)
                 self.base = entry.number - 1
                 self.alias = alias
                 self.unsure = True
@@ -205,6 +267,7 @@ cdef class OutSequence:
             free(self._ring)
             self._ring = grown
             self._capacity = doubled
+        self.log(UNDO_APPENDED, NULL)
         entry = &self._ring[self._tail & (self._capacity - 1)]
         entry.key = key
         entry.number = number
@@ -235,23 +298,25 @@ cdef class OutSequence:
         number = 0 if entry == NULL else entry.number
         return number, previous
 
-    cpdef int acknowledged(self, uint64_t key) noexcept:
+    cpdef int acknowledged(self, uint64_t key) except -1:
         """The session has acknowledged a message: OVER if an OrderAck has, too (QB-211)."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return ANSWER_OTHER
         if entry.flags & ENTRY_ORDERED:
             return ANSWER_OVER
+        self.log(UNDO_ENTRY, entry)
         entry.flags |= ENTRY_KEPT
         return ANSWER_WAITS
 
-    cpdef int returned(self, uint64_t key) noexcept:
+    cpdef int returned(self, uint64_t key) except -1:
         """The session of a message has ended, or its resend timer: WAITS, to be sent again, or OVER."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return ANSWER_OTHER
         if entry.flags & ENTRY_ORDERED:
             return ANSWER_OVER
+        self.log(UNDO_ENTRY, entry)
         if entry.flags & ENTRY_SENT:
             self.sent -= 1
         entry.flags &= ~(ENTRY_SENT | ENTRY_KEPT)
@@ -267,6 +332,7 @@ cdef class OutSequence:
         if number == 0 or number > self.highest:
             return None
         over = clone(EMPTY, 0, False)
+        self.log(UNDO_FIELDS, NULL)
         if number <= self.last_ack:
             self.ack_count += 1
             return over
@@ -279,6 +345,7 @@ cdef class OutSequence:
                 break
             if entry.flags & (ENTRY_GONE | ENTRY_ORDERED):
                 continue
+            self.log(UNDO_ENTRY, entry)
             self.unordered -= 1
             if entry.flags & ENTRY_SENT:
                 self.sent -= 1
@@ -316,11 +383,12 @@ cdef class OutSequence:
 
     # ---- going
 
-    cpdef bint remove(self, uint64_t key) noexcept:
+    cpdef bint remove(self, uint64_t key) except -1:
         """A message has left the queue; whether it had a number."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return False
+        self.log(UNDO_ENTRY, entry)
         if not entry.flags & ENTRY_ORDERED:
             self.unordered -= 1
             if entry.flags & ENTRY_SENT:

@@ -8,6 +8,7 @@ from msmq_fast._native.outsequence cimport OutSequence
 from msmq_fast._native.positions cimport PositionList, Slot
 from msmq_fast._native.record cimport NumberedPosition, PositionRecord
 from msmq_fast._native.sources cimport SourceTable
+from msmq_fast._native.undo cimport Undoable
 from msmq_fast._native.wheel cimport TimerWheel
 
 
@@ -87,7 +88,7 @@ cdef class Removals(CommitListener):
 
 
 @cython.final
-cdef class Drain:
+cdef class Drain(Undoable):
     """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
     cdef Ledger _ledger
     cdef uint32_t _queue
@@ -113,7 +114,7 @@ cdef class Received:
 
 
 @cython.final
-cdef class Ledger:
+cdef class Ledger(Undoable):
     """What all queues of one queue manager share: the sequence, the quotas, the body cache, the time, the store."""
     cdef public Writer writer
     cdef public Reader reader
@@ -157,8 +158,7 @@ cdef class Ledger:
     cdef size_t _disposing                  # doomed ones whose packets are being read
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
-    cdef list traces                        # (QueueCore, key) of what is put into queues, while it is a list
-    cdef public object on_undone            # called when units that were taken back may have had queue records in them
+    cdef list _followed                     # (QueueCore, key) of what follows from a removal, while it is a list
     cdef list _drains
     cdef list _returned                     # (QueueCore, Received) whose return was not kept
     cdef readonly uint64_t discarded        # journal copies and dead letters for which there was no room
@@ -189,7 +189,7 @@ cdef class QueueCore(CommitListener):
     cdef public uint64_t quota_bytes
     cdef readonly bint outgoing             # TTRQ counts here
     cdef readonly OutSequence sequence      # of an outgoing queue
-    cdef uint64_t _stream_batch, _stream_place      # where its state stands in the current batch
+    cdef uint64_t _stream_handles, _stream_place    # where its state stands in the current batch, see Writer.put_head
     cdef public bint srmp                   # an outgoing queue whose messages leave by SRMP
     cdef set _passing                       # source << 32 | ordinal of the transactional messages of others that wait here
     cdef public uint8_t role                # a Role
@@ -246,9 +246,8 @@ cdef class QueueCore(CommitListener):
     cdef Received _received(self, Slot* slot)
     cdef int _count(self, Slot* slot) except -1
     cdef int _drop(self, Slot* slot) except -1
-    cdef int _not_entered(self, uint64_t key) except -1
-    cdef int _unwrite(self, Slot* slot) except -1
-    cdef int _not_received(self, list messages) except -1
+    cdef int _enter(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                    uint32_t dead_letter, bint recoverable) except -1
     cdef int _give_back(self, Received received, bint received_is_in_feed) except -1
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
@@ -282,7 +281,6 @@ cdef class QueueCore(CommitListener):
     # A message whose quota was reserved joins the current unit; available when that is durable. `record` gets its place.
     # `sequence`: a SequentialID that is reserved for it, or 0.
     cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1
-    cdef int undo_enqueue(self, uint64_t key) except -1
     # What `owner` locked leaves with the current unit; drop_locked() follows when that is durable. Whether it has to be stored.
     cdef bint commit_dequeue(self, Slot* slot, int reason) except -1
     cdef int drop_locked(self, uint64_t key, int status) except -1
@@ -295,6 +293,8 @@ cdef class QueueCore(CommitListener):
     cdef int _unnumber(self, Slot* slot) except -1
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0
     cdef int _late(self, Slot* slot) except -1
+    cdef bint _release(self, uint64_t key, uint32_t owner) except -1
+    cdef int _expire_later(self, uint64_t key) except -1
 
 
 @cython.final
@@ -339,13 +339,9 @@ cdef class Loader(PositionVisitor):
 # A transaction moves a message to another queue of its family.
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1
 cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1
-cdef int undo_move(QueueCore source, uint64_t key, QueueCore target) except -1
 
 # The stored record of a position, as far as it follows from the slot and the packet.
 cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil
-
-# What was put into queues by a unit that the caller takes back, or has taken back.
-cdef int undo_traces(Ledger ledger, list traces) except -1
 
 # What follows when a message reaches a queue, inside the unit that enqueues it. `slot` may be invalid afterwards.
 cdef int arrived(QueueCore core, const Slot* slot, bytes packet) except -1

@@ -65,6 +65,7 @@ from msmq_fast._native.record cimport (
     stream_key,
 )
 from msmq_fast._native.sources cimport SourceTable
+from msmq_fast._native.undo cimport Undoable, UndoLog
 from msmq_fast._native.wheel cimport Timer, TimerWheel
 
 cdef enum:
@@ -158,6 +159,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.move_count = slot.move_count
 
 
+include "queue_undo.pxi"
 include "queue_horizon.pxi"
 include "queue_disposition.pxi"
 include "queue_sequence.pxi"

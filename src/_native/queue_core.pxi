@@ -35,7 +35,7 @@ cdef class QueueCore(CommitListener):
         self.ordinal = ordinal
         self.quota_bytes = quota_bytes
         self.outgoing = outgoing
-        self.sequence = OutSequence() if outgoing else None
+        self.sequence = OutSequence(ledger.writer.undo) if outgoing else None
         self._passing = set() if outgoing else None
         self.parent = parent
         self._fresh = []
@@ -54,10 +54,7 @@ cdef class QueueCore(CommitListener):
     cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1:
         cdef Ledger ledger = self.ledger
-        cdef Slot* slot = NULL
-        cdef NumberedPosition record
-        cdef HistoryEntry entry
-        cdef uint64_t size = PyBytes_GET_SIZE(packet), sequence, key
+        cdef uint64_t size = PyBytes_GET_SIZE(packet)
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
         cdef int refused = self._refusal(m, size, concludes(self, m, data))
@@ -65,13 +62,34 @@ cdef class QueueCore(CommitListener):
             return refused
         if not sequence_left(ledger) or not number_left(self, m, data):
             return MACHINE_QUOTA
-        sequence = ledger.next_sequence()
+        if not recoverable and wishes_of(m, data) == 0:
+            self._enter(packet, m, origin, token, fingerprint, dead_letter, False)
+            return ENQUEUED
+        ledger.writer.begin_unit()
+        try:
+            self._enter(packet, m, origin, token, fingerprint, dead_letter, recoverable)
+        except BaseException:
+            # The caller hears that it did not come, so it must not be there.
+            ledger.writer.roll_back()
+            raise
+        ledger.writer.keep_unit()
+        return ENQUEUED_PENDING if recoverable else ENQUEUED
+
+    cdef int _enter(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                    uint32_t dead_letter, bint recoverable) except -1:
+        """A message that is let in. Within a unit, but for an express one from whose arrival nothing follows."""
+        cdef Ledger ledger = self.ledger
+        cdef Slot* slot = NULL
+        cdef NumberedPosition record
+        cdef HistoryEntry entry
+        cdef uint64_t sequence = ledger.next_sequence()
+        cdef const char* data = PyBytes_AS_STRING(packet)
         slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
         slot.dead_letter = dead_letter
         self._entered = slot.key
         self.arrived_total += 1
-        if ledger.traces is not None:
-            ledger.traces.append((self, slot.key))
+        if ledger._followed is not None:
+            ledger._followed.append((self, slot.key))
         if fingerprint:
             entry.fingerprint = fingerprint
             memcpy(entry.source, data + SOURCE_OFFSET, 16)
@@ -87,52 +105,24 @@ cdef class QueueCore(CommitListener):
                 self.mark()
             if slot.wishes:
                 arrived(self, slot, packet)
-            return ENQUEUED
-        key = slot.key
+            return 0
         describe(&record.position, slot, m, data)
-        try:
-            ledger.writer.begin_unit()
-        except BaseException:
-            self._not_entered(key)
-            raise
-        try:
-            number(self, slot, &record)
-            ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
-            ledger.writer.put_content(sequence, packet)
-            if ledger.feed:
-                self._came(slot, m, data, &record)
-            ledger.writer.notify(self, slot.key)
-            if slot.wishes:
-                arrived(self, slot, packet)
-            if fingerprint:    # behind everything that may raise: what did not come has not been seen
-                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
-            if origin is not None:
-                ledger.writer.notify(origin, token)
-        except BaseException:
-            # The caller hears that it did not come, so it must not be there.
-            self._not_entered(key)
-            ledger.writer.take_back()
-            raise
-        ledger.writer.end_unit()
-        return ENQUEUED_PENDING
-
-    cdef int _not_entered(self, uint64_t key) except -1:
-        """As if a message had not been enqueued in the current unit; `take_back` follows."""
-        cdef Slot* slot = self.positions.find(key)
-        if slot != NULL:
-            self.arrived_total -= 1
-            self._unwrite(slot)
-            self._drop(slot)
-        self._stream_batch = 0      # its state was perhaps first put by the unit that is taken back
+        number(self, slot, &record)
+        ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
+        ledger.writer.put_content(sequence, packet)
+        if ledger.feed:
+            self._came(slot, m, data, &record)
+        ledger.writer.notify(self, slot.key)
+        if slot.wishes:
+            arrived(self, slot, packet)
+        if fingerprint:
+            ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
+        if origin is not None:
+            ledger.writer.notify(origin, token)
         return 0
 
-    cdef int _unwrite(self, Slot* slot) except -1:
-        """What the current unit has written of a new message goes, where the unit cannot be taken back: it is part of another one."""
-        cdef Writer writer = self.ledger.writer
-        if writer._depth > 1 and slot.flags & FLAG_RECOVERABLE and not writer.failed:
-            writer.delete_position(self.ordinal, slot.key)
-            writer.delete_content(slot.content_id, slot.size)
-        return 0
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        return undo_in_queue(self, token, <const QueueUndo*>data, kept)
 
     cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=REASON_NONE) except -1:
         return self.ledger.event(kind, self.ordinal, self.outgoing, slot, ride, reason)
@@ -162,9 +152,12 @@ cdef class QueueCore(CommitListener):
         try:
             self._tell(EVENT_ABORTED_RETURN, slot, True)
         except StoreError:
-            writer.abandon_unit()
+            writer.roll_back()
             return 0
-        writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
         return 0
 
     cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
@@ -229,6 +222,7 @@ cdef class QueueCore(CommitListener):
         )
         self.positions.set_body(slot, packet)
         self._use(slot.size)
+        log_placed(self, key, UNDO_PLACED)
         self._arm(slot)
         note_passing(self, slot)
         return slot
@@ -312,8 +306,9 @@ cdef class QueueCore(CommitListener):
     # ---- removal
 
     cdef int _drop(self, Slot* slot) except -1:
-        """Takes a slot out of the list and of every account."""
+        """Takes a slot out of the list and of every account. Count the removal behind it."""
         cdef Ledger ledger = self.ledger
+        log_removed(self, ledger, slot, self.removed_total)
         if slot.timer != NO_TIMER:
             ledger.wheel.stop(slot.timer)
         if slot.flags & FLAG_COUNTED:
@@ -348,7 +343,7 @@ cdef class QueueCore(CommitListener):
             self._passing.discard(<uint64_t>slot.source << 32 | slot.ordinal)
             return 0
         if slot.owner == OWNER_FINAL:
-            self.sequence.finals -= 1
+            self.sequence.count_final(-1)
         else:
             self.sequence.remove(slot.key)
         forget_final(self.ledger, slot.ordinal, self, slot.key)
@@ -363,8 +358,10 @@ cdef class QueueCore(CommitListener):
         try:
             self._take_out(slot, event)
             ledger.removals.watch()
-        finally:
-            ledger.writer.end_unit()
+        except BaseException:
+            ledger.writer.roll_back()
+            raise
+        ledger.writer.keep_unit()
         return 0
 
     cdef int _take_out(self, Slot* slot, int event) except -1:
@@ -387,8 +384,9 @@ cdef class QueueCore(CommitListener):
             ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
         if ledger.feed and event:
             self._tell(event, slot, not recoverable, reason)
+        self._drop(slot)
         self.removed_total += 1
-        return self._drop(slot)
+        return 0
 
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
         """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
@@ -397,8 +395,9 @@ cdef class QueueCore(CommitListener):
         let_follow(&entry, self.role, slot, reason)
         self.ledger.sources.retain(slot.source)
         self.ledger.doom(&entry)
+        self._drop(slot)
         self.removed_total += 1
-        return self._drop(slot)
+        return 0
 
     cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1:
         """Message Position Deleted as far as the store is concerned, and what follows from it (X-60, X-67)."""
@@ -420,16 +419,16 @@ cdef class QueueCore(CommitListener):
 
     cdef int _leave(self, Slot* slot, Received received) except -1:
         cdef list followed = []
-        self.ledger.traces = followed
+        self.ledger._followed = followed
         try:
             if not slot.flags & FLAG_RECOVERABLE:
                 self._erase(slot, EVENT_RECEIVED)
             elif self.forget(slot.key, received.packet, REASON_RECEIVED):
                 received.content_id = 0
         finally:
-            self.ledger.traces = None
-            if followed:    # also if it raised: `_not_received` takes it back
-                received._followed = followed
+            self.ledger._followed = None
+        if followed:
+            received._followed = followed
         return 0
 
     cdef int _let_purged_go(self, Slot* slot) except -1:
@@ -458,8 +457,9 @@ cdef class QueueCore(CommitListener):
     cdef int _expire(self, Slot* slot) except -1:
         """TimeToBeReceived or TimeToReachQueue is over (DM-213, ST-1)."""
         if slot.state == STATE_AVAILABLE:
+            self._erase(slot, EVENT_EXPIRED)
             self.expired_total += 1
-            return self._erase(slot, EVENT_EXPIRED)
+            return 0
         if slot.state == STATE_LOCKED and slot.owner == OWNER_FINAL:
             return conclude(self, slot.key, REASON_UNANSWERED)
         if slot.state == STATE_LOCKED and slot.owner & <uint32_t>OWNER_TRANSFER:
@@ -477,8 +477,9 @@ cdef class QueueCore(CommitListener):
             entry = self.sequence.find(slot.key)
         if entry != NULL and entry.flags & ENTRY_ORDERED:
             return 0    # it has arrived: it leaves with the acknowledgment of its session
+        self._erase(slot, EVENT_EXPIRED)
         self.expired_total += 1
-        return self._erase(slot, EVENT_EXPIRED)
+        return 0
 
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
         cdef size_t number, removed = 0
@@ -497,15 +498,18 @@ cdef class QueueCore(CommitListener):
                 if self._take_out(slot, EVENT_PURGED if purged else event) == 0:
                     removed += 1
             self.ledger.removals.watch()
-        finally:
-            self.ledger.writer.end_unit()
+        except BaseException:
+            self.ledger.writer.roll_back()
+            raise
+        self.ledger.writer.keep_unit()
         return removed
 
     def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
         """Remove what `owner` locked and has got rid of: sent and acknowledged, or delivered and acknowledged.
 
         Keys that it does not hold are passed over. `sink(status)` is called when the removal is durable. Returns how many were removed.
-        A removal that the store does not keep is repeated by reap().
+        A removal that the store does not keep is repeated by reap(). If this raises nothing is locked any more: the messages are
+        available, and are sent or handed out again.
         """
         cdef size_t removed = 0
         cdef Writer writer = self.ledger.writer
@@ -517,8 +521,11 @@ cdef class QueueCore(CommitListener):
                 removed = self.remove_keys(&keys[0], keys.shape[0], owner, EVENT_ACKED if self.outgoing else EVENT_RECEIVED)
             if sink is not None:
                 writer.notify(confirmation(sink), 0)
-        finally:
-            writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            self.release(keys, owner)
+            raise
+        writer.keep_unit()
         return removed
 
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0:
@@ -555,24 +562,50 @@ cdef class QueueCore(CommitListener):
         return True
 
     def release(self, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-        """Make what `owner` locked available again at its old place (DM-125). Returns how many became available."""
+        """Make what `owner` locked available again at its old place (DM-125). Returns how many became available.
+
+        What raises for one message holds up no other one, and is raised at the end.
+        """
         cdef size_t number
-        cdef Slot* slot = NULL
         cdef int released = 0
+        cdef object fault = None
         for number in range(keys.shape[0]):
-            slot = self.positions.find(keys[number])
-            if slot == NULL or slot.owner != owner:
-                continue
-            if slot.state == STATE_PURGE_PENDING:
-                self._let_purged_go(slot)
-            elif slot.state == STATE_LOCKED and self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
-                retire_one(self, slot.key)
-            elif slot.state == STATE_LOCKED:
-                released += 1
-                self._available(slot)
+            try:
+                released += self._release(keys[number], owner)
+            except Exception as error:
+                fault = also(fault, error)
+                self._expire_later(keys[number])
         if released and self.interested:
             self.mark()
+        if fault is not None:
+            raise fault
         return released
+
+    cdef bint _release(self, uint64_t key, uint32_t owner) except -1:
+        """Whether a message that `owner` locked is available."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.owner != owner:
+            return False
+        if slot.state == STATE_PURGE_PENDING:
+            self._let_purged_go(slot)
+            return False
+        if slot.state != STATE_LOCKED:
+            return False
+        if self.sequence is not None and self.sequence.returned(key) == ANSWER_OVER:
+            retire_one(self, key)
+            return False
+        self._available(slot)
+        return True
+
+    cdef int _expire_later(self, uint64_t key) except -1:
+        """A message whose time is over could not be removed: that is tried again after EXPIRE_AGAIN seconds."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or not (slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED or slot.deadline <= self.ledger.now_s):
+            return 0
+        if slot.timer != NO_TIMER:
+            self.ledger.wheel.stop(slot.timer)
+        slot.timer = self.ledger.wheel.start(<uint64_t>self.ledger.now_s + EXPIRE_AGAIN, self.ordinal, key)
+        return 0
 
     def remove(self, uint64_t key, uint32_t owner=OWNER_NONE) -> bool:
         """Remove one message that is available, or locked by `owner`."""
@@ -654,6 +687,7 @@ cdef class QueueCore(CommitListener):
                 if slot.flags & FLAG_RECOVERABLE:
                     stored = True
                     early = early or slot.state == STATE_PENDING
+                    log_changed(self, slot)
                     self.positions.set_state(slot, STATE_LOCKED)
                     slot.owner = OWNER_STORE
                     slot.flags |= FLAG_REMOVING
@@ -685,44 +719,12 @@ cdef class QueueCore(CommitListener):
                 delivery._wanted = wanted
                 ledger.writer.notify(delivery, 0)
         except BaseException:
-            self._not_received(result)
+            ledger.writer.roll_back()
             raise
-        ledger.writer.end_unit()
+        ledger.writer.keep_unit()
         if count and not (stored or ordered):
             sink(result, STATUS_OK)
         return count
-
-    cdef int _not_received(self, list messages) except -1:
-        """A receive raised: the messages are where they were, and its unit is taken back."""
-        cdef Received received
-        cdef Slot* slot = NULL
-        cdef list express = []
-        if self.ledger.writer._depth > 1:
-            # A part of another unit: they left and come back.
-            for received in messages:
-                slot = self.positions.find(received.lookup_id)
-                if slot != NULL:
-                    self._drop(slot)
-            self.ledger.writer.end_unit()
-            self.give_back(messages)
-            return 0
-        for received in messages:
-            if received._followed is not None:
-                undo_traces(self.ledger, received._followed)
-                received._followed = None
-        self.ledger.writer.take_back()
-        for received in messages:
-            slot = self.positions.find(received.lookup_id)
-            if slot == NULL:
-                express.append(received)
-            elif slot.flags & FLAG_REMOVING and slot.owner == OWNER_STORE:
-                slot.flags &= ~FLAG_REMOVING
-                slot.owner = OWNER_NONE
-                # One that was taken before it was durable waits for that again.
-                self.positions.set_state(slot, STATE_AVAILABLE if slot.flags & FLAG_COUNTED else STATE_PENDING)
-        if express:
-            self.give_back(express, False)
-        return 0
 
     def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
         """Receive one available message by its key, as receive_bulk; False if it is not available.
@@ -772,12 +774,13 @@ cdef class QueueCore(CommitListener):
             self._erase(slot, EVENT_RECEIVED)
             sink([received], STATUS_OK)
             return 0
-        if slot.state == STATE_AVAILABLE:
-            self.positions.set_state(slot, STATE_LOCKED)
-            slot.owner = OWNER_STORE
-        slot.flags |= FLAG_REMOVING
         ledger.writer.begin_unit()
         try:
+            log_changed(self, slot)
+            if slot.state == STATE_AVAILABLE:
+                self.positions.set_state(slot, STATE_LOCKED)
+                slot.owner = OWNER_STORE
+            slot.flags |= FLAG_REMOVING
             self._leave(slot, received)
             delivery = Delivery.__new__(Delivery)
             delivery._core = self
@@ -786,9 +789,12 @@ cdef class QueueCore(CommitListener):
             delivery._wanted = wanted
             ledger.writer.notify(delivery, 0)
         except BaseException:
-            self._not_received([received])
+            ledger.writer.roll_back()
+            slot = self.positions.find(received.lookup_id)
+            if slot != NULL and slot.state == STATE_LOCKED and slot.owner == OWNER_STORE:
+                self._back(slot)    # its packet had to be read first
             raise
-        ledger.writer.end_unit()
+        ledger.writer.keep_unit()
         return 0
 
     def peek(self, uint64_t key, sink) -> bool:
@@ -887,42 +893,30 @@ cdef class QueueCore(CommitListener):
         slot = self._put_slot(<uint64_t>(7 - record.priority) << 56 | sequence, record, STATE_PENDING)
         self.positions.set_body(slot, packet)
         self.reserved_bytes -= slot.size
+        log_placed(self, slot.key, UNDO_COMMITTED)
         self._entered = slot.key
         self.arrived_total += 1
-        try:
-            memset(&numbered, 0, sizeof(numbered))
-            numbered.position = record[0]
-            # A commit in slices has its places from before: what was purged meanwhile does not take it along.
-            numbered.position.arrival_seq = self._arrival(slot.key)
-            number(self, slot, &numbered)
-            ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
-            if content_id == 0:
-                ledger.writer.put_content(sequence, packet)
-            if ledger.feed:
-                ledger.event(
-                    EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, False, REASON_NONE,
-                    numbered.sequence_id, numbered.sequence_number
-                )
-            ledger.writer.notify(self, slot.key)
-            if slot.wishes & concerning(self.role, REASON_ARRIVED):
-                arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
-        except BaseException:
-            self.undo_enqueue(<uint64_t>(7 - record.priority) << 56 | sequence)
-            raise
-        return 0
-
-    cdef int undo_enqueue(self, uint64_t key) except -1:
-        """As if commit_enqueue had not been called; the caller takes the unit back."""
-        cdef Slot* slot = self.positions.find(key)
-        cdef uint64_t size = slot.size
-        self._drop(slot)
-        self._stream_batch = 0      # its state was perhaps first put by the unit that is taken back
-        self.arrived_total -= 1
-        self.reserve_again(size)
+        memset(&numbered, 0, sizeof(numbered))
+        numbered.position = record[0]
+        # A commit in slices has its places from before: what was purged meanwhile does not take it along.
+        numbered.position.arrival_seq = self._arrival(slot.key)
+        number(self, slot, &numbered)
+        ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
+        if content_id == 0:
+            ledger.writer.put_content(sequence, packet)
+        if ledger.feed:
+            ledger.event(
+                EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, False, REASON_NONE,
+                numbered.sequence_id, numbered.sequence_number
+            )
+        ledger.writer.notify(self, slot.key)
+        if slot.wishes & concerning(self.role, REASON_ARRIVED):
+            arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
         return 0
 
     cdef bint commit_dequeue(self, Slot* slot, int reason) except -1:
         cdef bytes packet = None
+        log_changed(self, slot)
         slot.flags |= FLAG_REMOVING
         if not slot.flags & FLAG_RECOVERABLE:
             return False
@@ -932,7 +926,6 @@ cdef class QueueCore(CommitListener):
             try:
                 packet = self.ledger.tables.read_content(slot.content_id, slot.size)
             except StoreError as error:
-                slot.flags &= ~FLAG_REMOVING
                 self._report_damage(slot.key, error.status)
                 raise
         self.forget(slot.key, packet, reason)
@@ -1124,12 +1117,9 @@ cdef class QueueCore(CommitListener):
                 if stored and sink is not None:
                     writer.notify(confirmation(sink), 0)
             except BaseException:
-                for entered in reversed(keys):
-                    if entered:
-                        self._not_entered(entered)
-                writer.take_back()
+                writer.roll_back()
                 raise
-            writer.end_unit()
+            writer.keep_unit()
         finally:
             free(parsed)
         if not stored and sink is not None:
@@ -1144,9 +1134,8 @@ cdef class QueueCore(CommitListener):
         transactional one has lost its number, and comes behind the others.
         """
         cdef Received received
-        cdef Slot* slot
         cdef Writer writer = self.ledger.writer
-        cdef object fault = None
+        cdef object fault = None, followed
         if self.gone:
             return
         for received in messages:
@@ -1158,20 +1147,18 @@ cdef class QueueCore(CommitListener):
                 self.ledger._returned.append((self, received))
                 fault = also(fault, error)
                 continue
+            followed = received._followed
             try:
                 self._give_back(received, received_is_in_feed)
             except BaseException as error:
-                slot = self.positions.find(received.lookup_id)
-                if slot != NULL:
-                    self._unwrite(slot)
-                    self._drop(slot)
+                writer.roll_back()
+                received._followed = followed
                 self.ledger._returned.append((self, received))
-                writer.take_back()
                 if not isinstance(error, Exception):
                     raise
                 fault = also(fault, error)
             else:
-                writer.end_unit()
+                writer.keep_unit()
         if fault is not None:
             raise fault
 

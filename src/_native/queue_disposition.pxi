@@ -122,8 +122,8 @@ cdef bint transfer(Ledger ledger, const Slot* slot, bytes packet, QueueCore targ
     there = target._place(
         slot.key & ~SEQUENCE_MASK | sequence, slot.content_id if slot.content_id else sequence, ledger.now_us, packet, &m
     )
-    if ledger.traces is not None:
-        ledger.traces.append((target, there.key))
+    if ledger._followed is not None:
+        ledger._followed.append((target, there.key))
     return _settle(ledger, slot, there, packet, &m, target, reason, slot.content_id == 0)
 
 
@@ -186,21 +186,6 @@ cdef bint _settle(Ledger ledger, const Slot* slot, Slot* there, bytes packet, co
         ledger.writer.put_content(there.content_id, packet)
     ledger.writer.notify(target, there.key)
     return True
-
-
-cdef int undo_traces(Ledger ledger, list traces) except -1:
-    cdef QueueCore core
-    cdef Slot* slot
-    for core, key in reversed(traces):
-        slot = core.positions.find(<uint64_t>key)
-        if slot == NULL:
-            continue
-        if slot.flags & FLAG_REMOVING and slot.flags & FLAG_COUNTED:
-            core._return(slot)      # it was there before, and was withdrawn
-            continue
-        core._drop(slot)
-        core.arrived_total -= 1
-    return 0
 
 
 cdef bint recall(list followed) except -1:
@@ -345,34 +330,57 @@ cdef class Disposal(ReadListener):
         return 0
 
     cdef int _remove(self) except -1:
+        """Everything in one unit. A message of which nothing can follow leaves without that, and what raised is raised at the end."""
         cdef Ledger ledger = self._ledger
         cdef Writer writer = ledger.writer
-        cdef QueueCore core
-        cdef Doomed* entry
-        cdef Slot slot
+        cdef object fault = None
         cdef size_t number
-        cdef bint moved
         if writer.failed:
             return 0
         ledger._disposing = 0
-        ledger._reaped = self._count
         writer.begin_unit()
         try:
             for number in range(self._count):
-                entry = &self._entries[number]
-                slot_of(&slot, entry)
-                core = ledger._cores.get(entry.queue)
-                packet = self._packets[number]
-                self._packets[number] = None
-                moved = packet is not None and hand_on(
-                    ledger, entry.queue, entry.role, core.journal if core is not None else None, &slot, packet, entry.reason
-                )
-                ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
-                if ledger.feed and entry.event:
-                    ledger.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
-                ledger.sources.release(entry.source)
+                try:
+                    self._remove_one(number, True)
+                except Exception as error:
+                    fault = also(fault, error)
+                    self._remove_one(number, False)
             ledger.removals.watch()
             writer.notify(confirmation(ledger._reap_ended(self._sink)), 0)
-        finally:
-            writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            ledger.reaping = False
+            for number in range(self._count):
+                ledger.doom(&self._entries[number])     # for the next reap
+            raise
+        writer.keep_unit()
+        ledger._reaped = self._count
+        for number in range(self._count):
+            ledger.sources.release(self._entries[number].source)
+        if fault is not None:
+            raise fault
+        return 0
+
+    cdef int _remove_one(self, size_t number, bint follows) except -1:
+        cdef Ledger ledger = self._ledger
+        cdef Doomed* entry = &self._entries[number]
+        cdef QueueCore core = ledger._cores.get(entry.queue)
+        cdef Slot slot
+        cdef bint moved = False
+        packet = self._packets[number]
+        slot_of(&slot, entry)
+        ledger.writer.begin_unit()
+        try:
+            if follows and packet is not None:
+                moved = hand_on(
+                    ledger, entry.queue, entry.role, core.journal if core is not None else None, &slot, packet, entry.reason
+                )
+            ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
+            if ledger.feed and entry.event:
+                ledger.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
+        except BaseException:
+            ledger.writer.roll_back()
+            raise
+        ledger.writer.keep_unit()
         return 0

@@ -19,6 +19,7 @@ cdef int reserve_sequence(Ledger ledger) except -1:
     if ledger._reserving or ledger.reserve is None:
         return 0
     ledger._reserving = True
+    log_in_ledger(ledger, UNDO_RESERVING, 0, None)
     try:
         ledger.reserve(ledger.sequence_limit + SEQUENCE_BLOCK)
     except BaseException:
@@ -119,7 +120,7 @@ cdef class Ledger:
             return False
         leave_sequence(core)
         core.sequence.begin(identifier)
-        self._streams[identifier] = core
+        send_stream(self, identifier, core)
         return True
 
     def reserved(self, uint64_t limit) -> None:
@@ -141,7 +142,11 @@ cdef class Ledger:
             self._doomed_capacity = capacity
         self._doomed[self._doomed_count] = entry[0]
         self._doomed_count += 1
+        log_in_ledger(self, UNDO_DOOMED, 0, None)
         return 0
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        return undo_in_ledger(self, token, <const QueueUndo*>data, kept)
 
     cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
         """Deletes a stored message with the current unit, and again, with what follows, should its commit fail.
@@ -177,7 +182,7 @@ cdef class Ledger:
         cdef Doomed entry
         cdef Disposal disposal = None
         cdef Drain drain
-        cdef size_t done = 0, tail = self.removals._tail
+        cdef size_t done = 0, drained = 0, tail = self.removals._tail
         cdef Slot slot
         if self.reaping or not (self._doomed_count or self._drains):
             return self.doomed
@@ -197,26 +202,30 @@ cdef class Ledger:
         self.writer.begin_unit()
         try:
             while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].follows:
+                entry = self._doomed[self._doomed_count - 1]
+                log_reaped(self, &entry)
                 self._doomed_count -= 1
-                entry = self._doomed[self._doomed_count]
                 slot_of(&slot, &entry)
                 self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
                 if self.feed and entry.event:
                     self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
                 self.sources.release(entry.source)
                 done += 1
-            while done < limit and not self._doomed_count and self._drains:
-                drain = self._drains[0]
+            while done < limit and not self._doomed_count and drained < len(self._drains):
+                drain = self._drains[drained]
                 done += drain.run(limit - done)
-                if drain._positions.live == 0:
-                    del self._drains[0]
+                drained += drain._positions.live == 0
             if self.removals._tail != tail:
-                self._reaped = self.removals._tail - tail
-                self.reaping = True
                 self.removals.watch()
                 self.writer.notify(confirmation(self._reap_ended(sink)), 0)
-        finally:
-            self.writer.end_unit()
+        except BaseException:
+            self.writer.roll_back()
+            raise
+        self.writer.keep_unit()
+        del self._drains[:drained]
+        if self.removals._tail != tail:
+            self._reaped = self.removals._tail - tail
+            self.reaping = True
         if self._doomed_count == 0:
             free(self._doomed)
             self._doomed = NULL
@@ -349,9 +358,7 @@ cdef class Ledger:
                 core._expire(slot)
             except Exception as error:
                 fault = also(fault, error)
-                slot = core.positions.find(timer.second)
-                if slot != NULL and slot.timer == NO_TIMER:
-                    slot.timer = self.wheel.start(<uint64_t>self.now_s + EXPIRE_AGAIN, core.ordinal, slot.key)
+                core._expire_later(timer.second)
                 if self.writer.failed:
                     break   # the others would raise as well
         if fault is not None:
@@ -405,6 +412,14 @@ cdef class Removals(CommitListener):
             self._capacity = capacity
         self._entries[self._tail & (self._capacity - 1)] = entry[0]
         self._tail += 1
+        self._ledger.writer.undo.add(self, self._told, NULL, 0, None)
+        return 0
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        """Takes the latest entry back; the end of `token` was told of before."""
+        self._tail -= 1
+        self._told = token
+        self._ledger.sources.release(self._entries[self._tail & (self._capacity - 1)].source)
         return 0
 
     cdef int watch(self) except -1:
@@ -460,6 +475,7 @@ cdef class Drain:
                 if slot.body == NULL:
                     doomed_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
                     ledger.doom(&entry)
+                    log_removed(self, ledger, slot, 0)
                     positions.remove(slot)
                     continue
                 # An acknowledgment cannot come into this list: the queue has another one by now.
@@ -468,6 +484,11 @@ cdef class Drain:
                 ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
             if ledger.feed:
                 ledger.event(EVENT_PURGED, self._queue, self._outgoing, slot, not recoverable, self._reason)
+            log_removed(self, ledger, slot, 0)
             ledger.sources.release(slot.source)
             positions.remove(slot)
         return count
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        put_back(self._positions, self._ledger, <const RemovalUndo*>data, kept).timer = NO_TIMER
+        return 0

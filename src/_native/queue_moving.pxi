@@ -73,6 +73,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     if slot.body != NULL:
         target.positions.set_body(there, <object>slot.body)
     target._use(there.size)
+    log_placed(target, key, UNDO_PLACED)
     target._arm(there)
     if not recoverable:
         if ledger.feed:
@@ -90,30 +91,34 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     record.position.last_move_s = ledger.now_s
     record.position.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
     record.position.prepared_slot = 0
+    log_changed(source, slot)
     if slot.state == STATE_AVAILABLE:
         source.positions.set_state(slot, STATE_LOCKED)
         slot.owner = owner
     slot.flags |= FLAG_REMOVING
+    log_number(source, UNDO_SHARED, slot.size)
     in_two_queues(source, slot.size)
-    target.expected += 1
+    expect(target, 1)
     relocation = Relocation.__new__(Relocation)
     relocation._source = source
     relocation._target = target
     relocation._owner = owner
     relocation._size = slot.size
-    try:
-        ledger.writer.delete_position(source.ordinal, key)
-        ledger.writer.put_position(target.ordinal, key, &record.position)
-        if ledger.feed:
-            ledger.event(EVENT_MOVED, target.ordinal, False, slot, False, REASON_NONE, source.ordinal)
-        ledger.writer.notify(relocation, key)
-        ledger.writer.notify(target, key)
-        if sink is not None:
-            ledger.writer.notify(confirmation(sink), 0)
-    except BaseException:
-        target.expected -= 1
-        undo_move(source, key, target)
-        raise
+    ledger.writer.delete_position(source.ordinal, key)
+    ledger.writer.put_position(target.ordinal, key, &record.position)
+    if ledger.feed:
+        ledger.event(EVENT_MOVED, target.ordinal, False, slot, False, REASON_NONE, source.ordinal)
+    ledger.writer.notify(relocation, key)
+    ledger.writer.notify(target, key)
+    if sink is not None:
+        ledger.writer.notify(confirmation(sink), 0)
+    return 0
+
+
+cdef int expect(QueueCore core, int more) except -1:
+    """So many more messages are about to move here."""
+    log_number(core, UNDO_EXPECTED, core.expected)
+    core.expected += more
     return 0
 
 
@@ -130,12 +135,9 @@ def move(QueueCore source not None, uint64_t key, QueueCore target not None, sin
     try:
         _relocate(source, slot, target, OWNER_STORE, sink)
     except BaseException:
-        source.ledger.writer.take_back()
-        slot = source.positions.find(key)
-        if slot != NULL and slot.state == STATE_LOCKED and slot.owner == OWNER_STORE:
-            source._back(slot)
+        source.ledger.writer.roll_back()
         raise
-    source.ledger.writer.end_unit()
+    source.ledger.writer.keep_unit()
     return True
 
 
@@ -152,12 +154,21 @@ def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCo
 
     ValueError: the store has lost its record; it stays locked.
     """
-    target.expected += 1
+    expect(target, 1)
+    return complete_move(source, key, owner, target)
+
+
+def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> None:
+    """Has the counts of messages written that are available."""
+    cdef Py_ssize_t index
+    core.ledger.writer.begin_unit()
     try:
-        return complete_move(source, key, owner, target)
+        for index in range(keys.shape[0]):
+            core.put_counts(keys[index], 0)
     except BaseException:
-        target.expected -= 1    # nobody tries again
+        core.ledger.writer.roll_back()
         raise
+    core.ledger.writer.keep_unit()
 
 
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
@@ -166,17 +177,13 @@ cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCo
     What was purged meanwhile moves all the same (X-57). If the unit is not kept the message is locked as before.
     """
     cdef Slot* slot = source.positions.find(key)
-    target.expected -= 1
+    expect(target, -1)
     if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):
         return False
     if target.gone:
         source.abort_dequeue(slot)
         return False
-    try:
-        _relocate(source, slot, target, owner, None)
-    except BaseException:
-        target.expected += 1
-        raise
+    _relocate(source, slot, target, owner, None)
     return True
 
 
@@ -188,14 +195,3 @@ cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore 
         return False
     source.abort_dequeue(slot)
     return True
-
-
-cdef int undo_move(QueueCore source, uint64_t key, QueueCore target) except -1:
-    """As if complete_move had not been called; the caller takes the unit back."""
-    cdef Slot* slot = source.positions.find(key)
-    cdef Slot* there = target.positions.find(key)
-    if slot == NULL or there == NULL:
-        return 0
-    slot.flags &= ~FLAG_REMOVING
-    in_two_queues(source, -<int64_t>slot.size)
-    return target._drop(there)

@@ -1,39 +1,6 @@
 # Messages that an operator exports, imports, moves or copies: listed, put in with what they had before, taken out.
 
 @cython.final
-cdef class UndoableUnit:
-    """``UndoableUnit(ledger)``: a unit of work as a context manager. What raises in it has not happened, neither in the store nor in the queues.
-
-    Messages that were enqueued or placed are not there, nor what followed from their arrival; recoverable ones that were withdrawn are back.
-    An express message leaves its queue when it is withdrawn, so withdraw last. The caller undoes what else it did in memory.
-    Not within another unit: a part of a unit cannot be taken back alone.
-    """
-    cdef Ledger _ledger
-    cdef object _traces         # those that were being kept before, or None
-
-    def __cinit__(self, Ledger ledger not None):
-        self._ledger = ledger
-
-    def __enter__(self):
-        self._ledger.writer.begin_unit()
-        self._traces, self._ledger.traces = self._ledger.traces, []
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        cdef Ledger ledger = self._ledger
-        traces, ledger.traces = ledger.traces, self._traces
-        if kind is None:
-            ledger.writer.end_unit()
-            return
-        try:
-            undo_traces(ledger, traces)
-        finally:
-            ledger.writer.take_back()
-        if ledger.on_undone is not None:
-            ledger.on_undone()
-
-
-@cython.final
 cdef class Withdrawal(CommitListener):
     """Messages that leave a queue with the current unit: gone when it is durable, back in their places if it is not kept."""
     cdef QueueCore _core
@@ -146,8 +113,6 @@ def place(QueueCore core not None, list entries not None) -> list:
         if slot.reason:
             lay_to_rest(core, slot)
         core.arrived_total += 1
-        if ledger.traces is not None:
-            ledger.traces.append((core, slot.key))
         recoverable = slot.flags & FLAG_RECOVERABLE
         describe(&record.position, slot, &m, PyBytes_AS_STRING(packet))
         if recoverable:
@@ -196,11 +161,10 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
         if not slot.flags & FLAG_RECOVERABLE:
             core._take_out(slot, event)
             continue
+        log_changed(core, slot)
         core.positions.set_state(slot, STATE_LOCKED)
         slot.owner = OWNER_STORE
         slot.flags |= FLAG_REMOVING
-        if ledger.traces is not None:
-            ledger.traces.append((core, slot.key))
         ledger.writer.delete_position(core.ordinal, slot.key)
         ledger.writer.delete_content(slot.content_id, slot.size)
         if ledger.feed:

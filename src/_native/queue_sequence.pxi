@@ -73,12 +73,21 @@ cdef int stream_changed(QueueCore core) except -1:
     whole.alias = sequence.alias
     whole.base = sequence.base
     whole.answered = sequence.answered
-    if core._stream_batch == writer.batch_number():
-        memcpy(writer.head_at(core._stream_place), &whole, size)
-        return 0
+    if core._stream_handles == writer.handles():
+        return writer.patch_head(core._stream_place, &whole, size)
     stream_key(key, core.ordinal)
     core._stream_place = writer.put_head(TABLE_SEQUENCE, key, STREAM_KEY_SIZE, <const uint8_t*>&whole, size)
-    core._stream_batch = writer.batch_number()
+    core._stream_handles = writer.handles()
+    return 0
+
+
+cdef int send_stream(Ledger ledger, uint64_t identifier, QueueCore core) except -1:
+    """A queue sends this sequence now; None: no queue does."""
+    log_in_ledger(ledger, UNDO_STREAM, identifier, ledger._streams.get(identifier))
+    if core is None:
+        ledger._streams.pop(identifier, None)
+    else:
+        ledger._streams[identifier] = core
     return 0
 
 
@@ -109,6 +118,7 @@ cdef int await_final(QueueCore core, Slot* slot) except -1:
         if waiting[0] is core and waiting[1] == slot.key:   # its sequence is over, and with it what that was renamed to
             record.sequence_id, record.sequence_number = waiting[2], waiting[3]
     core.ledger.writer.put_position(core.ordinal, slot.key, &record.position)
+    log_changed(core, slot)
     core.sequence.remove(slot.key)
     if slot.state != STATE_LOCKED:
         core.positions.set_state(slot, STATE_LOCKED)
@@ -129,7 +139,7 @@ cdef int hold_for_final(QueueCore core, Slot* slot, const NumberedPosition* reco
     if record.position.time_to_be_received != INFINITE and end < NO_DEADLINE:
         slot.deadline = <uint32_t>end
     core._arm(slot)
-    core.sequence.finals += 1
+    core.sequence.count_final(1)
     return expect_final(core, slot.ordinal, slot.key, record.sequence_id, record.sequence_number)
 
 
@@ -138,7 +148,15 @@ cdef int expect_final(QueueCore core, uint32_t ordinal, uint64_t key, uint64_t i
     cdef Ledger ledger = core.ledger
     forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session spoke
     # Copies for several destinations may share an identifier.
-    ledger._finals[ordinal] = ledger._finals.get(ordinal, ()) + ((core, key, identifier, number),)
+    return set_finals(ledger, ordinal, ledger._finals.get(ordinal, ()) + ((core, key, identifier, number),))
+
+
+cdef int set_finals(Ledger ledger, uint32_t ordinal, tuple waiting) except -1:
+    log_in_ledger(ledger, UNDO_FINALS, ordinal, ledger._finals.get(ordinal))
+    if waiting:
+        ledger._finals[ordinal] = waiting
+    else:
+        ledger._finals.pop(ordinal, None)
     return 0
 
 
@@ -150,17 +168,14 @@ cdef int leave_sequence(QueueCore core) except -1:
     for key in sequence.current():
         entry = sequence.find(key)
         expect_final(core, entry.ordinal, key, sequence.known_as(), entry.number - sequence.base)
-    core.ledger._streams.pop(sequence.known_as(), None)
-    return 0
+    return send_stream(core.ledger, sequence.known_as(), None)
 
 
 cdef int forget_final(Ledger ledger, uint32_t ordinal, QueueCore core, uint64_t key) except -1:
     if not ledger._finals or ordinal not in ledger._finals:
         return 0
-    left = tuple([waiting for waiting in ledger._finals.pop(ordinal, ()) if waiting[0] is not core or waiting[1] != key])
-    if left:
-        ledger._finals[ordinal] = left
-    return 0
+    left = tuple([waiting for waiting in ledger._finals[ordinal] if waiting[0] is not core or waiting[1] != key])
+    return set_finals(ledger, ordinal, left)
 
 
 cdef int conclude(QueueCore core, uint64_t key, int reason) except -1:
@@ -191,11 +206,13 @@ cdef int conclude(QueueCore core, uint64_t key, int reason) except -1:
             ledger._condemn(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
         if ledger.feed:
             core._tell(EVENT_NACKED if negative else EVENT_ACKED, slot, not left.flags & FLAG_RECOVERABLE, reason)
-        core.removed_total += 1
         core._drop(slot)
+        core.removed_total += 1
         ledger.removals.watch()
-    finally:
-        ledger.writer.end_unit()
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
     return 0
 
 
@@ -212,18 +229,20 @@ def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "
     cdef QueueCore core = ledger._streams.get(identifier)
     if core is None or number > LAST_NUMBER - core.sequence.base:
         return None
-    over = core.sequence.order(number + core.sequence.base)
-    if over is None:
-        return None
-    core.sequence.last_ack_s = ledger.now_s
-    if core.sequence.ack_count > 1:
-        return core
     ledger.writer.begin_unit()
     try:
-        stream_changed(core)
-        retire_all(core, over)
-    finally:
-        ledger.writer.end_unit()
+        over = core.sequence.order(number + core.sequence.base)
+        if over is None:
+            core = None
+        else:
+            core.sequence.last_ack_s = ledger.now_s
+            if core.sequence.ack_count == 1:
+                stream_changed(core)
+                retire_all(core, over)
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
     return core
 
 
@@ -232,8 +251,10 @@ cdef int retire_one(QueueCore core, uint64_t key) except -1:
     try:
         retire(core, key)
         core.ledger.removals.watch()
-    finally:
-        core.ledger.writer.end_unit()
+    except BaseException:
+        core.ledger.writer.roll_back()
+        raise
+    core.ledger.writer.keep_unit()
     return 0
 
 
@@ -244,8 +265,10 @@ cdef int retire_all(QueueCore core, uint64_t[::1] keys) except -1:
         for index in range(keys.shape[0]):
             retire(core, keys[index])
         core.ledger.removals.watch()
-    finally:
-        core.ledger.writer.end_unit()
+    except BaseException:
+        core.ledger.writer.roll_back()
+        raise
+    core.ledger.writer.keep_unit()
     return 0
 
 
@@ -320,7 +343,7 @@ def may_continue(QueueCore core not None, sink) -> bool:
     """
     cdef OutSequence sequence = core.sequence
     cdef Ledger ledger = core.ledger
-    cdef uint64_t alias
+    cdef uint64_t alias = 0
     if not sequence.unsure:
         if not sequence.headless():
             return True
@@ -328,15 +351,18 @@ def may_continue(QueueCore core not None, sink) -> bool:
         if not alias:
             sink(-EAGAIN)
             return False
-        ledger._streams.pop(sequence.known_as(), None)
-        sequence.rename(alias)
-        ledger._streams[alias] = core
     ledger.writer.begin_unit()
     try:
+        if alias:
+            send_stream(ledger, sequence.known_as(), None)
+            sequence.rename(alias)
+            send_stream(ledger, alias, core)
         stream_changed(core)
         ledger.writer.notify(confirmation(sink), 0)
-    finally:
-        ledger.writer.end_unit()
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
     return False
 
 

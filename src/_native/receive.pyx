@@ -345,9 +345,12 @@ cdef class Receiver:
                 decide(self, core.ordinal)
             else:
                 self._history.remember(identity, self._origin, self._ledger.now_s, writer)
-        finally:
+        except BaseException:
             if writer is not None:
-                writer.end_unit()
+                writer.roll_back()
+            raise
+        if writer is not None:
+            writer.keep_unit()
         if result == ENQUEUED or result == ENQUEUED_PENDING:
             self.delivered += 1
             return DELIVERY_STORED
@@ -378,8 +381,10 @@ cdef class Receiver:
             try:
                 self._ledger.writer.notify(self._window, self._number)
                 decide(self, 0)
-            finally:
-                self._ledger.writer.end_unit()
+            except BaseException:
+                self._ledger.writer.roll_back()
+                raise
+            self._ledger.writer.keep_unit()
             return 0
         if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_PENDING:
             return self._window.dispose(self._number)
@@ -391,8 +396,10 @@ cdef class Receiver:
             repetition._window = self._window
             repetition._identity = self._identity
             self._ledger.writer.notify(repetition, self._number)
-        finally:
-            self._ledger.writer.end_unit()
+        except BaseException:
+            self._ledger.writer.roll_back()
+            raise
+        self._ledger.writer.keep_unit()
         return 0
 
     def sight(self, bytes packet=None) -> int:
@@ -480,8 +487,10 @@ cdef class Receiver:
                 decide(self, 0)
             else:
                 self._drop()
-        finally:
-            writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
 
     def tell(self, int kind, uint16_t reason=0) -> None:
         """The feed hears that the current message was not taken: a store.schema.EventKind, and the MessageClass that says why, or 0.
@@ -510,8 +519,10 @@ cdef class Receiver:
             act()
             if self._number:
                 writer.notify(self._window, self._number)
-        finally:
-            writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
 
     def message(self):
         """The current UserMessage as a framing.ParsedMessage, without SessionHeader."""

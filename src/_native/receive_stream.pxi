@@ -82,7 +82,5 @@ cdef int decide(Receiver self, uint32_t queue) except -1:
     cdef InStream stream = self._taking
     if stream is not None:
         self._taking = None
-        self._streams.accept(stream, transaction_header(self), queue if queue else stream.queue)
-        if self._opening:
-            stream._opening = self._opening
+        self._streams.accept(stream, transaction_header(self), queue if queue else stream.queue, self._opening)
     return 0

@@ -69,9 +69,12 @@ cdef int relay_to(Receiver self, QueueCore core) except -1:
         )
         if remember and (result == ENQUEUED or result == ENQUEUED_PENDING):
             self._history.remember(identity, self._origin, self._ledger.now_s, writer)
-    finally:
+    except BaseException:
         if writer is not None:
-            writer.end_unit()
+            writer.roll_back()
+        raise
+    if writer is not None:
+        writer.keep_unit()
     if result == ENQUEUED or result == ENQUEUED_PENDING:
         self.relayed += 1
         return DELIVERY_STORED

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
-from msmq_fast._native.queue cimport Ledger, QueueCore, describe, undo_traces
+from msmq_fast._native.queue cimport Ledger, QueueCore, describe
 from msmq_fast._native.record cimport POSITION_TRANSACTIONAL, POSITION_VERSION, PositionRecord
 
 cdef enum:
@@ -214,16 +214,16 @@ cdef class Intake(CommitListener):
                 self._entries[index].content_id = self.ledger.next_sequence()
                 writer.put_content(self._entries[index].content_id, <bytes>self._packets[index])
             if count:
-                self.rows += 1
                 row = bytes((ROW_VERSION, ROW_MESSAGES)) + (<char*>&self._entries[0])[:count * sizeof(StagedEntry)]
-                writer.put_record(TABLE_META, row_key(self.identifier, self.rows), row)
+                writer.put_record(TABLE_META, row_key(self.identifier, self.rows + 1), row)
             if head is not None:
                 writer.put_record(TABLE_META, row_key(self.identifier, 0), head)
             writer.notify(self, 0)
         except BaseException:
-            writer.abandon_unit()
+            writer.roll_back()
             raise
-        writer.end_unit()
+        writer.keep_unit()
+        self.rows += count != 0
         self.flying += 1
         self._packets = []
         self._size = 0
@@ -333,7 +333,6 @@ def place(Ledger ledger not None, list rows not None, list keys not None, dict r
     cdef bytes row
     cdef size_t index, count
     cdef uint64_t messages = 0, gone = 0
-    cdef list traces = [], placed = []
     cdef dict taken = {}
     for _, row in rows:
         messages += _count(row)
@@ -344,7 +343,6 @@ def place(Ledger ledger not None, list rows not None, list keys not None, dict r
     placement._taken = taken
     placement._sink = sink
     writer.begin_unit()
-    ledger.traces = traces
     try:
         for key, row in rows:
             count = _count(row)
@@ -358,23 +356,15 @@ def place(Ledger ledger not None, list rows not None, list keys not None, dict r
                     continue
                 _record(&record, &entry)
                 core.commit_enqueue(entry.content_id, None, &record, 0)
-                placed.append((core, core._entered))
                 taken[core] = taken.get(core, 0) + entry.size
             writer.delete_record(TABLE_META, <bytes>key)
         for key in keys:
             writer.delete_record(TABLE_META, <bytes>key)
         writer.notify(placement, 0)
     except BaseException:
-        for core, index in placed:
-            core.undo_enqueue(index)
-        undo_traces(ledger, traces)
-        writer.abandon_unit()
-        if ledger.on_undone is not None:
-            ledger.on_undone()
+        writer.roll_back()
         raise
-    finally:
-        ledger.traces = None
-    writer.end_unit()
+    writer.keep_unit()
     return messages, gone
 
 
@@ -432,7 +422,7 @@ def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
             writer.delete_record(TABLE_META, <bytes>key)
         writer.notify(ending, 0)
     except BaseException:
-        writer.abandon_unit()
+        writer.roll_back()
         raise
-    writer.end_unit()
+    writer.keep_unit()
     return messages

@@ -20,7 +20,7 @@ from msmq_fast._native.positions cimport (
     FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
 )
 from msmq_fast._native.queue cimport (
-    ENQUEUED, REASON_RECEIVED, REASON_REJECTED, Ledger, QueueCore, Received, abort_move, complete_move, describe, undo_move, undo_traces,
+    ENQUEUED, REASON_RECEIVED, REASON_REJECTED, Ledger, QueueCore, Received, abort_move, complete_move, describe,
 )
 from msmq_fast._native.record cimport PositionRecord
 
@@ -355,9 +355,9 @@ cdef class Transaction(CommitListener):
             writer.notify(self, TOKEN_ABORTED)
         except BaseException:
             self._sink = None
-            writer.abandon_unit()
+            writer.roll_back()
             raise
-        writer.end_unit()
+        writer.keep_unit()
         if not self.prepared:
             release_all(self)
 

@@ -20,12 +20,12 @@ cdef class AbortCounts(CommitListener):
                 core.put_counts(<uint64_t>key, 0)
             self._writer.notify(self, 0)
         except (StoreError, ValueError):    # ValueError: the store has lost a record
-            self._writer.abandon_unit()
+            self._writer.roll_back()
             return 0
         except BaseException:
-            self._writer.abandon_unit()
+            self._writer.roll_back()
             raise
-        self._writer.end_unit()
+        self._writer.keep_unit()
         self._done = end
         return 0
 
@@ -113,6 +113,8 @@ cdef int forget_failed(Transaction tx) except -1:
         writer.begin_unit()
         try:
             delete_ahead(tx)
-        finally:
-            writer.end_unit()
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
     return 0

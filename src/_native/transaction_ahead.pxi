@@ -25,14 +25,14 @@ cdef int write_ahead(Transaction tx) except -1:
                 entry.size = operation.record.content_bytes
                 entries.append((<char*>&entry)[:sizeof(entry)])
                 size += entry.size
-            tx._rows += 1
-            writer.put_record(TABLE_META, tx._key(tx._rows), bytes((1, ROW_STAGED)) + b"".join(entries))
+            writer.put_record(TABLE_META, tx._key(tx._rows + 1), bytes((1, ROW_STAGED)) + b"".join(entries))
             writer.notify(tx, <uint64_t>index << TOKEN_BITS | TOKEN_AHEAD)
         except BaseException:
             mark_broken(tx, ENOSPC)
-            writer.abandon_unit()
+            writer.roll_back()
             raise
-        writer.end_unit()
+        writer.keep_unit()
+        tx._rows += 1
         tx._writes += 1
         tx.ahead_bytes += size
         tx._flying = index

@@ -29,9 +29,9 @@ cdef int prepare_now(Transaction tx) except -1:
         writer.put_record(TABLE_META, tx._key(0), tx._head)
         writer.notify(tx, TOKEN_PREPARED)
     except BaseException:
-        writer.abandon_unit()
+        writer.roll_back()
         raise
-    writer.end_unit()
+    writer.keep_unit()
     tx._rows = rows
     tx._tails.clear()
     return 0
@@ -59,17 +59,14 @@ cdef int commit_now(Transaction tx) except -1:
 
 cdef int commit_part(Transaction tx, size_t end) except -1:
     """The operations that are not done yet, up to `end`, in one unit; what raises leaves them undone."""
-    cdef Ledger ledger = tx.ledger
-    cdef Writer writer = ledger.writer
+    cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef QueueCore core
     cdef Slot* slot = NULL
     cdef size_t index = tx._done
     cdef uint64_t first = tx._next
     cdef bint stored = tx._stored
-    cdef list traces = []       # what follows: acknowledgments, copies
     writer.begin_unit()
-    ledger.traces = traces
     try:
         if index == 0 and not tx.prepared:
             mark_last(tx, True)
@@ -106,16 +103,11 @@ cdef int commit_part(Transaction tx, size_t end) except -1:
             if stored:
                 writer.notify(tx, TOKEN_END)
     except BaseException:
+        writer.roll_back()
         undo_operations(tx, tx._done, index)
         tx._next = first
-        undo_traces(ledger, traces)
-        writer.abandon_unit()
-        if ledger.on_undone is not None:
-            ledger.on_undone()
         raise
-    finally:
-        ledger.traces = None
-    writer.end_unit()
+    writer.keep_unit()
     tx._done = end
     tx._stored = stored
     return 0
@@ -148,29 +140,17 @@ cdef int begin_slices(Transaction tx) except -1:
 
 
 cdef int undo_operations(Transaction tx, size_t start, size_t end) except -1:
-    """Operations [start, end) of a commit did not happen; the caller takes the unit back."""
+    """Operations [start, end) of a commit did not happen: its unit was rolled back."""
     cdef Operation* operation
-    cdef QueueCore core
-    cdef Slot* slot
     cdef size_t index
     for index in range(start, end):
         operation = &tx._operations[index]
         if operation.core == NULL:
             continue
-        core = <QueueCore>operation.core
-        if operation.kind == OPERATION_ENQUEUE:
-            if operation.key:
-                core.undo_enqueue(operation.key)
-                operation.key = 0
-                operation.reserved = True
-        elif operation.leaving and operation.kind == OPERATION_MOVE:
-            operation.leaving = False
-            undo_move(core, operation.key, <QueueCore>operation.goal)
-        elif operation.leaving:
-            operation.leaving = False
-            slot = tx._locked(core, operation.key)
-            if slot != NULL:
-                slot.flags &= ~FLAG_REMOVING
+        operation.leaving = False
+        if operation.kind == OPERATION_ENQUEUE and operation.key:
+            operation.key = 0
+            operation.reserved = True
     return 0
 
 

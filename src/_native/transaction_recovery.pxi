@@ -82,6 +82,8 @@ def drop_staged(Ledger ledger not None, bytes key not None, bytes row not None) 
                 writer.delete_content(entry.content_id, <uint32_t>entry.size)
                 count += 1
         writer.delete_record(TABLE_META, key)
-    finally:
-        writer.end_unit()
+    except BaseException:
+        writer.roll_back()
+        raise
+    writer.keep_unit()
     return count

@@ -34,7 +34,7 @@ def add(writer: LmdbWriter, message: int, size: int) -> int:
     writer.put_content(message, body(message, size))
     writer.put_record(1, decode.POSITION_KEY.pack(QUEUE, message), position(message, size))
     event = writer.add_entry(3, message.to_bytes(8, "little") * 7)
-    writer.end_unit()
+    writer.keep_unit()
     return event
 
 
@@ -42,7 +42,7 @@ def remove(writer: LmdbWriter, message: int, size: int) -> None:
     writer.begin_unit()
     writer.delete_record(1, decode.POSITION_KEY.pack(QUEUE, message))
     writer.delete_content(message, size)
-    writer.end_unit()
+    writer.keep_unit()
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
             if pending:
                 writer.begin_unit()
                 history.add(key, now, writer)
-                writer.end_unit()
+                writer.keep_unit()
             else:
                 history.add(key, now)
         elif step == "submit":

@@ -9,8 +9,7 @@ Calls from native code to native code are out of reach: `MemoryWriter.fail_call`
 for the crash matrix (`tests/faults/matrix`).
 
 To add an operation: write a function that gets a `World` and does it, with one that prepares the world, and
-add both to OPERATIONS of a test module. Sites that still fail are listed in the `injection_sites.txt` beside
-it.
+add both to OPERATIONS of a test module.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ import dis
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from random import Random
 from types import CodeType, FrameType
 from typing import Any
@@ -36,7 +34,7 @@ from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.store.store import Store
 from tests.qm.world import WALL, World
 
-_ENDS = {"end_unit", "abandon_unit", "take_back"}  # a unit has to end
+_ENDS = {"keep_unit", "roll_back"}  # a unit has to end
 _OPENS = {"begin_unit", "unit"}  # functions that name neither are outside of units until they return
 _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 _SOURCES = "/src/msmq_fast/"
@@ -275,18 +273,6 @@ def sites(operation: Operation) -> list[str]:
     return injector.sites
 
 
-def listed(path: Path, operation: Operation) -> set[str]:
-    """The sites of an operation that are known to fail, by a file with lines "operation | site | why"."""
-    found = set()
-    for line in path.read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, site, reason = line.split(" | ")
-            assert reason.strip(), line
-            if name == operation.name:
-                found.add(site)
-    return found
-
-
 def failing(operation: Operation, *, everywhere: bool) -> dict[str, str]:
     """The sites after whose fault memory and store differ. Each call is tried, or the first of each site."""
     found: dict[str, str] = {}
@@ -304,9 +290,3 @@ def failing(operation: Operation, *, everywhere: bool) -> dict[str, str]:
 def lines(found: dict[str, str]) -> str:
     """Sites and what is wrong after a fault there, for people."""
     return "\n".join(f"{site}: {what}" for site, what in found.items())
-
-
-def belongs(path: Path, operations: Iterable[Operation]) -> bool:
-    """Whether every line of such a file is for one of the operations."""
-    rows = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-    return {row.split(" | ")[0] for row in rows} <= {operation.name for operation in operations}

@@ -286,7 +286,7 @@ def test_what_leaves_a_queue_on_the_way_has_no_receipt(station: Station, role: R
     reason, told, kept = station.manager.disposition(
         role, message.packet, MessageClass.ACK_RECEIVE, Wish.ACK_POSITIVE_RECEIVE, 0
     )
-    station.writer.end_unit()
+    station.writer.keep_unit()
     station.run()
     assert (reason, told, kept) == (MessageClass.ACK_RECEIVE, answered, None)
     assert len(station.sent(ADMIN)) == answered

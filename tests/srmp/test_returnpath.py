@@ -210,6 +210,6 @@ def test_acknowledgments_over_http_need_the_configuration(
         queue.core.enqueue_packets([message.to_packet()])
         station.manager.disposition.reject(message.to_packet(), MessageClass.NACK_REACH_QUEUE_TIMEOUT)
     finally:
-        writer.end_unit()
+        writer.keep_unit()
     station.run()
     assert [str(each.destination) for each in station.manager.outgoing()] == expected

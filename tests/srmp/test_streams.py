@@ -389,7 +389,7 @@ def test_damaged_records_are_set_aside(station: Station) -> None:
     writer.put_record(8, b"T" + bytes(24), b"\x01\x80")
     writer.put_record(8, b"Tshort", b"\x01\x80")
     writer.put_record(8, b"S" + bytes(32), b"\x01\x02")
-    writer.end_unit()
+    writer.keep_unit()
     station.run()
     station.crash()
     assert station.manager.damage["stream"] == 3

@@ -85,9 +85,9 @@ def perform(writer: LmdbWriter | MemoryWriter, operations: list[Operation], aban
         else:
             writer.delete_record(table, key)
     if abandon:
-        writer.abandon_unit()
+        writer.roll_back()
     else:
-        writer.end_unit()
+        writer.keep_unit()
 
 
 @given(BATCHES)
@@ -186,7 +186,7 @@ def test_a_unit_is_never_split_and_full_batches_leave_between_units() -> None:
         writer.begin_unit()
         for part in range(5):
             writer.put_record(0, b"%d.%d" % (unit, part), bytes(500))
-        writer.end_unit()
+        writer.keep_unit()
     writer.submit()
     seen = []
     while writer.complete_one():
@@ -195,7 +195,7 @@ def test_a_unit_is_never_split_and_full_batches_leave_between_units() -> None:
     for unit in range(7):
         writer.begin_unit()
         writer.put_record(5, b"%d" % unit, b"")
-        writer.end_unit()
+        writer.keep_unit()
     writer.complete_all()
     assert writer.statistics()["units_per_batch"][2] == 2  # two batches of three units
     assert writer.tables.count(5) == 7
@@ -266,7 +266,7 @@ def test_every_call_can_be_made_to_fail() -> None:
     writer.put_record(0, b"a", b"1")
     with pytest.raises(StoreError):
         writer.put_record(0, b"b", b"1")
-    writer.abandon_unit()
+    writer.roll_back()
     writer.complete_all()
     assert writer.tables.tables[0] == {}
 
@@ -423,7 +423,7 @@ def test_bad_calls_are_refused(tables: LmdbTables) -> None:
     with pytest.raises(ValueError, match="one length"):
         writer.add_entry(3, bytes(55))
     with pytest.raises(RuntimeError):
-        writer.end_unit()
+        writer.keep_unit()
     with pytest.raises(StoreError, match="closed first"):
         tables.close()
     writer.close()

@@ -196,22 +196,19 @@ class EmbeddedDirectory(SearchableDirectory):
         done: Completion[None] = Completion()
         key = _key(kind, identifier)
         before = self._objects[kind].get(identifier)
-        writer = self._store.writer
-        writer.begin_unit()
         try:
-            if item is None:
-                writer.delete_record(Table.DIRECTORY, key)
-            else:
-                writer.put_record(Table.DIRECTORY, key, cold(item.to_store()))
-            self._place(kind, identifier, item)
-            writer.when_durable(lambda status: self._kept(done, kind, identifier, status))
-            if join is not None:
-                join(identifier)  # last: what it changes in memory is not taken back
+            with self._store.writer.unit() as writer:
+                if item is None:
+                    writer.delete_record(Table.DIRECTORY, key)
+                else:
+                    writer.put_record(Table.DIRECTORY, key, cold(item.to_store()))
+                writer.on_roll_back(lambda: self._place(kind, identifier, before))
+                self._place(kind, identifier, item)
+                writer.when_durable(lambda status: self._kept(done, kind, identifier, status))
+                if join is not None:
+                    join(identifier)
         except Exception as error:
-            writer.abandon_unit()
-            self._place(kind, identifier, before)
             return failed(error)
-        writer.end_unit()
         return done
 
     def _kept(self, done: Completion[None], kind: ObjectType, identifier: UUID, status: int) -> None:

@@ -24,6 +24,7 @@ from msmq_fast.qm.answers import group_of, may_answer
 from msmq_fast.qm.opening import is_http
 from msmq_fast.qm.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
+from msmq_fast.qm.unsent import UnsentAcks
 from msmq_fast.store.schema import Wish
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Disposition:
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
         self.discarded = 0
+        self.unsent = UnsentAcks(self._finish, manager.store.writer.unit, manager.monotonic, manager.faults)
         manager.ledger.on_discard = self._no_room
 
     def __call__(
@@ -79,11 +81,14 @@ class Disposition:
         message, whether an acknowledgment went out, and the queue that gets the message or a copy.
         """
         try:
-            return self._decide(role, packet, reason, wishes, chosen)
+            with self._manager.store.writer.unit():
+                return self._decide(role, packet, reason, wishes, chosen)
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
             self._manager.faults.note("what follows from a message", error)
+            if role == Role.DESTINATION and wishes & Wish.FINAL:
+                self._tell_later(packet, reason)
             return reason, False, None
 
     def _decide(
@@ -105,7 +110,7 @@ class Disposition:
                 wishes &= ~int(kept)
             return reason, told, self._copy_to(role, message, reason, wishes, chosen)
         if role == Role.DESTINATION and wishes & Wish.FINAL:
-            self._guarded(lambda: self._finish(packet, reason))
+            self._tell_sender(packet, reason)
         if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
             return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
@@ -117,15 +122,35 @@ class Disposition:
 
     def _guarded(self, step: Callable[[], bool]) -> bool:
         """What `step` says; False if it raises. An acknowledgment that cannot be made must not keep the
-        message from arriving or leaving: its unit goes on, and the fault is counted.
+        message from arriving or leaving: what the step did is rolled back, its unit goes on, and the fault is
+        counted.
         """
         try:
-            return step()
+            with self._manager.store.writer.unit():
+                return step()
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
             self._manager.faults.note("an acknowledgment", error)
             return False
+
+    def _tell_sender(self, packet: bytes, reason: int) -> bool:
+        """Send a FinalAck, now or, if it cannot be made, when the message has left."""
+        try:
+            with self._manager.store.writer.unit():
+                return self._finish(packet, reason)
+        except (StoreError, MemoryError):
+            raise  # the unit cannot go on
+        except Exception as error:
+            self._manager.faults.note("a FinalAck", error)
+            self._tell_later(packet, reason)
+            return False
+
+    def _tell_later(self, packet: bytes, reason: int) -> None:
+        """A FinalAck follows when the message has left."""
+        self._manager.store.writer.when_durable(
+            lambda status: None if status else self.unsent.add(packet, reason)
+        )
 
     def _receipts(
         self, receipts: Receipts, packet: bytes, message: Message, reason: int, wishes: int
@@ -147,7 +172,7 @@ class Disposition:
         told = bool(message.acknowledge & asked_for(reason)) and self._guarded(
             lambda: self._acknowledge(message, reason)
         )
-        told = (message.transactional and self._guarded(lambda: self._finish(packet, reason))) or told
+        told = (message.transactional and self._tell_sender(packet, reason)) or told
         kept = _is_kept(message, reason) and dead_letter(self._system(DEADLETTER).core, packet, reason)
         return told or kept
 

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, UndoableUnit, give_up, is_transactional, withdraw
+from msmq_fast._native.queue import Received, give_up, is_transactional, withdraw
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
@@ -97,7 +97,7 @@ class Homecoming:
         if not isinstance(kept, bytes):
             give_up(queue.core, message.lookup_id, kept)
             return True
-        with UndoableUnit(self._manager.ledger):
+        with self._manager.store.writer.unit():
             (result,), _ = target.core.enqueue_packets([kept])
             if result in _TAKEN:
                 withdraw(queue.core, [message.lookup_id], EventKind.MOVED)

@@ -122,10 +122,16 @@ class Housekeeping:
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue, now and, if the store does not keep it, again."""
         try:
-            return self.write_new(queue)
+            done = self.write_new(queue)
         except (StoreError, MemoryError):
             self._unwritten[queue.ordinal] = queue  # the store takes nothing now
             raise
+        self.repeat(queue)
+        return done
+
+    def repeat(self, queue: Queue) -> None:
+        """Write the record of a queue again if the open unit, which has it, is rolled back."""
+        self._manager.store.writer.on_roll_back(lambda: self._unwritten.setdefault(queue.ordinal, queue))
 
     def write_new(self, queue: Queue, also: Callable[[], None] = lambda: None) -> Completion[None]:
         """The same for a queue that is registered afterwards, with what `also` writes in its unit. If this
@@ -137,13 +143,8 @@ class Housekeeping:
             records.set_queue(queue.ordinal, queue.record())
             also()
 
-        try:
-            done = records.unit(fill)
-        except BaseException:
-            writer = self._manager.store.writer
-            if writer.in_unit and not writer.failed:  # a part of another unit, which may be kept
-                records.delete_queue(queue.ordinal)
-            raise
+        done = records.unit(fill)
+        self._manager.store.writer.on_roll_back(lambda: self._writing.pop(queue.ordinal, None))
         self._unwritten.pop(queue.ordinal, None)
         self._writing[queue.ordinal] = queue
 
@@ -155,11 +156,6 @@ class Housekeeping:
 
         done.add_done_callback(written)
         return done
-
-    def undone(self) -> None:
-        """A unit was taken back which may have had queue records in it: those under way are written again."""
-        self._unwritten.update(self._writing)
-        self._writing.clear()
 
     def before_submit(self) -> None:
         """A batch is about to leave: records that could not be written go along.

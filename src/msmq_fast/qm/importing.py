@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast._native.queue import Identifiers, UndoableUnit, is_transactional, place
+from msmq_fast._native.queue import Identifiers, is_transactional, place
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.jobs import Progress
@@ -113,7 +113,7 @@ class Import:
     ) -> Completion[tuple[int, int]]:
         completion: Completion[tuple[int, int]] = Completion()
         try:
-            with UndoableUnit(self._manager.ledger):
+            with self._manager.store.writer.unit():
                 results = [] if queue is None else place(queue.core, chosen)
                 if results and results[-1] not in _TAKEN:
                     refused = (numbers[len(results) - 1], refusal(results.pop()))

@@ -307,17 +307,14 @@ class Leases:
         if lessee.broken and upto <= lessee.start:
             yield from self._mended(lessee)
         while lessee.start < upto and not lessee.gone:
-            writer = self._manager.store.writer
-            writer.begin_unit()
-            try:
-                keys = lessee.front(upto, ACK_STEP)
+            keys = lessee.front(upto, ACK_STEP)
+            with self._manager.store.unit() as writer:
                 received = settle(lessee.queue.core, keys, lessee.owner)
-                removed += received
-                gone += len(keys) - received
+                writer.on_roll_back(lessee.snapshot())
                 lessee.advance(len(keys))
                 lessee.write()
-            finally:
-                writer.end_unit()
+            removed += received
+            gone += len(keys) - received
             if lessee.start < upto:
                 yield NEXT
         status = yield from self._durable(lessee)

@@ -126,6 +126,15 @@ class Lessee:
         while self.chunks and self.chunks[0].stop <= self.start:
             self._stale.append(self._row(self.chunks.popleft().first))
 
+    def snapshot(self) -> Callable[[], None]:
+        """Puts the numbers back to where they are now."""
+        start, chunks, stale = self.start, list(self.chunks), list(self._stale)
+
+        def restore() -> None:
+            self.start, self.chunks, self._stale = start, deque(chunks), stale
+
+        return restore
+
     def take_back(self, first: int) -> array[int]:
         """Numbers from `first` on were not given out after all; the lookup ids of their messages."""
         keys = array("Q")

@@ -143,7 +143,6 @@ class QueueManager:
         self.disposition = Disposition(self, insecure_nacks=settings.insecure_nacks)
         self.ledger.dispose = self.disposition
         self._housekeeping = Housekeeping(self)
-        self.ledger.on_undone = self._housekeeping.undone
         self.transactions = Transactions(self, settings.transaction_idle)
         self.staging = Staging(self, settings.stage_lifetime, settings.writer_lifetime)
         self.subqueues = Subqueues(self)
@@ -164,6 +163,7 @@ class QueueManager:
             ("subqueues", self.subqueues),
             ("idle outgoing queues", self.retirement),
             ("answers", self.answer_queues),
+            ("FinalAcks", self.disposition.unsent),
             ("the directory", self.publication),
             ("leases", self.leases),
         ):
@@ -407,9 +407,23 @@ class QueueManager:
             manager=manager,
             answers_for=answers_for,
         )
-        self.write_new(queue)
-        self.add_outgoing(queue)
+        with self.store.writer.unit():
+            self.write_new(queue)
+            try:
+                self.add_outgoing(queue)
+            except BaseException:
+                self._forget_outgoing(queue)
+                raise
+        self._housekeeping.repeat(queue)
         return queue
+
+    def _forget_outgoing(self, queue: OutgoingQueue) -> None:
+        """A queue that could not be added: nothing refers to it."""
+        queue.watch(None)
+        self._outgoing.pop(queue.key, None)
+        self.answer_queues.closed(queue)
+        self.waited.discard(queue.readers)
+        queue.core.abandon()
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists."""

@@ -10,7 +10,7 @@ import logging
 from array import array
 from typing import TYPE_CHECKING
 
-from msmq_fast._native.queue import QueueCore, move_locked
+from msmq_fast._native.queue import QueueCore, keep_counts, move_locked
 from msmq_fast.packet.errors import MSMQError
 
 if TYPE_CHECKING:
@@ -64,19 +64,18 @@ class PoisonHandling:
 
     def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
         """How many were moved, and the keys of those that cannot be."""
-        moved, lost = 0, array("Q")
-        writer = self._manager.ledger.writer
-        writer.begin_unit()
-        try:
+        moved, lost, stuck = 0, array("Q"), array("Q")
+        with self._manager.store.writer.unit() as writer:
             for key in keys:
                 try:
-                    moved += move_locked(core, key, OWNER_POISON, target)
+                    with writer.unit():
+                        moved += move_locked(core, key, OWNER_POISON, target)
                 except ValueError:
                     lost.append(key)
                 except Exception as error:
                     self._manager.faults.note("a poison message", error)
-                    core.release(array("Q", (key,)), OWNER_POISON)
-        finally:
-            writer.end_unit()
+                    stuck.append(key)
+        core.release(stuck, OWNER_POISON)
+        keep_counts(core, stuck)
         self.moved += moved
         return moved, lost

@@ -90,27 +90,18 @@ class Records:
     def delete_queue(self, ordinal: int) -> None:
         """Delete a queue record, and with it the state of the sequence of an outgoing queue."""
         writer = self._store.writer
-        writer.begin_unit()
-        try:
+        with writer.unit():
             writer.delete_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal))
             writer.delete_record(Table.SEQUENCE, outgoing_stream_key(ordinal))
-        finally:
-            writer.end_unit()
 
     def unit(self, fill: Callable[[], None]) -> Completion[None]:
         """Run `fill` inside one unit of work; resolved when the unit is durable. If `fill` raises, nothing of
-        it is kept; inside another unit that one decides, since a part of a unit cannot be taken back.
+        it is kept.
         """
         completion: Completion[None] = Completion()
-        writer = self._store.writer
-        writer.begin_unit()
-        try:
+        with self._store.writer.unit() as writer:
             fill()
             writer.when_durable(lambda status: stored(completion, status, None))
-        except BaseException:
-            writer.take_back()
-            raise
-        writer.end_unit()
         return completion
 
 

@@ -15,7 +15,6 @@ from msmq_fast._native.framing import BadPacket, parse
 from msmq_fast._native.queue import (
     QueueCore,
     Received,
-    UndoableUnit,
     is_transactional,
     place,
     survey,
@@ -183,7 +182,7 @@ def relocate(
             return Completion.of(outcome)
         moves = 0 if keep else 1
         completion: Completion[Outcome] = Completion()
-        with UndoableUnit(manager.ledger):
+        with manager.store.writer.unit():
             results = place(
                 target.core,
                 [

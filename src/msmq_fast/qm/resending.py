@@ -175,6 +175,7 @@ class OutgoingSequences:
             self.heard[Heard.STRAY_ORDER_ACK] += 1
             return
         self.heard[Heard.ORDER_ACK] += 1
+        self._ledger.writer.on_roll_back(lambda: self._start(core, now))
         self._advanced(core, now)
 
     def _advanced(self, core: QueueCore, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, UndoableUnit, is_transactional, withdraw
+from msmq_fast._native.queue import Received, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
@@ -45,7 +45,7 @@ def resubmit(
         targets = _Targets(manager, token)
         sent: list[int] = []
         try:
-            with UndoableUnit(manager.ledger):
+            with manager.store.writer.unit():
                 for message in page.messages:
                     if source.core.positions.state(message.lookup_id) != _AVAILABLE:
                         continue

@@ -11,7 +11,7 @@ from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.instream import InStream
-from msmq_fast._native.queue import Ledger, QueueCore, UndoableUnit
+from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
@@ -83,10 +83,8 @@ class Intake:
                     else _ok()
                 )
         completion: Completion[int] = Completion()
-        writer = self._writer
         results: list[int] = []
-
-        def fill() -> None:
+        with self._writer.unit() as writer:
             for core, packet in places:
                 (result,), _ = core.enqueue_packets([packet], None, 0 if results else fingerprint)
                 results.append(result)
@@ -94,22 +92,11 @@ class Intake:
             kept = _RECOVERABLE in taken
             if kept or (taken and effect is not None):
                 writer.when_durable(_answers(completion))
+            if taken and effect is not None:
+                effect()
             # Behind everything that may raise: what did not come has not been seen.
             if taken and identifier is not None:
                 history.add(identifier, now, writer if kept else None, fingerprint, self._origin, lifetime)
-            if taken and effect is not None:
-                effect()
-
-        if effect is None:
-            with UndoableUnit(self._ledger):
-                fill()
-        else:
-            writer.begin_unit()
-            try:
-                fill()
-            finally:  # what an effect has done to our own messages cannot be undone
-                writer.end_unit()
-        taken = [result for result in results if result in TAKEN]
         stored = _RECOVERABLE in taken or bool(taken and effect is not None)
         answer = completion if stored else _ok()
         for (core, packet), result in zip(places, results, strict=True):
@@ -141,16 +128,12 @@ class Intake:
         if stream is None:
             return self._tally.turn_away(Reason.TOO_MANY_STREAMS, envelope, len(packet), core)
         completion: Completion[int] = Completion()
-        writer = self._writer
-        writer.begin_unit()
-        try:
+        with self._writer.unit() as writer:
             (result,), _ = core.enqueue_packets([packet])
             if result in TAKEN:
                 priority = 0 if envelope.msmq is None else envelope.msmq.priority
                 streams.accept(stream, part, core.ordinal, envelope.to, priority, peer)
                 writer.when_durable(_answers(completion))
-        finally:
-            writer.end_unit()
         if result not in TAKEN:
             return self._tally.turn_away(refusal(result), envelope, len(packet), core)
         self._tally.stored += 1
@@ -158,11 +141,8 @@ class Intake:
         return completion
 
     def _moved(self, stream: InStream, peer: str) -> None:
-        self._writer.begin_unit()
-        try:
+        with self._writer.unit():
             self._streams.moved(stream, peer)
-        finally:
-            self._writer.end_unit()
 
     def trace(self, packet: bytes) -> None:
         """A message was put into a queue: its sender may want to know where (MS-MQDMPR 3.1.1.12)."""
@@ -172,13 +152,9 @@ class Intake:
     def unit(self, effect: Callable[[], None]) -> Completion[int]:
         """Do something in a unit of its own; the answer when that is durable."""
         completion: Completion[int] = Completion()
-        writer = self._writer
-        writer.begin_unit()
-        try:
+        with self._writer.unit() as writer:
             effect()
             writer.when_durable(_answers(completion))
-        finally:
-            writer.end_unit()
         return completion
 
     def when_kept(self, kept: Callable[[], bool]) -> Completion[int]:
@@ -188,11 +164,8 @@ class Intake:
         def ended(status: int) -> None:
             completion.resolve(Status.OK if not status and kept() else Status.LATER)
 
-        self._writer.begin_unit()
-        try:
-            self._writer.when_durable(ended)
-        finally:
-            self._writer.end_unit()
+        with self._writer.unit() as writer:
+            writer.when_durable(ended)
         return completion
 
 

@@ -167,6 +167,8 @@ class IncomingStreams:
         """Where the sender of a stream is now: its receipts go there. Inside a unit."""
         terms = self._terms.get(_key(stream))
         if terms is not None and terms.peer != peer:
+            before = terms.peer
+            self._ledger.writer.on_roll_back(lambda: setattr(terms, "peer", before))
             terms.peer = peer
             self._write(stream, terms)
 
@@ -177,6 +179,7 @@ class IncomingStreams:
             return
         before = self.streams.get(stream.source, _STREAM, greatest.identifier.to_bytes(_NUMBER))
         if before is not None and before is not stream:
+            self._ledger.writer.on_roll_back(lambda: self._closed.pop(before, None))
             self._closed[before] = None
         self.streams.take(greatest, sequence, 1, queue)
         while len(self._closed) > _MAX_CLOSED:
@@ -186,8 +189,17 @@ class IncomingStreams:
             del self._closed[old]
 
     def _keep(self, stream: InStream, terms: Terms) -> None:
-        self._terms[_key(stream)] = terms
+        key = _key(stream)
+        before = self._terms.get(key)
+        self._ledger.writer.on_roll_back(lambda: self._restore(key, before))
+        self._terms[key] = terms
         self._write(stream, terms)
+
+    def _restore(self, key: bytes, terms: Terms | None) -> None:
+        if terms is None:
+            self._terms.pop(key, None)
+        else:
+            self._terms[key] = terms
 
     def _write(self, stream: InStream, terms: Terms) -> None:
         key = TERMS_PREFIX + _key(stream)
@@ -241,19 +253,17 @@ class IncomingStreams:
         number, terms = stream.durable_number, self._terms.get(_key(stream))
         if not number or terms is None:
             return
-        writer = self._ledger.writer
-        writer.begin_unit()
-        try:
+        with self._ledger.writer.unit() as writer:
             place = self._acknowledge(UUID(bytes_le=stream.source), stream.durable_identifier, number, terms)
             if place is None:
                 return
-            self.receipts += 1
             self._superseding.put(stream, place)
             if terms.acknowledged != number:
+                before = terms.acknowledged
+                writer.on_roll_back(lambda: setattr(terms, "acknowledged", before))
                 terms.acknowledged = number
                 self._write(stream, terms)
-        finally:
-            writer.end_unit()
+        self.receipts += 1
 
     def terms(self, sender: bytes, sequence: int, queue: int, destination: str) -> Terms | None:
         """What is known of a stream for receipts, also when it ended long ago: a sender has one place for
@@ -310,12 +320,8 @@ class IncomingStreams:
         return True
 
     def _drop(self, stream: InStream) -> bool:
-        writer = self._ledger.writer
-        writer.begin_unit()
-        try:
+        with self._ledger.writer.unit():
             return self.streams.drop(stream)
-        finally:
-            writer.end_unit()
 
     def load(
         self, scan: Callable[..., list[tuple[bytes, bytes]]], set_aside: Callable[[str, str], None]

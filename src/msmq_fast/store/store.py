@@ -218,15 +218,10 @@ class Store:
         """What is written inside lands in one commit, all or nothing; `then(status)` is called on the loop
         when it has ended.
         """
-        self.writer.begin_unit()
-        try:
-            yield self.writer
-        except BaseException:
-            self.writer.abandon_unit()
-            raise
-        self.writer.end_unit()
-        if then is not None:
-            self.writer.when_durable(then)
+        with self.writer.unit() as writer:
+            yield writer
+            if then is not None:
+                writer.when_durable(then)
 
     def commit(self) -> None:
         """Waits until everything gathered is durable: for start-up and shutdown only, since it blocks. Raises

@@ -30,9 +30,8 @@ def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], Non
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:
         raise StoreVersionError(f"the store has schema version {found}; known are 0 to {SCHEMA_VERSION}")
     for version in range(found, SCHEMA_VERSION):
-        writer.begin_unit()
-        STEPS[version](tables, writer, now_s)
-        writer.put_record(Table.META, MetaName.SCHEMA, records.cold(version + 1))
-        writer.end_unit()
+        with writer.unit():
+            STEPS[version](tables, writer, now_s)
+            writer.put_record(Table.META, MetaName.SCHEMA, records.cold(version + 1))
         commit()
     return found

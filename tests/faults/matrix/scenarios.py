@@ -442,7 +442,7 @@ def _arrive(body: str, ordinal: int, **values: Any) -> Callable[[Host], Completi
             history.add(identifier, host.manager.ledger.now_s, writer, fingerprint)
             writer.when_durable(lambda status: stored(done, status, None))
         finally:
-            writer.end_unit()
+            writer.keep_unit()
         return done
 
     return act

@@ -1,0 +1,52 @@
+# What takes back in memory what the open unit of work did there.
+#
+# A unit of work (Writer.begin_unit … keep_unit, or roll_back) is all or nothing, in the store and in memory. The store's side is the
+# batch, which is rewound. The side of memory is this log:
+#
+#   1. Whoever changes something in memory that the unit's mutations describe adds an entry, with what is needed to change it back.
+#   2. `roll_back` runs the entries of the unit, the newest first, each by the `undone` of its owner.
+#   3. When the outermost unit is kept, all entries go.
+#
+# Outside of units nothing is logged: `add` returns at once.
+#
+# To make a change undoable: derive the class from Undoable (a CommitListener is one), call `add` with the state before the change,
+# and put that state back in `undone`.
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint64_t
+
+
+cdef struct UndoEntry:
+    PyObject* owner             # an Undoable, owned
+    PyObject* kept              # something that `undone` needs, owned; NULL: nothing
+    uint64_t token
+    size_t at                   # of its bytes
+    size_t size
+
+
+cdef class Undoable:
+    # Takes one change back. `data`, `size` bytes, and `kept` are what the entry was added with. It adds no entries and writes nothing to the store.
+    # What raises leaves memory and store different: the store fails, and only a restart helps.
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1
+
+
+@cython.final
+cdef class UndoLog:
+    cdef UndoEntry* _entries
+    cdef size_t count, _room
+    cdef uint8_t* _data
+    cdef size_t _used, _data_room
+    cdef int depth              # of the writer's units; 0: nothing is logged
+    cdef bint _rolling
+    # `size` bytes at `data` are copied; `kept` may be None. Call it before the change, or directly behind it.
+    cdef int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1
+    # Takes back what was added behind the first `count` entries. Raises what entries raised, when all have run.
+    cdef int roll_back(self, size_t count) except -1
+    cdef void clear(self) noexcept
+    cdef void _pop(self) noexcept
+
+
+# Has `function()` called if the open unit is rolled back.
+cdef object log_call(UndoLog log, object function)

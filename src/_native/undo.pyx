@@ -1,0 +1,103 @@
+"""The undo log of units of work, see undo.pxd."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+
+cdef class Undoable:
+    """Something that can take its changes back."""
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        raise NotImplementedError
+
+
+cdef class UndoCall(Undoable):
+    """Calls a Python function when the unit is rolled back."""
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        kept()
+        return 0
+
+
+cdef class UndoLog:
+    """Belongs to a writer; native code adds to it, Python code by `Writer.on_roll_back`."""
+
+    def __dealloc__(self):
+        self.clear()
+        free(self._entries)
+        free(self._data)
+
+    def __len__(self) -> int:
+        return self.count
+
+    cdef int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1:
+        cdef size_t room
+        cdef void* grown
+        cdef UndoEntry* entry
+        if self.depth == 0 or self._rolling:
+            return 0
+        if self.count == self._room:
+            room = self._room * 2 if self._room else 64
+            grown = realloc(self._entries, room * sizeof(UndoEntry))
+            if grown == NULL:
+                raise MemoryError("no memory to undo a unit of work")
+            self._entries = <UndoEntry*>grown
+            self._room = room
+        if self._used + size > self._data_room:
+            room = max(self._data_room * 2, self._used + size, <size_t>4096)
+            grown = realloc(self._data, room)
+            if grown == NULL:
+                raise MemoryError("no memory to undo a unit of work")
+            self._data = <uint8_t*>grown
+            self._data_room = room
+        entry = &self._entries[self.count]
+        entry.owner = <PyObject*>owner
+        entry.kept = NULL if kept is None else <PyObject*>kept
+        entry.token = token
+        entry.at = self._used
+        entry.size = size
+        memcpy(self._data + self._used, data, size)
+        Py_INCREF(owner)
+        if kept is not None:
+            Py_INCREF(kept)
+        self._used += (size + 7) & ~<size_t>7
+        self.count += 1
+        return 0
+
+    cdef int roll_back(self, size_t count) except -1:
+        cdef UndoEntry* entry
+        cdef object kept
+        cdef list faults = []
+        self._rolling = True
+        try:
+            while self.count > count:
+                entry = &self._entries[self.count - 1]
+                kept = None if entry.kept == NULL else <object>entry.kept
+                try:
+                    (<Undoable>entry.owner).undone(entry.token, self._data + entry.at, entry.size, kept)
+                except Exception as error:
+                    faults.append(error)
+                self._pop()
+        finally:
+            self._rolling = False
+        if faults:
+            raise ExceptionGroup("a unit of work cannot be undone", faults)
+        return 0
+
+    cdef void clear(self) noexcept:
+        while self.count:
+            self._pop()
+
+    cdef void _pop(self) noexcept:
+        cdef UndoEntry* entry
+        self.count -= 1
+        entry = &self._entries[self.count]
+        self._used = entry.at
+        Py_XDECREF(entry.kept)
+        Py_DECREF(<object>entry.owner)
+
+
+cdef object log_call(UndoLog log, object function):
+    """Has `function()` called if the open unit is rolled back."""
+    log.add(UndoCall.__new__(UndoCall), 0, NULL, 0, function)

@@ -1,0 +1,76 @@
+"""FinalAcks that could not be made are tried again: the sender keeps its message until it gets one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from msmq_fast.qm.faults import Faults
+
+__all__ = ["UnsentAcks"]
+
+_RETRY: Final = 10.0  # seconds between two attempts
+_ATTEMPTS: Final = 5
+_MOST_BYTES: Final = 16 << 20  # of their messages; beyond that the oldest is given up
+
+
+@dataclass(slots=True)
+class _Ack:
+    packet: bytes
+    reason: int
+    due: float
+    attempts: int = 0
+
+
+class UnsentAcks:
+    """`send(packet, reason)` makes a FinalAck in the current unit, `unit()` begins one. A `Timed`."""
+
+    def __init__(
+        self,
+        send: Callable[[bytes, int], object],
+        unit: Callable[[], AbstractContextManager[object]],
+        monotonic: Callable[[], float],
+        faults: Faults,
+    ) -> None:
+        self._send = send
+        self._unit = unit
+        self._monotonic = monotonic
+        self._faults = faults
+        self._acks: deque[_Ack] = deque()  # by their deadlines
+        self._bytes = 0
+
+    def add(self, packet: bytes, reason: int) -> None:
+        """A FinalAck of the class `reason` for the message of `packet` could not be made."""
+        self._put(_Ack(packet, reason, self._monotonic() + _RETRY))
+
+    def _put(self, ack: _Ack) -> None:
+        self._acks.append(ack)
+        self._bytes += len(ack.packet)
+        while self._bytes > _MOST_BYTES:
+            self._take()
+
+    def _take(self) -> _Ack:
+        ack = self._acks.popleft()
+        self._bytes -= len(ack.packet)
+        return ack
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is due, None for never."""
+        return self._acks[0].due if self._acks else None
+
+    def expire(self, now: float) -> None:
+        """Try those again that are due."""
+        while self._acks and self._acks[0].due <= now:
+            ack = self._take()
+            try:
+                with self._unit():
+                    self._send(ack.packet, ack.reason)
+            except Exception as error:
+                self._faults.note("a FinalAck", error)
+                ack.attempts += 1
+                ack.due = now + _RETRY
+                if ack.attempts < _ATTEMPTS:
+                    self._put(ack)
