@@ -94,7 +94,7 @@ def test_history(steps: list[tuple[str, int]], capacity: int) -> None:
     assert history.identifiers() == [(k, v[0]) for k, v in model.items()]
 
 
-@pytest.mark.rule("QB-078", "QB-228")
+@pytest.mark.rule("QB-078", "QB-228", "SR-110")
 def test_the_10001st_identifier_evicts_the_earliest() -> None:
     history = DuplicateHistory()
     for number in range(10_000):
@@ -112,6 +112,14 @@ def test_an_entry_is_kept_for_its_whole_lifetime() -> None:
     history.add(identifier(1), 1_000)
     assert history.expire(1_100) == 0
     assert history.expire(1_101) == 1
+
+
+@pytest.mark.rule("SR-110")
+def test_an_entry_is_kept_for_half_an_hour_unless_told_otherwise() -> None:
+    history = DuplicateHistory()
+    history.add(identifier(1), 1_000)
+    assert history.expire(2_800) == 0
+    assert history.expire(2_801) == 1
 
 
 @pytest.mark.rule("QB-106", "QB-224")

@@ -296,9 +296,8 @@ def test_a_drained_sequence_is_followed_by_a_greater_one(sender: Sender) -> None
 # ---- the ladder
 
 
-@pytest.mark.rule(
-    "QB-128", "QB-312", "QB-313", "QB-334", "QB-209", "QB-207", "QB-085", "QB-086", "QB-087", "QB-088"
-)
+@pytest.mark.rule("QB-128", "QB-312", "QB-313", "QB-334", "QB-209", "QB-207", "QB-085")
+@pytest.mark.rule("QB-086", "QB-087", "QB-088", "SR-170", "SR-188", "SR-201")
 def test_the_whole_ladder(sender: Sender) -> None:
     sender.send(b"1", b"2")
     sender.connect()

@@ -49,6 +49,7 @@ def mistakes(tmp_path: Path, text: str, environment: dict[str, str] | None = Non
 
 
 @pytest.mark.rule("QB-085", "QB-086", "QB-087", "QB-088", "QB-128", "QB-145", "QB-146", "QB-303")
+@pytest.mark.rule("SR-127", "SR-131")
 def test_the_timers_of_sessions_are_those_of_the_document_unless_told_otherwise() -> None:
     assert _timers(Config()) == Timers()
     assert _timers(Config(mqqb=MqqbConfig(router=True))) == Timers(session_cleanup=120)

@@ -61,6 +61,7 @@ def free() -> int:
     return port
 
 
+@pytest.mark.rule("SR-004")
 def test_without_configuration_nothing_comes_over_http(config: Config) -> None:
     assert config.server.http_port is None
     assert config.server.https_port == 443  # as soon as there is a certificate
@@ -100,6 +101,7 @@ def listening_alone(port: int) -> bool:
         return True
 
 
+@pytest.mark.rule("SR-228")
 @pytest.mark.parametrize(
     ("http", "https", "certificate", "sends"),
     [
@@ -117,6 +119,9 @@ def test_messages_leave_by_http_unless_all_ports_are_off(
     config.server.http_port, config.server.https_port = http, https
     config.server.https_certificate = certificate
     assert sends_http(config) is sends
+    for sending in ("on", "off"):
+        config.srmp.sending = sending
+        assert sends_http(config) is (sending == "on"), "a setting counts whatever the ports are"
 
 
 def test_off_is_off(config: Config) -> None:

@@ -22,6 +22,7 @@ def connection() -> ClientConnection:
     return made
 
 
+@pytest.mark.rule("SR-001")
 def test_the_bytes_of_a_request() -> None:
     expected = b"POST /msmq/private$/q HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/xml\r\n"
     expected += b"Content-Length: 4\r\n\r\ntext"

@@ -161,7 +161,7 @@ def test_a_multicast_address_stays_in_the_envelope() -> None:
     assert Message.from_packet(to_packet(found, HEAD + xml, NOW)).destination is None
 
 
-@pytest.mark.rule("SR-137", "SR-050", "SR-051")
+@pytest.mark.rule("SR-137", "SR-050", "SR-051", "SR-092")
 def test_identifiers() -> None:
     message = with_path(f"{ACTION}{TO}<id>uuid:20503@{GUID.upper()}</id>")
     assert (message.source_machine, message.message_id) == (UUID(GUID), 20503)
@@ -261,7 +261,7 @@ def test_without_the_time_of_sending_that_of_arrival_stands_in() -> None:
 # ---- streams
 
 
-@pytest.mark.rule("SR-141")
+@pytest.mark.rule("SR-141", "SR-071")
 def test_the_place_in_a_stream() -> None:
     for content, number, previous in (
         (f"{STREAM_ID}<current>1</current>{START}", 1, 0),
@@ -295,12 +295,14 @@ def test_the_place_in_a_transaction() -> None:
     [
         ("<Journal/>", "journal", Journal.JOURNAL, Journal.NONE),
         ("<DeadLetter/>", "journal", Journal.DEADLETTER, Journal.NONE),
-        ("<Correlation>AQAAAAAAAAAAAAAAAAAAAAEAAAA=</Correlation>", "correlation_id",
-         b"\1" + bytes(15) + b"\1\0\0\0", bytes(20)),
+        pytest.param("<Correlation>AQAAAAAAAAAAAAAAAAAAAAEAAAA=</Correlation>", "correlation_id",
+                     b"\1" + bytes(15) + b"\1\0\0\0", bytes(20), marks=pytest.mark.rule("SR-084")),
         ("<Trace/>", "trace", True, False),
-        (f"<ConnectorType>{OTHER}</ConnectorType>", "connector_type", UUID(OTHER), None),
-        ("<App>36</App>", "app_specific", 36, 0),
-        ("<HashAlgorithm>32780</HashAlgorithm>", "hash_algorithm", 0x800C, 0x8004),
+        pytest.param(f"<ConnectorType>{OTHER}</ConnectorType>", "connector_type", UUID(OTHER), None,
+                     marks=pytest.mark.rule("SR-086")),
+        pytest.param("<App>36</App>", "app_specific", 36, 0, marks=pytest.mark.rule("SR-087")),
+        pytest.param("<HashAlgorithm>32780</HashAlgorithm>", "hash_algorithm", 0x800C, 0x8004,
+                     marks=pytest.mark.rule("SR-089")),
     ],
 )  # fmt: skip
 def test_elements_that_may_be_missing(element: str, attribute: str, value: object, default: object) -> None:

@@ -89,7 +89,7 @@ def receipt(server: Server, stream: str, last: int) -> None:
         assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.rule("SR-039", "SR-195", "SR-208", "SR-221")
+@pytest.mark.rule("SR-039", "SR-195", "SR-208", "SR-221", "SR-219", "SR-228")
 def test_plain_messages_leave_over_one_connection(server: Server) -> None:
     with Sink() as sink:
         url = sink.url("private$/q")
@@ -108,6 +108,7 @@ def test_plain_messages_leave_over_one_connection(server: Server) -> None:
             assert request.header("Content-Type").startswith("multipart/related")
         found = until(lambda: outgoing(server) if outgoing(server)["messages"] == 0 else None)
         assert found["state"] == "connected"
+        assert server.ok("stats")[0]["srmp_http_support"] is True
 
 
 @pytest.mark.rule("SR-058", "SR-125", "SR-126", "SR-210")
@@ -201,6 +202,7 @@ def test_what_cannot_be_delivered_in_time_is_a_dead_letter(server: Server) -> No
     assert len(dead) == 1
 
 
+@pytest.mark.rule("SR-003")
 def test_https_is_verified(server: Server, folder: Path) -> None:
     """A server of our authority is sent to, one of another is not."""
     authority, good = issue(folder.parent / "pki2", "localhost")

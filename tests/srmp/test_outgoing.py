@@ -74,7 +74,7 @@ def http(name: str) -> FormatName:
 # ---- the request
 
 
-@pytest.mark.rule("SR-195", "SR-035", "SR-037", "SR-038", "SR-039")
+@pytest.mark.rule("SR-195", "SR-035", "SR-037", "SR-038", "SR-039", "SR-001")
 def test_a_request_to_the_last_byte() -> None:
     request = sent(with_(extension=b"more"))
     xml = text_of(request)
@@ -283,7 +283,7 @@ def test_receipts_can_go_to_urls_only() -> None:
 # ---- streams
 
 
-@pytest.mark.rule("SR-205", "SR-061", "SR-073", "SR-074", "SR-075", "SR-076", "SR-206")
+@pytest.mark.rule("SR-205", "SR-061", "SR-073", "SR-074", "SR-075", "SR-076", "SR-206", "SR-071")
 def test_streams() -> None:
     place = TransactionHeader(1, 2, 3)
     message = with_(transaction=place, delivery=Delivery.RECOVERABLE)

@@ -225,6 +225,7 @@ def test_nobody_listens_and_no_such_host() -> None:
     run(test)
 
 
+@pytest.mark.rule("SR-003")
 def test_servers_are_verified(tmp_path: Path) -> None:
     """Toy 14: the wrong authority, the wrong name; and the right ones."""
 

@@ -418,7 +418,7 @@ def test_a_stream_in_either_spelling() -> None:
         pytest.param(STREAM_ID + START, marks=pytest.mark.rule("SR-074")),
         pytest.param(f"{STREAM_ID}<current>0</current>", marks=pytest.mark.rule("SR-074")),
         pytest.param(f"{STREAM_ID}<current>-1</current>", marks=pytest.mark.rule("SR-032")),
-        pytest.param(f"{STREAM_ID}<current>{1 << 32}</current>", marks=pytest.mark.rule("SR-074")),
+        pytest.param(f"{STREAM_ID}<current>{1 << 32}</current>", marks=pytest.mark.rule("SR-074", "SR-115")),
         pytest.param(f"{STREAM_ID}<current>{1 << 64}</current>", marks=pytest.mark.rule("SR-032")),
         pytest.param(
             f"{STREAM_ID}<current>2</current><previous>x</previous>", marks=pytest.mark.rule("SR-075")

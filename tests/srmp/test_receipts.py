@@ -73,9 +73,7 @@ def limited(*, to: str, headers: str, flags: str = "") -> str:
 # ---- delivery
 
 
-@pytest.mark.rule("SR-065")
-@pytest.mark.rule("SR-077")
-@pytest.mark.rule("SR-161")
+@pytest.mark.rule("SR-065", "SR-077", "SR-161", "SR-046")
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_delivery_receipt(station: Station, durable: bool) -> None:
     asked = services(durable=durable, delivery=ADMIN)
@@ -159,10 +157,7 @@ def test_a_receipt_for_a_queue_that_is_not_there_is_lost(station: Station) -> No
 # ---- commitment
 
 
-@pytest.mark.rule("SR-078")
-@pytest.mark.rule("SR-070")
-@pytest.mark.rule("SR-212")
-@pytest.mark.rule("SR-213")
+@pytest.mark.rule("SR-078", "SR-070", "SR-212", "SR-213", "SR-046")
 @pytest.mark.parametrize(("remove", "reason"), REMOVALS)
 def test_a_commitment_receipt(
     station: Station, remove: Callable[[Station, str], None], reason: MessageClass
@@ -191,9 +186,7 @@ def test_a_rejected_message_has_its_negative_receipts(station: Station) -> None:
     assert len(finals(station)) == 1
 
 
-@pytest.mark.rule("SR-067")
-@pytest.mark.rule("SR-068")
-@pytest.mark.rule("SR-069")
+@pytest.mark.rule("SR-067", "SR-068", "SR-069", "SR-070")
 @pytest.mark.parametrize(
     ("positive", "negative"), [(True, False), (False, True), (False, False), (True, True)]
 )

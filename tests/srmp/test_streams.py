@@ -48,15 +48,14 @@ def acks(station: Station, url: str = SINK) -> list[tuple[UUID, int, int]]:
 # ---- the gate
 
 
-@pytest.mark.rule("SR-072")
-@pytest.mark.rule("SR-162")
+@pytest.mark.rule("SR-072", "SR-162", "SR-159")
 def test_every_message_once_and_in_its_turn(station: Station) -> None:
     for current in (1, 1, 3, 2, 3, 2, 1):
         assert station.post(text(current), b"%d" % current) == 200
     assert station.taken("tx") == [b"1", b"2", b"3"]
 
 
-@pytest.mark.rule("SR-075", "SR-162")
+@pytest.mark.rule("SR-075", "SR-162", "SR-115")
 @pytest.mark.parametrize(
     ("messages", "taken"),
     [
@@ -133,7 +132,7 @@ def test_a_sender_may_have_one_stream_for_all_queues(station: Station) -> None:
     assert (station.taken("tx"), station.taken("ty")) == ([b"1", b"3"], [b"2"])
 
 
-@pytest.mark.rule("SR-162")
+@pytest.mark.rule("SR-162", "SR-057")
 def test_what_expired_does_not_advance_its_stream(station: Station) -> None:
     assert station.post(text(1), b"1") == 200
     assert station.post(text(2, now=1_600_000_000), b"2") == 200

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
 from msmq_fast.srmp.transfer import (
     Close,
     Drop,
@@ -108,6 +109,14 @@ class World:
         self.now = until
 
 
+@pytest.mark.rule("SR-125", "SR-129")
+def test_the_timers_are_those_of_the_document_unless_told_otherwise() -> None:
+    assert Timers() == Timers(retransmission=20.0, cleanup=300.0, response=60.0)
+    config = SrmpSendingConfig()
+    assert Timers(config.retry_interval, config.idle_timeout, config.response_timeout) == Timers()
+
+
+@pytest.mark.rule("SR-125")
 @pytest.mark.parametrize(
     ("status", "meaning"),
     [(200, True), (204, True), (202, True), (400, False), (413, False)]
@@ -130,7 +139,7 @@ def test_answers_end_messages_and_keep_the_connection() -> None:
     assert queue.heard == [Progress.IN_PROCESS, Progress.ESTABLISHED]
 
 
-@pytest.mark.rule("SR-125", "SR-126", "SR-187", "SR-210")
+@pytest.mark.rule("SR-125", "SR-126", "SR-187", "SR-210", "SR-219")
 @pytest.mark.parametrize("status", [500, 503, 404, 401])
 def test_a_failure_is_tried_again_after_twenty_seconds(status: int) -> None:
     world, queue = World(), Queue("a")
@@ -168,6 +177,7 @@ def test_without_an_answer_or_a_connection_it_is_tried_again(progress: Progress)
     assert world.transfer.stage(queue) is Stage.REACHING
 
 
+@pytest.mark.rule("SR-125")
 def test_an_answer_that_does_not_come() -> None:
     world, queue = World(), Queue("a")
     number = world.send(queue)
@@ -183,16 +193,23 @@ def test_an_answer_that_does_not_come() -> None:
 
 
 @pytest.mark.rule("SR-129", "SR-191")
-def test_idle_connections_are_cleaned_up() -> None:
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param(200, marks=pytest.mark.rule("SR-208")),
+        pytest.param(400, marks=pytest.mark.rule("SR-209")),
+    ],
+)
+def test_idle_connections_are_cleaned_up(status: int) -> None:
     world, queue = World(), Queue("a")
     number = world.send(queue)
     world.wait(30.0)
-    world.answer(number, 200)
+    world.answer(number, status)
     world.wait(200.0)
     queue.messages.append("b")
     world.transfer.submit(queue, world.now)
     world.transfer.opened(world.reached(), "10.0.0.1", world.now)
-    world.answer(number, 200)  # the timer begins anew
+    world.answer(number, status)  # the timer begins anew
     world.wait(299.0)
     assert world.effects == []
     assert queue.heard[-1] is Progress.ESTABLISHED
@@ -204,6 +221,19 @@ def test_idle_connections_are_cleaned_up() -> None:
     world.transfer.submit(queue, world.now)
     world.reached()
     assert queue.heard[-1] is Progress.IN_PROCESS
+
+
+@pytest.mark.rule("SR-221")
+def test_the_cleanup_timer_starts_with_the_connection() -> None:
+    world, queue = World(), Queue("a")
+    world.transfer.submit(queue, world.now)
+    number = world.reached()
+    queue.messages.clear()  # it has expired meanwhile
+    assert world.transfer.opened(number, "10.0.0.1", world.now) is None
+    world.wait(299.0)
+    assert world.effects == []
+    world.wait(1.0)
+    assert world.effects == [Close(SERVER)]
 
 
 def test_a_cleanup_that_is_due_before_an_answer_would_be() -> None:
@@ -231,23 +261,24 @@ def test_a_connection_that_another_queue_uses_is_not_cleaned_up() -> None:
     assert world.effects == []
 
 
-@pytest.mark.rule("SR-216", "SR-217")
+@pytest.mark.rule("SR-216", "SR-217", "SR-219")
 def test_a_queue_on_hold_sends_nothing() -> None:
     world, queue = World(), Queue("a", "b")
     number = world.send(queue)
     assert not world.answer(number, 500)
     world.transfer.hold(queue)
     assert not queue.waiting
+    assert world.transfer.next_deadline() is None  # no timer runs
     world.effects.clear()
     world.transfer.submit(queue, world.now)
     world.wait(600.0)
     assert world.effects == []
-    assert world.transfer.next_deadline() is None  # no timer runs
     world.transfer.release(queue, world.now)
     assert queue.waiting
     assert world.transfer.opened(world.reached(), "10.0.0.1", world.now) == "a"
 
 
+@pytest.mark.rule("SR-216")
 def test_the_request_under_way_at_a_pause_is_waited_for() -> None:
     world, queue = World(), Queue("a", "b")
     number = world.send(queue)
@@ -256,6 +287,7 @@ def test_the_request_under_way_at_a_pause_is_waited_for() -> None:
     assert not world.answer(number, 200)  # and then closed
     assert queue.done == [("a", True)]
     assert world.effects == [Close(SERVER)]
+    assert world.transfer.next_deadline() is None
     world.effects.clear()
     world.wait(600.0)
     assert world.effects == []

@@ -9,6 +9,7 @@ from msmq_fast.srmp.urls import OwnUrls, authority, parse_url, queue_parts
 from tests.qm.world import World
 
 
+@pytest.mark.rule("SR-004")
 @pytest.mark.parametrize(
     ("text", "scheme", "host", "port", "path"),
     [

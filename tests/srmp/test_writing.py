@@ -102,7 +102,7 @@ ALL_OF_IT = (
 )
 
 
-@pytest.mark.rule("SR-202", "SR-041", "SR-034")
+@pytest.mark.rule("SR-202", "SR-041", "SR-034", "SR-001")
 def test_everything_in_its_order() -> None:
     assert write_envelope(EVERYTHING).decode() == ALL_OF_IT
 

@@ -123,7 +123,7 @@ class Sender:
         return head.encode() + content
 
 
-@pytest.mark.rule("SR-221", "SR-228")
+@pytest.mark.rule("SR-221", "SR-228", "SR-006")
 def test_messages_reach_every_queue_with_the_address(pair: tuple[Server, Server]) -> None:
     a, b = pair
     assert "pgm" in a.ready
@@ -190,6 +190,7 @@ def test_the_head_of_a_request_means_nothing(pair: tuple[Server, Server], udp_po
     assert [body for body in found if body != b"first"] == [b"%d" % number for number in range(9)]
 
 
+@pytest.mark.rule("SR-020", "SR-224")
 def test_messages_too_large_for_an_apdu_become_dead_letters(
     pair: tuple[Server, Server], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from msmq_fast.srmp.pgm.packets import Data, encode_data, encode_spm
 from msmq_fast.srmp.pgm.packets import Spm as SpmPacket
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from tests.srmp.pgm.stage import GROUP, OTHER_IP, RECEIVER_IP, SOURCE_IP, TSI, Receiving, nak, naks, ncf
+from tests.srmp.pgm.test_packets import sealed
 
 
 def fragments(first: int, apdu: bytes, size: int, *, length: int | None = None) -> list[bytes]:
@@ -79,7 +80,7 @@ def test_a_path_that_is_no_host_is_not_used(path: str) -> None:
     assert [one.datagram.destination for one in receiving.run(0.2)] == [SOURCE_IP, GROUP.address]
 
 
-@pytest.mark.rule("SR-016", "SR-009")
+@pytest.mark.rule("SR-016", "SR-009", "SR-010")
 def test_naks_without_an_answer_are_repeated_ten_times() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -96,7 +97,7 @@ def test_naks_without_an_answer_are_repeated_ten_times() -> None:
     assert (counted.lost, counted.restarts, counted.naks) == (1, 1, 11)
 
 
-@pytest.mark.rule("SR-016", "SR-009")
+@pytest.mark.rule("SR-016", "SR-009", "SR-010")
 def test_confirmed_naks_without_data_are_repeated_ten_times() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -249,7 +250,7 @@ def test_fragments_are_put_together_whatever_their_order() -> None:
     assert receiving.delivered == [bytes(range(250))]
 
 
-@pytest.mark.rule("SR-020")
+@pytest.mark.rule("SR-020", "SR-224")
 def test_an_apdu_of_more_than_64_kilobytes_is_dropped_and_the_session_goes_on() -> None:
     receiving = Receiving()
     receiving.spm(0)
@@ -353,6 +354,19 @@ def test_after_fin_what_is_missing_is_recovered_and_then_the_session_forgotten()
     receiving.spm(2, fin=True)
     assert (receiving.delivered, len(receiving.receiver)) == ([b"1", b"2"], 0)
     assert len(receiving.log) == before
+
+
+@pytest.mark.rule("SR-026")
+def test_fin_in_a_data_packet_ends_the_session_behind_it() -> None:
+    receiving = Receiving()
+    receiving.spm(0)
+    receiving.data(1)
+    packet = encode_data(Data(TSI, GROUP.port, 3, 1, b"3"))
+    options = bytes.fromhex("00040008 8e040000")
+    receiving.hear(sealed(packet[:5] + b"\x01" + packet[6:24] + options + packet[24:]))
+    assert (receiving.delivered, len(receiving.receiver)) == ([b"1"], 1)
+    receiving.data(2, repair=True)
+    assert (receiving.delivered, len(receiving.receiver)) == ([b"1", b"2", b"3"], 0)
 
 
 @pytest.mark.rule("SR-027", "SR-009")

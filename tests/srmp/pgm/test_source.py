@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmq_fast.server.pgmconfig import PgmConfig
 from msmq_fast.srmp.pgm.model import Tsi
 from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, encode_nak
 from msmq_fast.srmp.pgm.repairs import repair_delay
@@ -45,6 +46,7 @@ def test_the_constants_are_those_of_the_document() -> None:
     assert (pgm.nak_ncf_retries, pgm.nak_data_retries) == (10, 10)
     assert pgm.window_bytes == 21_000_000
     assert pgm.bucket_bytes == 2800
+    assert PgmConfig().settings() == pgm, "unless the configuration says otherwise"
 
 
 def heaviest_excess(sent: list[Sent], rate: float) -> float:
@@ -87,6 +89,8 @@ def test_rate_and_window_are_what_the_administrator_says() -> None:
     assert sum(one.size for one in sent) > 1.95e6
     sending.run(10)
     assert spms(sending.log)[-1].trail > 1  # the window advances each 1.5 s, down to 8.5 s
+    configured = PgmConfig(rate=1_000_000, window=10.0).settings()
+    assert (configured.max_rate, configured.window_seconds) == (1e6, 10)
     with pytest.raises(ValueError, match="rate"):
         PgmSettings(max_rate=10)
     with pytest.raises(ValueError, match="window"):
@@ -240,7 +244,7 @@ def test_the_window_advances_only_to_the_first_packet_that_was_asked_for() -> No
     assert spms(sending.log)[-1].trail == 11
 
 
-@pytest.mark.rule("SR-020")
+@pytest.mark.rule("SR-020", "SR-224")
 def test_an_apdu_has_at_most_64_kilobytes() -> None:
     sending = Sending(PgmSettings(max_rate=1e6))
     with pytest.raises(ApduTooLarge, match="65537"):
@@ -458,6 +462,19 @@ def test_a_full_window_lets_the_oldest_go() -> None:
         assert latest.sequence - latest.trail <= 50_000 / 1300
         sending.hear(nak(latest.trail))  # asked for again and again: delays, but stops nothing
     assert sending.source.backlog == 0
+
+
+@pytest.mark.rule("SR-019")
+def test_a_full_window_keeps_what_was_asked_for() -> None:
+    sending = Sending(PgmSettings(max_rate=1e6, window_memory=5_000))
+    sending.send(*[b"x"] * 110)
+    sending.run(0.5)
+    sending.hear(nak(1, 2, 3, 4))
+    sending.send(MESSAGE)  # for which thirty of the others have to go
+    sent = sending.run(1)
+    assert [packet.sequence for packet in rdata(sent)] == [1, 2, 3, 4]
+    last = [one.message for one in sent if isinstance(one.message, Data)][-1]
+    assert (last.sequence, last.repair, last.trail > 4) == (111, False, True)
 
 
 @pytest.mark.rule("SR-009")
