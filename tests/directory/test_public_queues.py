@@ -238,6 +238,22 @@ def test_the_own_object_is_kept_current(world: World) -> None:
     assert list(world.manager.publication.topology.sites) == [REMOTE]
 
 
+@pytest.mark.rule("X-01")
+def test_sites_are_read_again_as_often_as_the_settings_say() -> None:
+    world = World(sites_interval=100.0, gates_interval=1e6)
+    put(world, site("north", Identifier=REMOTE, IntraSiteReplicationInterval=1))
+    (own,) = objects(world, ObjectType.QUEUE_MANAGER)
+    provider = world.manager.publication.events.provider
+    world.finish(provider.write(own.changed({"SiteIdentifierList": (REMOTE,)})))
+    world.crash()
+    publication = world.manager.publication
+    changed = {IDENTIFIER: REMOTE, "IntraSiteReplicationInterval": 2}
+    world.finish(publication.events.provider.write(DirectoryObject(ObjectType.SITE, changed)))
+    for seconds, found in ((99, 1), (2, 2)):
+        world.advance(seconds)
+        assert publication.topology.sites[REMOTE]["IntraSiteReplicationInterval"] == found
+
+
 @pytest.mark.rule("DM-005")
 def test_the_configured_site_at_the_first_start() -> None:
     world = World(site=REMOTE)

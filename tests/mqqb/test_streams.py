@@ -325,7 +325,7 @@ def test_a_full_queue_rejects_and_the_stream_goes_on() -> None:
     assert host.messages("t") == [101, 103]
 
 
-@pytest.mark.rule("QB-284")
+@pytest.mark.rule("QB-284", "X-37")
 def test_a_full_queue_manager_closes_and_takes_the_message_later() -> None:
     host = host_with_queue()
     session = host.opened()

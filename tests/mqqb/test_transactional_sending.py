@@ -619,7 +619,7 @@ def asked(sender: Sender) -> Sender:
 
 
 @pytest.mark.rule("QB-126", "QB-212", "QB-216", "QB-217", "DU-14", "DU-15", "QB-100", "QB-201")
-@pytest.mark.rule("X-61", "X-65")
+@pytest.mark.rule("X-61", "X-65", "KV-09")
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("early", [False, True])
 def test_what_was_received_goes_to_the_journal(asked: Sender, crash: bool, early: bool) -> None:

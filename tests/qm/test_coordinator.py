@@ -156,7 +156,7 @@ def test_a_vote_that_cannot_be_kept_is_no() -> None:
     case.check("aborted")
 
 
-@pytest.mark.rule("ST-3", "DM-014", "DM-040", "DM-041", "REC-05", "REC-11", "DM-017")
+@pytest.mark.rule("ST-3", "DM-014", "DM-040", "DM-041", "REC-05", "REC-11", "DM-017", "KV-07")
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
 def test_what_is_in_doubt_stays_locked_until_its_outcome(outcome: str) -> None:
     case = Case()
@@ -302,6 +302,7 @@ def test_reading_ends_with_the_vote() -> None:
         request.completion.result()
 
 
+@pytest.mark.rule("KV-07")
 def test_a_large_prepared_transaction() -> None:
     world = made()
     resource = ResourceManager(world.manager.transactions, Manager())

@@ -63,7 +63,7 @@ def test_the_system_dead_letter_queues_have_their_names(world: World) -> None:
 
 @pytest.mark.parametrize("delivery", [0, 1])
 @pytest.mark.parametrize("on_disk", [False, True])
-@pytest.mark.rule("X-62", "X-64", "X-66", "DM-213", "DU-16")
+@pytest.mark.rule("X-62", "X-64", "X-66", "DM-213", "DU-16", "X-20")
 def test_an_expired_message_goes_to_the_dead_letter_queue(world: World, delivery: int, on_disk: bool) -> None:
     world.create()
     world.send(b"unwanted", delivery=delivery, time_to_be_received=10)
@@ -266,7 +266,7 @@ def chosen(
     handle.close()
 
 
-@pytest.mark.rule("X-62", "X-63")
+@pytest.mark.rule("X-62", "X-63", "X-20", "X-21")
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize(
     ("name", "goes"),

@@ -51,7 +51,7 @@ def test_queues_are_locked_while_the_mode_lasts_and_wait_afterwards() -> None:
     assert told[:1] == [queue]
 
 
-@pytest.mark.rule("DM-013", "ST-4", "DM-209", "DM-210")
+@pytest.mark.rule("DM-013", "ST-4", "DM-209", "DM-210", "KV-06")
 def test_a_queue_on_hold_stays_so_over_a_restart_and_is_locked_by_the_mode() -> None:
     world = World()
     world.send(b"x", REMOTE)

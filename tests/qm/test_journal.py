@@ -251,7 +251,7 @@ def test_a_message_that_goes_back_leaves_no_copy(world: World) -> None:
 # ---- quota
 
 
-@pytest.mark.rule("X-35")
+@pytest.mark.rule("X-35", "X-23")
 def test_a_full_journal_drops_the_copy_and_lets_the_receive_succeed(world: World) -> None:
     world.create(journaling=True, journal_quota_kb=2)
     size = len(Message(body=b"x" * 900, destination=None).to_packet())

@@ -303,13 +303,13 @@ def test_a_read_without_a_message_times_out(world: World) -> None:
 
 @pytest.mark.rule("X-03")
 def test_waiting_reads_ignore_steps_of_the_wall_clock(world: World) -> None:
-    request = world.reader().receive(10_000)
-    world.clock.wall += 3_600_000_000
-    world.advance(1)
-    assert not request.completion.done
-    world.clock.wall -= 7_200_000_000
-    world.advance(9.1)
-    assert request.completion.done
+    request, endless = (world.reader().receive(timeout) for timeout in (10_000, 0xFFFFFFFF))
+    for step, seconds, done in ((3_600_000_000, 9.9, False), (-7_200_000_000, 0.2, True)):
+        world.clock.wall += step
+        world.advance(seconds)
+        assert request.completion.done is done
+    world.advance(5_000_000)
+    assert not endless.completion.done
 
 
 @pytest.mark.rule("DM-114", "DM-220")
@@ -600,7 +600,7 @@ def test_time_to_be_received_counts_from_the_sending(world: World, delivery: int
     assert (len(world.store.tables.tables[1]), world.manager.find("orders").core.expired_total) == (1, 1)
 
 
-@pytest.mark.rule("DM-102")
+@pytest.mark.rule("DM-102", "X-04")
 def test_time_to_be_received_of_zero_expires_at_once(world: World) -> None:
     world.send(b"x", time_to_be_received=0)
     world.advance(0)
@@ -627,7 +627,7 @@ def test_a_step_of_the_wall_clock_is_noticed(world: World) -> None:
     assert world.bodies() == [b"y"]
 
 
-@pytest.mark.rule("DM-125")
+@pytest.mark.rule("DM-125", "X-56")
 def test_a_locked_message_expires_when_it_is_released(world: World) -> None:
     world.send(b"x", time_to_be_received=10)
     got: list[Received] = []

@@ -9,6 +9,7 @@ import pytest
 from msmq_fast.packet import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handle import Lookup, OpenQueue
+from msmq_fast.qm.transacted import TransactedQueue
 
 from .test_transaction import begin, fill, take
 from .world import WALL, World, body
@@ -62,7 +63,7 @@ def test_a_moved_message_keeps_its_identity(delivery: int, cache: int) -> None:
     assert peek(world, "orders").move_count == 3
 
 
-@pytest.mark.rule("DM-029")
+@pytest.mark.rule("DM-029", "X-72")
 def test_a_move_resets_how_often_a_message_was_aborted() -> None:
     world = World()
     world.create("orders", transactional=True)
@@ -255,6 +256,25 @@ def test_a_purge_while_a_move_is_under_way(world: World, which: str) -> None:
     bodies = world.bodies(SUB)
     world.crash()
     assert [world.receive(SUB)] == bodies if bodies else world.manager.ledger.bytes == 0
+
+
+@pytest.mark.rule("X-57")
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_purged_while_a_transaction_moves_it(commit: bool) -> None:
+    world = World()
+    world.create(transactional=True)
+    fill(world, b"one", b"two")
+    transaction = begin(world)
+    (key, _) = world.manager.find("orders").core.positions.keys()
+    TransactedQueue(world.reader(), transaction).move(key, mover(world))
+    world.finish(world.reader().purge())
+    with pytest.raises(errors.IOTimeout):
+        world.receive(peek=True)
+    world.finish(transaction.commit() if commit else transaction.abort())
+    for _ in range(2):
+        assert world.bodies() == []
+        assert not commit or world.bodies(SUB) == [b"one"]
+        world.crash()
 
 
 @pytest.mark.rule("DM-213", "X-04", "DM-146")

@@ -32,7 +32,7 @@ def events(world: World) -> list[decode.FeedEvent]:
     return [event for key in sorted(found) for event in decode.feed(key, found[key])]
 
 
-@pytest.mark.rule("DM-093")
+@pytest.mark.rule("DM-093", "X-56")
 def test_a_message_that_was_out_during_a_purge_does_not_come_back(world: World) -> None:
     """It counts as locked then: nothing up to the marker's sequence returns, with or without a crash."""
     world.send(b"x", delivery=1)

@@ -24,7 +24,7 @@ def world() -> World:
     return World()
 
 
-@pytest.mark.rule("DM-057", "DM-058", "DM-061")
+@pytest.mark.rule("DM-057", "DM-058", "DM-061", "KV-06")
 def test_a_created_queue_has_its_properties(world: World) -> None:
     queue = world.create(r".\private$\Orders", label="new orders", quota_kb=9, base_priority=-3)
     assert world.manager.find("orders") is queue
@@ -41,7 +41,7 @@ def test_a_created_queue_has_its_properties(world: World) -> None:
     assert world.manager.find(f"PUBLIC={news.guid}") is news
 
 
-@pytest.mark.rule("DM-199")
+@pytest.mark.rule("DM-199", "KV-06")
 def test_a_queue_without_properties_has_the_defaults(world: World) -> None:
     queue = world.create()
     properties = queue.properties

@@ -373,7 +373,7 @@ def test_a_waiting_receive_gets_what_is_committed_later(world: World) -> None:
     assert (world.bodies(), aborts(world)) == ([b"1"], [1])
 
 
-@pytest.mark.rule("DM-145", "DM-029")
+@pytest.mark.rule("DM-145", "DM-029", "X-71")
 def test_a_move_happens_with_the_commit(world: World) -> None:
     fill(world, b"1", b"2")
     queue = world.manager.find("orders")

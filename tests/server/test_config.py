@@ -10,12 +10,15 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.timers import Timers
+from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.server.config import (
     SECTIONS,
     Config,
+    DirectoryConfig,
     MqqbConfig,
     PeerDeclaration,
     QueueDeclaration,
+    QueueManagerConfig,
     RouteDeclaration,
     UserDeclaration,
     keys_of,
@@ -23,6 +26,7 @@ from msmq_fast.server.config import (
 from msmq_fast.server.configload import ConfigError, load
 from msmq_fast.server.mqqblistener import _timers
 from msmq_fast.server.routing import named_routers, pinned_addresses
+from msmq_fast.server.settings import queue_manager_settings
 
 # A text that differs from every default, by the first word of what the kind expects.
 SAMPLES = {"text": "x", "text:": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
@@ -61,6 +65,18 @@ def test_the_timers_of_sessions_are_those_of_the_document_unless_told_otherwise(
     assert set_otherwise.resend == (1, 1, 1, 2, 2, 2, 3, 3, 3, 4)
     assert set_otherwise.session_cleanup == 60
     assert (set_otherwise.order_ack, set_otherwise.order_ack_max) == (0.25, 5)
+
+
+@pytest.mark.rule("X-01", "X-77")
+def test_what_the_queue_manager_is_told_of_sites_and_of_time_limits() -> None:
+    assert QueueManagerSettings("x").long_lived == 345_600
+    told = queue_manager_settings(Config())
+    assert (told.sites_interval, told.long_lived) == (43_200, 345_600)
+    limited = QueueManagerConfig(time_to_reach_queue=7.0)
+    told = queue_manager_settings(
+        Config(directory=DirectoryConfig(sites_interval=99.0), queue_manager=limited)
+    )
+    assert (told.sites_interval, told.long_lived) == (99, 7)
 
 
 def test_defaults_need_no_file() -> None:

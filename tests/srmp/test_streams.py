@@ -305,6 +305,7 @@ def test_receipts_go_where_message_1_said_also_after_a_restart(station: Station)
     assert acks(station, SINK) == []
 
 
+@pytest.mark.rule("KV-12")
 def test_what_was_not_acknowledged_is_after_a_restart(station: Station) -> None:
     station.post(text(1), b"x")
     station.post(text(1, sender=OTHER), b"x")

@@ -23,10 +23,12 @@ from msmq_fast.store.store import Store
 from tests.store.support import SMALL, crash, open_store
 
 
+@pytest.mark.rule("KV-01")
 def test_identity_stays_over_restarts_and_crashes(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     guid = store.guid
     assert (len(guid), store.incarnation, store.was_clean, store.is_copy) == (16, 1, True, False)
+    assert (store.meta(MetaName.SCHEMA), store.meta(MetaName.GUID)) == (SCHEMA_VERSION, guid)
     crash(store)
     store = open_store(tmp_path, seed=1)
     assert (store.guid, store.incarnation, store.was_clean) == (guid, 1, False)
@@ -45,6 +47,7 @@ def test_the_guid_is_of_version_4_and_random(tmp_path: Path) -> None:
         store.close()
 
 
+@pytest.mark.rule("KV-01")
 def test_reserved_numbers_are_never_given_twice(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert store.reserve_now(MetaName.SEQUENCE_HW, 1000) == (0, 1000)
