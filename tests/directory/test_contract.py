@@ -102,7 +102,7 @@ def test_an_object_has_only_attributes_of_its_type() -> None:
         DirectoryObject(ObjectType.ROUTING_LINK, {"ActualCost": 1_000_000})
 
 
-@pytest.mark.rule("DS-02", "DM-151", "DM-154")
+@pytest.mark.rule("DS-02", "DM-151", "DM-154", "KV-03")
 def test_create_read_write_enumerate_and_delete(world: World) -> None:
     directory = world.directory
     identifier = world.finish(directory.create(site("north")))
@@ -138,7 +138,7 @@ def test_unique_keys_without_regard_to_case(world: World, kind: ObjectType, key:
     world.finish(world.directory.create(other))
 
 
-@pytest.mark.rule("DS-20")
+@pytest.mark.rule("DS-20", "KV-03")
 def test_a_guid_is_given_once_over_all_types(world: World) -> None:
     world.finish(world.directory.create(site("north", Identifier=OTHER)))
     assert result_of(world.directory.create(machine("BETA", OTHER))) is Result.OBJECT_ALREADY_EXISTS

@@ -9,6 +9,7 @@ import pytest
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.notices import Change, Notice, encode_notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.online import OnlineState
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from tests.directory.noticeparser import parse_notice
@@ -110,6 +111,15 @@ def test_a_forced_read_asks_the_directory_and_does_not_go_offline() -> None:
     scene.script.connected = True
     found = scene.events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, OTHER),), force=True)
     assert found.result()["ComputerName"] == "BETA"
+
+
+@pytest.mark.rule("X-05")
+def test_a_second_loss_does_not_put_off_the_probe() -> None:
+    state = OnlineState()
+    for now in (100.0, 130.0):
+        state.lost(now)
+        assert state.due == 160.0
+    assert [state.take_due(now) for now in (159.9, 160.0, 161.0)] == [False, True, False]
 
 
 @pytest.mark.rule("DM-166", "DM-167", "DS-06", "DS-28", "ST-8", "X-05")

@@ -78,18 +78,6 @@ def test_a_message_for_a_foreign_queue_waits_in_the_connector_queue() -> None:
 
 
 @pytest.mark.rule("X-74")
-def test_a_queue_manager_at_the_foreign_site_that_is_not_foreign_has_no_connector() -> None:
-    border = Border()
-    ours = UUID(int=0x78)
-    machine(border.connector, "PEER", ours, ABROAD)
-    border.connector.post(f"PRIVATE={ours}\\00000005", b"x", delivery=1)
-    border.network.settle()
-    with pytest.raises(QueueNotFound):
-        border.waiting()
-    assert [queue.messages for queue in border.connector.manager.outgoing()] == [1]
-
-
-@pytest.mark.rule("X-74")
 def test_programs_at_the_connector_send_there_too() -> None:
     border = Border()
     border.connector.post(TARGET, b"x", delivery=1)

@@ -26,7 +26,7 @@ def check(history: DuplicateHistory, item: HistoryItem, fingerprint: int) -> int
     return history.check(item.source + item.ordinal.to_bytes(4, "little"), item.time_s, fingerprint)
 
 
-@pytest.mark.rule("KV-11", "SR-130")
+@pytest.mark.rule("KV-11", "SR-130", "SR-110")
 def test_messages_that_were_taken_before_a_restart_are_known_after_it(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     first = load_history(store, Random(1).randbytes)

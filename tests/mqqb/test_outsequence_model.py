@@ -211,6 +211,7 @@ def test_what_a_later_sequence_left_behind_is_known_to_have_arrived() -> None:
     assert ring.transmit(3) == (1, 0)
 
 
+@pytest.mark.rule("SR-115")
 def test_numbers_end() -> None:
     ring = OutSequence()
     ring.resume(5, 0xFFFFFFFF, 0xFFFFFFF0, 1)

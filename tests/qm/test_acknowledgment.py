@@ -188,6 +188,22 @@ def test_an_acknowledgment_that_cannot_be_delivered_is_discarded(world: World, a
 
 
 @pytest.mark.rule("X-68")
+def test_an_acknowledgment_asks_for_nothing(world: World) -> None:
+    """Whatever its original asked for."""
+    journal = Journal.JOURNAL | Journal.DEADLETTER
+    world.send(b"x", acknowledge=Acknowledge(ALL), admin_queue=parse_format_name(HERE), journal=journal)
+    assert world.receive() == b"x"
+    nothing = (Acknowledge.NONE, Journal.NONE)
+    assert [
+        (answer.message_class, answer.acknowledge, answer.journal) for answer in answers(world, HERE)
+    ] == [
+        (0x0002, *nothing),
+        (0x4000, *nothing),
+    ]
+    assert world.bodies(r".\system$;JOURNAL") == [b"x"]
+
+
+@pytest.mark.rule("X-68")
 def test_an_admin_queue_without_room_discards_the_acknowledgment(world: World) -> None:
     world.finish(world.manager.set_properties(world.manager.find("admin"), quota_kb=0))
     world.send(b"x", acknowledge=Acknowledge(ALL), admin_queue=parse_format_name(HERE))

@@ -226,6 +226,21 @@ def test_dead_letters_of_messages_from_elsewhere_leave_room_for_local_ones() -> 
 
 
 @pytest.mark.rule("X-36")
+@pytest.mark.parametrize("room", [False, True])
+def test_a_dead_letter_of_another_computer_has_to_fit_the_quota_of_the_queue_manager(room: bool) -> None:
+    inbound = Inbound()
+    message = Message.from_packet(
+        wire.message(1, queue=r"OS:HOST\private$\orders", recoverable=True, reach=5, sent_time=WALL - 10)
+    )
+    message.journal = Journal.DEADLETTER
+    inbound.world.manager.ledger.quota_bytes = 1 << 20 if room else 10
+    inbound.session.receive(message.to_packet(), 100.0)
+    inbound.world.run()
+    assert inbound.world.bodies(DEADLETTER) == [message.body] * room
+    assert inbound.world.manager.ledger.discarded == (not room)
+
+
+@pytest.mark.rule("X-36")
 def test_dead_letters_count_against_the_quota_of_the_queue_manager() -> None:
     world = World(quota_kb=2)
     world.create()

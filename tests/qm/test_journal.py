@@ -48,7 +48,7 @@ def kinds(world: World, queue: int) -> list[int]:
 # ---- the queue
 
 
-@pytest.mark.rule("X-23", "DM-056", "DU-10")
+@pytest.mark.rule("X-23", "DM-056", "DU-10", "X-50")
 def test_a_queue_has_a_journal_by_every_name(world: World) -> None:
     queue = world.create()
     journal = world.manager.find(JOURNAL)

@@ -230,6 +230,21 @@ def test_the_limit_is_a_property_of_the_queue() -> None:
             world.manager.set_properties(world.manager.find("orders"), poison_after=wrong)
 
 
+@pytest.mark.rule("X-73")
+def test_without_a_subqueue_the_poison_message_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = made(1)
+    fill(world, b"bad")
+
+    def none(*_: object) -> None:
+        raise errors.InsufficientResources("as many queues as there may be")
+
+    monkeypatch.setattr(world.manager.subqueues, "make", none)
+    for _ in range(2):
+        assert abort(world) == [b"bad"]
+        world.run()
+    assert world.bodies() == [b"bad"]
+
+
 @pytest.mark.rule("X-73", "DM-034")
 def test_a_hundred_poison_messages_move_together() -> None:
     world = made(2)

@@ -82,6 +82,16 @@ def test_what_the_directory_says_decides_about_deliveries(world: World, queue: Q
     assert not may_send(world, world.manager.find(r".\orders"))
 
 
+@pytest.mark.rule("X-43")
+def test_what_is_read_from_the_directory_again_decides_too(world: World, queue: Queue) -> None:
+    assert may_send(world, queue)
+    closed = parse_sddl(f"O:BAD:(D;;LC;;;{SOMEBODY})(A;;LC;;;WD)").encoded
+    item = DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: queue.guid, "Security": closed})
+    world.manager.publication.refresh_queue(item)
+    world.run()
+    assert not may_send(world, queue)
+
+
 def test_a_descriptor_that_cannot_be_read_changes_nothing(world: World, queue: Queue) -> None:
     before = queue.security
     write(world, queue, b"\1\2\3")

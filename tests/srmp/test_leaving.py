@@ -89,7 +89,7 @@ def receipt(server: Server, stream: str, last: int) -> None:
         assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.rule("SR-039", "SR-195", "SR-208", "SR-221", "SR-219", "SR-228")
+@pytest.mark.rule("SR-039", "SR-195", "SR-208", "SR-221", "SR-219", "SR-228", "SR-004")
 def test_plain_messages_leave_over_one_connection(server: Server) -> None:
     with Sink() as sink:
         url = sink.url("private$/q")

@@ -322,7 +322,7 @@ def test_the_place_in_a_transaction() -> None:
 # ---- Msmq
 
 
-@pytest.mark.rule("SR-080", "SR-081", "SR-082", "SR-088", "SR-092", "SR-202")
+@pytest.mark.rule("SR-080", "SR-081", "SR-082", "SR-088", "SR-092", "SR-202", "SR-030")
 def test_msmq_is_always_sent() -> None:
     assert (
         '<Msmq xmlns="msmq.namespace.xml"><Class>0</Class><Priority>3</Priority><BodyType>0</BodyType>'

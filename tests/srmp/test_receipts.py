@@ -224,7 +224,7 @@ def test_without_either_there_is_none_of_a_message_that_comes_too_late(station: 
     assert station.sent() == []
 
 
-@pytest.mark.rule("SR-161")
+@pytest.mark.rule("SR-161", "SR-213")
 def test_both_kinds_go_where_each_was_asked_for(station: Station) -> None:
     """A-43, A-44."""
     asked = services(delivery=ADMIN, commitment=OTHER, positive=True)

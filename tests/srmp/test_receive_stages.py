@@ -30,7 +30,12 @@ def station() -> Station:
     ("text", "status", "reason"),
     [
         (envelope(url("nosuch"), now=WALL - 9, reach=8, flags="<App/>"), 400, Reason.MALFORMED),
-        (envelope(url("nosuch"), now=WALL - 9, reach=8), 400, Reason.UNKNOWN_QUEUE),
+        pytest.param(
+            envelope(url("nosuch"), now=WALL - 9, reach=8),
+            400,
+            Reason.UNKNOWN_QUEUE,
+            marks=pytest.mark.rule("SR-148"),
+        ),
         (envelope("http://elsewhere/msmq/in", now=WALL - 9, reach=8), 400, Reason.FOREIGN_HOST),
         (envelope(url("tx"), now=WALL - 9, reach=8), 400, Reason.TRANSACTIONAL),
         (envelope(url("in"), now=WALL - 9, reach=8), 200, Reason.EXPIRED),
@@ -57,6 +62,14 @@ def test_what_has_expired_is_not_passed_on() -> None:
     assert not station.manager.outgoing()
     assert station.post(envelope(away, now=WALL - 100, reach=200), b"in time") == 200
     assert [queue.messages for queue in station.manager.outgoing()] == [1]
+
+
+@pytest.mark.rule("SR-177")
+def test_what_passes_through_without_an_identifier_is_no_repetition() -> None:
+    station = Station(Redirections(transparent=True), http=True)
+    for _ in range(2):
+        assert station.post(envelope("http://elsewhere/msmq/private$/in", msmq=False), b"x") == 200
+    assert [queue.messages for queue in station.manager.outgoing()] == [2]
 
 
 @pytest.mark.rule("SR-158")

@@ -215,7 +215,8 @@ def test_one_receipt_when_the_stream_pauses(station: Station) -> None:
     assert str(receipt.response_queue) == f"DIRECT={TO}"
     assert (receipt.delivery, receipt.source_machine) == (0, station.manager.guid)
     station.advance(60)
-    assert acks(station) == [(SENDER, NUMBER, 3)], "once"
+    assert acks(station) == [(SENDER, NUMBER, 3)]
+    assert station.streams.receipts == 1, "once"
 
 
 @pytest.mark.rule("SR-121")
@@ -291,7 +292,7 @@ def test_a_repetition_is_acknowledged_again(station: Station) -> None:
     assert acks(station) == [(SENDER, NUMBER, 1)]
 
 
-@pytest.mark.rule("SR-190")
+@pytest.mark.rule("SR-190", "SR-132")
 def test_receipts_go_where_message_1_said_also_after_a_restart(station: Station) -> None:
     here = "http://sender.example:8080/msmq/receipts"
     station.post(text(1, receipts_to=here), b"x")
@@ -305,7 +306,7 @@ def test_receipts_go_where_message_1_said_also_after_a_restart(station: Station)
     assert acks(station, SINK) == []
 
 
-@pytest.mark.rule("KV-12")
+@pytest.mark.rule("KV-12", "SR-132")
 def test_what_was_not_acknowledged_is_after_a_restart(station: Station) -> None:
     station.post(text(1), b"x")
     station.post(text(1, sender=OTHER), b"x")

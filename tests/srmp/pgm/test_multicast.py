@@ -123,7 +123,7 @@ class Sender:
         return head.encode() + content
 
 
-@pytest.mark.rule("SR-221", "SR-228", "SR-006")
+@pytest.mark.rule("SR-221", "SR-228", "SR-006", "SR-219")
 def test_messages_reach_every_queue_with_the_address(pair: tuple[Server, Server]) -> None:
     a, b = pair
     assert "pgm" in a.ready

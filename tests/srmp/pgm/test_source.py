@@ -130,6 +130,7 @@ def test_ambient_spms_after_50_packets_or_half_a_second() -> None:
         slow.send(b"x")
         slow.run(0.2)
     times = [one.at for one in slow.log if isinstance(one.message, Spm)][3:]
+    assert len(times) > 20
     assert [after - before for before, after in pairwise(times)] == pytest.approx(
         [0.5] * (len(times) - 1), abs=0.01
     )
@@ -224,6 +225,18 @@ def test_the_window_advances_each_45_seconds_whether_or_not_naks_come() -> None:
     steps = [after - before for (_, before), (_, after) in pairwise(quiet[1:])]
     assert steps == [45] * len(steps)
     assert trails(asked=True) == quiet
+
+
+@pytest.mark.rule("SR-018")
+def test_the_window_advances_while_nothing_is_sent() -> None:
+    sending = Sending()
+    sending.send(*[b"%d" % number for number in range(1, 11)])
+    sending.run(100)
+    sending.send(b"11")
+    sending.run(190)
+    assert spms(sending.log)[-1].trail == 11  # the first ten were 255 s old when 270 s had passed
+    sending.run(100)
+    assert spms(sending.log)[-1].trail == 12
 
 
 @pytest.mark.rule("SR-019")
