@@ -146,7 +146,7 @@ def test_what_is_received_goes_to_the_journal(world: World, delivery: int) -> No
     assert world.bodies() == []
 
 
-@pytest.mark.rule("X-60")
+@pytest.mark.rule("X-60", "X-23")
 def test_journaling_can_be_turned_on_and_off(world: World) -> None:
     queue = world.create()
     for number, on in enumerate((False, True, False, True)):

@@ -39,7 +39,7 @@ TRUTH = [
 ]
 
 
-@pytest.mark.rule("DM-048", "DM-049")
+@pytest.mark.rule("DM-048", "DM-049", "X-40")
 @pytest.mark.parametrize(("domain_user", "machine", "srmp", "expected"), TRUTH)
 def test_truth_table(domain_user: bool, machine: bool, srmp: bool, expected: str) -> None:
     owner = USER if domain_user else LOCAL

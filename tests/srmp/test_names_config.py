@@ -88,6 +88,7 @@ def test_environment_variables() -> None:
     )
 
 
+@pytest.mark.rule("SR-113")
 def test_a_directory_of_mapping_files(tmp_path: Path) -> None:
     (tmp_path / "2.XML").write_bytes(RECEIPTS)
     (tmp_path / "1.xml").write_bytes(INBOUND)

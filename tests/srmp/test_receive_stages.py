@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Redirections
 from tests.qm.world import WALL
@@ -80,6 +81,24 @@ def test_a_multicast_message_of_no_type_is_disregarded(station: Station) -> None
     station.run()
     assert station.taken("one") == []
     assert [each for each, _ in station.refused] == [Reason.UNTYPED]
+
+
+@pytest.mark.rule("SR-179")
+def test_the_right_to_peek_is_not_the_right_to_send(station: Station) -> None:
+    station.make("seen", security=parse_sddl("D:P(A;;DC;;;WD)(A;;DC;;;AN)"))
+    assert station.post(envelope(url("seen"), headers=DURABLE), b"x") == 400
+    assert [each for each, _ in station.refused] == [Reason.ACCESS_DENIED]
+    assert station.taken("seen") == []
+
+
+@pytest.mark.rule("SR-182")
+def test_while_the_queue_manager_is_throttled_senders_try_again(station: Station) -> None:
+    for name, headers in (("in", DURABLE), ("tx", stream(1, 1))):
+        station.manager.ledger.throttled = True
+        assert station.post(envelope(url(name), headers=headers), b"x") == 500
+        station.manager.ledger.throttled = False
+        assert station.post(envelope(url(name), headers=headers), b"x") == 200
+        assert station.taken(name) == [b"x"]
 
 
 @pytest.mark.rule("SR-181")

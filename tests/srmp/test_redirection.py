@@ -57,6 +57,7 @@ def test_messages_for_others_are_refused_unless_they_shall_be_passed_on() -> Non
     assert (found.url.text, found.local, found.queue, found.forward) == (url, False, None, True)
 
 
+@pytest.mark.rule("SR-147")
 def test_a_public_name_leads_to_a_queue_here() -> None:
     """A-51: redirected before the host is looked at, so that nothing has to be passed on."""
     world, redirector = _redirector(
@@ -99,7 +100,7 @@ def test_exceptions_of_that() -> None:
     assert redirector.connect_to(parse_url("http://bare.example.com/msmq/q")).host == "bare.example.com"
 
 
-@pytest.mark.rule("SR-206", "SR-207")
+@pytest.mark.rule("SR-206", "SR-207", "SR-113")
 def test_where_stream_receipts_are_to_go() -> None:
     _, plain = _redirector()
     assert (

@@ -470,7 +470,7 @@ def test_the_new_beginning_is_durable_and_known_by_receipts(station: Station) ->
 
 @pytest.mark.parametrize("next_stream", [False, True])
 @pytest.mark.parametrize("renamed", [False, True])
-@pytest.mark.rule("SR-174")
+@pytest.mark.rule("SR-174", "KV-09")
 def test_a_stream_receipt_that_is_quicker_than_the_answer(
     station: Station, renamed: bool, next_stream: bool
 ) -> None:

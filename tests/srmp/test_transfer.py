@@ -172,7 +172,9 @@ def test_without_an_answer_or_a_connection_it_is_tried_again(progress: Progress)
         world.transfer.failed(number, progress, "so", world.now)
         assert queue.messages == ["a"]
         assert queue.heard[-1] is progress
-        world.wait(20.0)
+        world.wait(19.9)
+        assert world.effects == []
+        world.wait(0.1)
         world.reached()
     assert world.transfer.stage(queue) is Stage.REACHING
 

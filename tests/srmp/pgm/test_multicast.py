@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import struct
 import time
@@ -19,6 +20,7 @@ from msmq_fast.srmp.pgm.model import Group, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
 from tests.server.processes import Server, command, without_capability
+from tests.server.test_serve import http
 from tests.srmp.station import compound, envelope
 
 ADDRESS = "234.1.1.1"
@@ -86,6 +88,12 @@ def taken(server: Server, name: str) -> list[bytes]:
             return [queue.receive(timeout=5).body for _ in range(count)]
 
 
+def metric(server: Server, pattern: str) -> float:
+    """What the admin port shows."""
+    (value,) = re.findall(rf"{pattern} (\S+)$", http(server, "/metrics")[1], re.MULTILINE)
+    return float(value)
+
+
 class Sender:
     """A host that multicasts APDUs of its own making."""
 
@@ -145,6 +153,18 @@ def test_messages_reach_every_queue_with_the_address(pair: tuple[Server, Server]
     assert outgoing["history"][1]["addresses"] == [GROUP]
     # A message leaves when it was sent once, for the journal if it asks for that (A-76).
     until(lambda: system(a, "journal") == 50)
+
+
+@pytest.mark.rule("SR-029")
+def test_rate_and_loss_are_shown_at_the_admin_port(pair: tuple[Server, Server]) -> None:
+    a, b = pair
+    b.ok("queue", "create", "counted", "--multicast", "234.1.1.1:8003")
+    assert a.run("send", "MULTICAST=234.1.1.1:8003", "--body", "x").returncode == 0
+    until(lambda: waiting(b, "counted") == 1)
+    assert metric(a, r'pgm_sent\w*{what="apdus"}') >= 1
+    assert metric(a, 'pgm_rate{group="234.1.1.1:8003"}') > 0
+    assert metric(b, r'pgm_received\w*{what="apdus"}') >= 1
+    assert metric(b, r'pgm_received\w*{what="lost"}') == 0
 
 
 @pytest.mark.rule("SR-006", "SR-144")
