@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.outgoing import OutgoingState
@@ -79,7 +80,7 @@ def test_what_is_too_late_is_not_multicast(age: int, sent: bool) -> None:
     assert multicasting.dead() == ([] if sent else [b"x"])
 
 
-@pytest.mark.rule("SR-193")
+@pytest.mark.rule("SR-193", "SR-194", "SR-126")
 @pytest.mark.parametrize(("age", "sent"), [(30, True), (31, False)])
 def test_what_is_too_late_is_not_posted(age: int, sent: bool) -> None:
     world = World(http=True)
@@ -97,6 +98,9 @@ def test_what_is_too_late_is_not_posted(age: int, sent: bool) -> None:
     assert source.take() == (b"x" if sent else None)
     world.run()
     assert world.bodies(DEADLETTER) == ([] if sent else [b"x"])
+    if not sent:
+        dead = world.finish(world.reader(DEADLETTER).receive(0, peek=True).completion)
+        assert dead.reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT
 
 
 @pytest.mark.rule("SR-129", "SR-191")

@@ -328,6 +328,8 @@ def test_every_nak_in_the_window_is_confirmed_and_then_repaired() -> None:
         sending.hear(nak(outside))
     assert sending.run(0.2) == []
     assert sending.source.statistics.naks_outside_window == 3
+    sending.hear(nak(7))
+    assert [repair.sequence for repair in rdata(sending.run(0.2))] == [7], "as often as it is asked for"
 
 
 @pytest.mark.rule("SR-022", "SR-009")
