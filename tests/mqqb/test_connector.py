@@ -78,6 +78,19 @@ def test_a_message_for_a_foreign_queue_waits_in_the_connector_queue() -> None:
 
 
 @pytest.mark.rule("X-74")
+def test_a_queue_manager_at_the_foreign_site_that_is_not_foreign_gets_its_messages() -> None:
+    border = Border()
+    peer = border.network.add("PEER", "10.0.0.9")
+    queue = peer.finish(peer.manager.create_queue(r".\private$\q"))
+    machine(border.connector, "PEER", peer.manager.guid, ABROAD)
+    border.network.names["peer"] = ["10.0.0.9"]
+    border.connector.router.refresh(border.connector.now)
+    border.connector.post(str(queue.format_name(peer.manager.guid)), b"x", delivery=1)
+    border.network.settle()
+    assert [message.body for message in peer.read(queue)] == [b"x"]
+
+
+@pytest.mark.rule("X-74")
 def test_programs_at_the_connector_send_there_too() -> None:
     border = Border()
     border.connector.post(TARGET, b"x", delivery=1)

@@ -240,7 +240,7 @@ def test_an_expired_message_gets_its_negative_receipt(station: Station) -> None:
     assert receipt.correlation_id == SENDER.bytes_le + (7).to_bytes(4, "little")
 
 
-@pytest.mark.rule("SR-214")
+@pytest.mark.rule("SR-214", "SR-057", "SR-134", "SR-152")
 def test_an_expired_message_becomes_a_dead_letter_if_it_asks(station: Station) -> None:
     assert station.post(late("in", 1), b"late") == 200
     assert station.dead() == [b"late"]

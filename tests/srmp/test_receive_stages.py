@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from msmq_fast.packet.classes import MessageClass
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Redirections
 from tests.qm.world import WALL
-from tests.srmp.station import Station, compound, envelope, services, stream
+from tests.srmp.station import ADMIN, Station, compound, envelope, services, stream
 
 DURABLE = services(durable=True)
 GROUP = "234.1.1.1:8001"
@@ -53,6 +54,14 @@ def test_the_first_step_that_fails_decides(
     assert station.post(text, b"first") == status
     assert [each for each, _ in station.refused] == ([] if reason is None else [reason])
     assert station.taken() == [b"first"]
+
+
+@pytest.mark.rule("SR-057", "SR-068")
+def test_an_expired_message_of_a_stream_gets_its_negative_receipt(station: Station) -> None:
+    asked = services(durable=True, commitment=ADMIN, negative=True) + stream(9, 1)
+    assert station.post(envelope(url("tx"), headers=asked, now=WALL - 100, reach=99), b"late") == 200
+    assert [receipt.message_class for receipt in station.sent(ADMIN)] == [MessageClass.NACK_RECEIVE_TIMEOUT]
+    assert station.taken("tx") == []
 
 
 @pytest.mark.rule("SR-057")

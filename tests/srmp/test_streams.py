@@ -132,7 +132,7 @@ def test_a_sender_may_have_one_stream_for_all_queues(station: Station) -> None:
     assert (station.taken("tx"), station.taken("ty")) == ([b"1", b"3"], [b"2"])
 
 
-@pytest.mark.rule("SR-162", "SR-057")
+@pytest.mark.rule("SR-162")
 def test_what_expired_does_not_advance_its_stream(station: Station) -> None:
     assert station.post(text(1), b"1") == 200
     assert station.post(text(2, now=1_600_000_000), b"2") == 200
