@@ -80,7 +80,7 @@ def test_the_owner_is_woken_once_for_each_batch() -> None:
     assert woken == [session]
 
 
-@pytest.mark.rule("QB-120", "QB-104")
+@pytest.mark.rule("QB-120", "QB-104", "QB-119")
 def test_half_a_window_is_acknowledged_at_once() -> None:
     host = Host()
     session = host.opened()
@@ -88,6 +88,8 @@ def test_half_a_window_is_acknowledged_at_once() -> None:
     assert sent(session) == []
     session.receive(express(32), 101.0)
     assert sent(session) == [wire.session_ack(ack=32)]
+    session.receive(express(33, 31), 101.0)
+    assert sent(session) == []  # counted from the last one on
     narrow = host.opened(window=4)
     narrow.receive(express(101, 2), 101.0)
     assert sent(narrow) == [wire.session_ack(ack=2)]

@@ -13,7 +13,7 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
-from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
@@ -22,6 +22,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transacted import TransactedQueue
 from tests.mqqb import wire
 from tests.mqqb.hosts import sent
+from tests.qm.test_acknowledgment_arrival import Refusing
 from tests.qm.world import WALL, World
 
 ADDRESS = "10.0.0.9"
@@ -378,7 +379,7 @@ def test_a_full_queue_manager_still_tells_of_the_end() -> None:
     assert [answer.message_id for answer in world.answers()] == [101, 102]
 
 
-@pytest.mark.rule("QB-260", "QB-384")
+@pytest.mark.rule("QB-260", "QB-384", "QB-057")
 def test_who_may_not_send_hears_of_it_by_a_final_ack_only() -> None:
     world = Destination(everybody=False)
     world.create("admin")
@@ -392,6 +393,41 @@ def test_who_may_not_send_hears_of_it_by_a_final_ack_only() -> None:
     assert world.bodies("admin") == world.bodies() == []
     (transfer,) = world.node.streams
     assert transfer.durable_number == 2
+
+
+@pytest.mark.rule("QB-057")
+@pytest.mark.parametrize(
+    ("refusal", "reason"),
+    [
+        (Refusal.SIGNED, MessageClass.NACK_BAD_SIGNATURE),
+        (Refusal.ENCRYPTED, MessageClass.NACK_BAD_ENCRYPTION),
+        (Refusal.UNSUPPORTED_PROVIDER, MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER),
+    ],
+)
+def test_a_message_that_is_not_opened_is_told_of_with_the_reason(
+    refusal: Refusal, reason: MessageClass
+) -> None:
+    world = Destination()
+    world.create("orders", transactional=True, authenticated=True)
+    world.node.hooks.protection = Refusing(refusal)  # type: ignore[assignment]
+    world.take(tx(1))
+    world.run()
+    assert [answer.message_class for answer in world.answers()] == [reason]
+    assert world.bodies() == []
+
+
+@pytest.mark.rule("QB-057", "QB-232")
+@pytest.mark.parametrize("wishes", [0, 4])
+def test_a_transactional_message_for_another_kind_of_queue_is_told_of_twice(wishes: int) -> None:
+    """By a FinalAck in any case, and by an acknowledgment where it asks for that."""
+    world = Destination()
+    world.create("admin")
+    world.create("orders")
+    world.take(tx(1, ack_flags=wishes, admin="TCP:10.0.0.7\\private$\\admin"))
+    world.run()
+    assert [answer.message_class for answer in world.answers()] == [MessageClass.NACK_NOT_TRANSACTIONAL_Q]
+    assert world.manager.find("admin").messages == (wishes == 4)
+    assert world.bodies() == []
 
 
 @pytest.mark.rule("QB-227", "QB-398", "QB-399")

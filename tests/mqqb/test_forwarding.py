@@ -75,7 +75,7 @@ def reached(station: Station) -> list[str]:
     return [address for queue in station.manager.outgoing() for address in queue.next_hops]
 
 
-@pytest.mark.rule("QB-234", "QB-264", "QB-365", "QB-366")
+@pytest.mark.rule("QB-234", "QB-264", "QB-365", "QB-366", "QB-168")
 @pytest.mark.parametrize("delivery", [Delivery.EXPRESS, Delivery.RECOVERABLE])
 def test_a_message_by_a_private_name_goes_through_a_router(delivery: Delivery) -> None:
     line = Line()

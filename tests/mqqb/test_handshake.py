@@ -33,6 +33,7 @@ def test_acceptor_answers_with_exact_bytes(server: UUID, system: int) -> None:
     assert session.state is SessionState.OPEN
 
 
+@pytest.mark.rule("QB-155", "QB-156")
 @pytest.mark.rule(
     "QB-025", "QB-026", "QB-031", "QB-036", "QB-037", "QB-103", "QB-142", "QB-144", "QB-176", "QB-185"
 )

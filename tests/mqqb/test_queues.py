@@ -7,9 +7,11 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.link import Progress
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.transfer import Connect, Target
 from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
@@ -83,6 +85,47 @@ def test_state_and_history_of_a_connection(address: str) -> None:
             ConnectionStatus.SOCKET_CONNECT_FAILURE,
         )
     ]
+
+
+@pytest.mark.rule("QB-165")
+@pytest.mark.parametrize(
+    ("progress", "status", "error"),
+    [
+        (Progress.DNS_FAILURE, ConnectionStatus.DNS_FAILURE, 0x80072AF9),  # WSAHOST_NOT_FOUND
+        (Progress.ROUTE_FAILURE, ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, 0xC00E000D),
+        (Progress.PING_FAILURE, ConnectionStatus.PING_FAILURE, 0xC00E0069),
+        (Progress.CREATE_FAILURE, ConnectionStatus.SOCKET_CREATE_FAILURE, 0x80072728),  # WSAEMFILE
+        (Progress.BIND_FAILURE, ConnectionStatus.SOCKET_BIND_FAILURE, 0x80072741),  # WSAEADDRNOTAVAIL
+        (Progress.CONNECT_FAILURE, ConnectionStatus.SOCKET_CONNECT_FAILURE, 0x8007274D),  # WSAECONNREFUSED
+        (Progress.NOT_ENABLED, ConnectionStatus.TCP_NOT_ENABLED, 0x8007273F),  # WSAEAFNOSUPPORT
+        (Progress.LOW_RESOURCE, ConnectionStatus.LOW_RESOURCE, 0xC00E0027),
+        (Progress.SEND_FAILURE, ConnectionStatus.SOCKET_SEND_FAILURE, 0x80072746),  # WSAECONNRESET
+        (Progress.NOT_READY, ConnectionStatus.CONNECTION_NOT_READY, 0x8007274C),  # WSAETIMEDOUT
+        (Progress.REFUSED, ConnectionStatus.CONNECTION_REFUSED, 0xC00E0069),
+        (Progress.FAILURE, ConnectionStatus.UNKNOWN_FAILURE, 0xC00E0001),
+    ],
+)
+def test_each_failure_has_its_status_and_error_in_the_history(
+    progress: Progress, status: ConnectionStatus, error: int
+) -> None:
+    queue, source = outgoing(Host(), r"DIRECT=TCP:10.0.0.7\private$\q")
+    source.progress(progress, "10.0.0.7", "")
+    (event,) = queue.history
+    assert (event.status, event.time, event.error, event.addresses) == (status, 2_000, error, ("10.0.0.7",))
+
+
+@pytest.mark.rule("QB-192")
+def test_a_queue_that_is_held_while_its_session_opens_stays_on_hold() -> None:
+    host, effects = Host(), []
+    endpoint = Endpoint(host.node, effects.append, 0.0)
+    queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
+    put(host, queue, 1)
+    endpoint.transfer.submit(source, 9.0)
+    queue.hold(True)
+    session = opened(host, endpoint, effects)
+    assert session.state is SessionState.OPEN
+    assert queue.outgoing_state is OutgoingState.ON_HOLD
+    assert queue.history[-1].status is ConnectionStatus.ESTABLISHED
 
 
 @pytest.mark.rule("QB-375", "QB-380", "QB-381", "QB-382")

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from uuid import UUID
 
 import pytest
 
+from msmq_fast.mqqb.link import Progress
 from msmq_fast.mqqb.ping import Pinger
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
@@ -151,6 +153,18 @@ def test_there_is_no_retry_without_a_backlog() -> None:
     assert bench.transfer.next_deadline() is None
 
 
+@pytest.mark.rule("QB-174")
+def test_a_ping_that_fails_starts_no_retry_without_a_backlog() -> None:
+    bench = Bench(ping_first=True)
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    owner = bench.host.ledger.new_owner()
+    queue.acknowledged(owner, array("Q", [message.lookup_id for message in queue.take(owner, 9)]))
+    bench.endpoint.expire(11.0)
+    assert queue.told[-1] == (Progress.PING_FAILURE, "10.0.0.7")
+    assert bench.transfer.next_deadline() is None
+
+
 # --------------------------------------------------------------------- 4: Session Ack Wait Timer
 
 
@@ -259,7 +273,7 @@ def test_a_session_header_starts_ack_wait_anew_or_ends_it() -> None:
 # --------------------------------------------------------------------- 5: Session Ack Send Timer
 
 
-@pytest.mark.rule("QB-309", "QB-310", "QB-311")
+@pytest.mark.rule("QB-309", "QB-310", "QB-311", "QB-120")
 @pytest.mark.parametrize("ack", [20_000, 60_000])
 def test_ack_send_takes_half_of_ack_wait_and_does_not_begin_again_by_itself(ack: int) -> None:
     session = Host(switches=TIMED).opened(now=100.0, ack=ack)
@@ -372,7 +386,7 @@ def test_pings_to_several_hosts_do_not_defeat_one_another() -> None:
 # --------------------------------------------------------------------- values
 
 
-@pytest.mark.rule("QB-301")
+@pytest.mark.rule("QB-301", "QB-144")
 def test_durations_are_those_of_windows() -> None:
     timers = Timers()
     assert (timers.initialization, timers.session_cleanup, timers.retry) == (60.0, 300.0, 5.0)

@@ -198,7 +198,7 @@ def sender() -> Sender:
     return Sender()
 
 
-@pytest.mark.rule("QB-110", "QB-111", "QB-124", "QB-125", "QB-332", "QB-335", "QB-211", "QB-204")
+@pytest.mark.rule("QB-110", "QB-111", "QB-124", "QB-125", "QB-332", "QB-335", "QB-211", "QB-204", "QB-092")
 def test_a_message_goes_when_both_acknowledgments_are_there(sender: Sender) -> None:
     sender.send(b"1")
     sender.connect()
@@ -683,7 +683,7 @@ def test_a_final_ack_that_is_not_ours_changes_nothing(asked: Sender) -> None:
     assert asked.queue.messages == 0
 
 
-@pytest.mark.rule("QB-219")
+@pytest.mark.rule("QB-219", "QB-218")
 @pytest.mark.parametrize(
     ("journal", "kind"),
     [(Journal.DEADLETTER, MessageClass.ACK_RECEIVE), (Journal.JOURNAL, MessageClass.NACK_Q_DELETED)],

@@ -442,7 +442,7 @@ def test_an_answered_ping_comes_before_the_connection() -> None:
     assert sent(session) == [wire.establish(client=OWN, server=NULL_GUID, stamp=10_300, system=0x210)]
 
 
-@pytest.mark.rule("QB-174", "QB-317", "QB-368", "QB-371")
+@pytest.mark.rule("QB-174", "QB-317", "QB-368", "QB-371", "QB-172", "QB-164")
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_failed_ping_waits_and_the_retry_does_not_ping(refused: bool) -> None:
     bench = Bench(ping_first=True)

@@ -212,6 +212,17 @@ def test_names_that_find_nothing(world: World) -> None:
     assert not list(world.manager.outgoing())
 
 
+@pytest.mark.rule("QB-001")
+@pytest.mark.parametrize("address", ["SPX:00000012.123456789abc", "IPX:00000012:123456789abc"])
+@pytest.mark.parametrize("access", [Access.SEND, Access.RECEIVE])
+def test_there_is_no_transport_for_other_networks_than_tcp(
+    world: World, address: str, access: Access
+) -> None:
+    with pytest.raises(errors.UnsupportedFormatNameOperation):
+        world.manager.open(rf"DIRECT={address}\private$\q", access)
+    assert not list(world.manager.outgoing())
+
+
 @pytest.mark.rule("DM-078")
 def test_a_public_name_of_an_unknown_queue_needs_a_directory(world: World) -> None:
     with pytest.raises(errors.UnsupportedFormatNameOperation):

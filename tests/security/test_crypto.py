@@ -37,6 +37,7 @@ RC2_VECTORS = [
 ]
 
 
+@pytest.mark.rule("QB-254")
 @pytest.mark.parametrize(("key", "bits", "plain", "encrypted"), RC2_VECTORS)
 def test_rc2_vectors(key: str, bits: int, plain: str, encrypted: str) -> None:
     # The first block of CBC with a zero vector is that of ECB, which the vectors are for.
@@ -66,6 +67,7 @@ AES_VECTORS = [
 ]
 
 
+@pytest.mark.rule("QB-254")
 @pytest.mark.parametrize(("algorithm", "size", "encrypted"), AES_VECTORS)
 def test_aes_vectors(algorithm: EncryptionAlgorithm, size: int, encrypted: str) -> None:
     cipher = body_cipher(algorithm, bytes(range(size)), 8 * size)
@@ -137,6 +139,7 @@ def test_md2_against_a_model(size: int) -> None:
     assert md2(data) == md2_model(data)
 
 
+@pytest.mark.rule("QB-254")
 @given(st.binary(min_size=16, max_size=16), BODIES)
 @settings(max_examples=200)
 def test_against_the_library(key: bytes, body: bytes) -> None:

@@ -104,6 +104,9 @@ def test_the_blob_is_as_long_as_the_modulus(bits: int) -> None:
     assert len(blob) == 12 + bits // 8
     received = ReceivedKeys({ENHANCED: key}).key_of(3, 0x6801, SOURCE.bytes_le, blob, 0.0)
     assert received.cipher.decrypt(received.cipher.encrypt(BODY)) == BODY
+    for wrong in (blob[:-1], blob + b"\0"):
+        refused = failure(ReceivedKeys({ENHANCED: key}).key_of, 3, 0x6801, SOURCE.bytes_le, wrong, 0.0)
+        assert refused is Failure.BAD_KEY
 
 
 @pytest.mark.rule("QB-249")
@@ -114,6 +117,7 @@ def test_other_levels(level: int) -> None:
     assert failure(sender(*PROVIDERS).key_for, TARGET, level, 0.0) is Failure.BAD_LEVEL
 
 
+@pytest.mark.rule("QB-251")
 def test_what_does_not_fit_a_level() -> None:
     blob = sender(ENHANCED).key_for(TARGET, 3, 0.0).blob
     keys = ReceivedKeys(KEYS)
@@ -221,6 +225,8 @@ def test_rc2_of_forty_bits() -> None:
     assert failure(strict.key_of, 3, 0x6602, SOURCE.bytes_le, weak.blob, 0.0) is Failure.WEAK_KEY
     assert failure(strict.key_of, 3, 0x6602, SOURCE.bytes_le, weak.blob, 0.0) is Failure.WEAK_KEY  # cached
     strict.key_of(3, 0x6602, SOURCE.bytes_le, strong.blob, 0.0)
+    zeros = SentKeys(lambda _: listed(ENHANCED), bytes).key_for(TARGET, 3, 0.0)
+    assert strict.key_of(3, 0x6801, SOURCE.bytes_le, zeros.blob, 0.0).weak  # as it may be for RC4
 
 
 def test_the_salt_of_forty_bit_keys() -> None:
@@ -279,6 +285,22 @@ def test_keys_that_come_again_are_known() -> None:
     for number in range(126):
         keys.key_of(3, 0x6801, UUID(int=number).bytes_le, blob, 1.0)
     assert len(keys.cache) == 128 - 63
+
+
+@pytest.mark.rule("QB-250")
+def test_a_key_is_found_by_its_provider_algorithm_sender_and_blob() -> None:
+    key = KEYS[ENHANCED]
+    own = Counting({BASE: key, ENHANCED: key})
+    keys = ReceivedKeys(own, switches=SecuritySwitches(amb83_salt=False))
+    secret = sender(ENHANCED).key_for(TARGET, 3, 0.0)
+    found = keys.key_of(3, 0x6801, SOURCE.bytes_le, secret.blob, 0.0)
+    another = SentKeys(lambda _: listed(ENHANCED), random.Random(2).randbytes).key_for(TARGET, 3, 0.0)
+    assert another.blob != secret.blob
+    assert keys.key_of(3, 0x6801, SOURCE.bytes_le, another.blob, 0.0) is not found
+    assert failure(keys.key_of, 3, 0x6602, SOURCE.bytes_le, secret.blob, 0.0) is Failure.BAD_KEY
+    # The key of 128 bits is none of the base provider, whose keys have 40.
+    assert failure(keys.key_of, 1, 0x6801, SOURCE.bytes_le, secret.blob, 0.0) is Failure.BAD_BODY
+    assert keys.key_of(3, 0x6801, SOURCE.bytes_le, secret.blob, 0.0) is found
 
 
 @pytest.mark.rule("QB-318", "QB-319", "QB-320")
@@ -360,6 +382,10 @@ def test_public_key_blob() -> None:
     assert KEYS[ENHANCED].decrypt(secret, padding.PKCS1v15()) == b"secret"
     (entry,) = read_key_list(listed(ENHANCED))
     assert entry.key.blob() == blob
+    for start, byte in enumerate(blob[:12]):
+        if start not in (2, 3):  # reserved
+            with pytest.raises(SecurityDataError):
+                RsaPublicKey.from_blob(blob[:start] + bytes((byte ^ 1,)) + blob[start + 1 :])
 
 
 @pytest.mark.rule("QB-072")
@@ -392,6 +418,7 @@ def test_simple_blob() -> None:
             read_simple_blob(wrong)
 
 
+@pytest.mark.rule("QB-248")
 def test_key_lists() -> None:
     data = listed(*PROVIDERS)
     entries = read_key_list(data)

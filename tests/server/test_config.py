@@ -79,6 +79,11 @@ def test_what_the_queue_manager_is_told_of_sites_and_of_time_limits() -> None:
     assert (told.sites_interval, told.long_lived) == (99, 7)
 
 
+@pytest.mark.rule("QB-012", "QB-083", "QB-288")
+def test_what_newer_versions_of_windows_leave_out_is_off_unless_it_is_asked_for() -> None:
+    assert (Config().mqqb.ping, Config().mqqb.insecure_nacks, Config().mqqb.report_messages) == (False,) * 3
+
+
 def test_defaults_need_no_file() -> None:
     config = load(None, {}, {})
     assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, None)
