@@ -134,13 +134,13 @@ def test_parameters_at_the_ends_of_their_range(recoverable: int, ack: int) -> No
     assert sent(session)[1] == wire.parameters(recoverable, ack)
 
 
-@pytest.mark.rule("QB-018", "QB-023", "QB-027", "QB-038", "QB-039")
+@pytest.mark.rule("QB-018", "QB-023", "QB-027", "QB-038", "QB-039", "QB-037")
 def test_reserved_bits_are_ignored() -> None:
     session = Host().accept()
-    packet = bytearray(wire.establish(system=0xFB10))
+    packet = bytearray(wire.establish(system=0xFF10))
     packet[16:18] = b"\xff\xff"
     packet[18:20] = struct.pack("<H", 0xFFE2)
-    packet[56:60] = struct.pack("<HH", 0xFB10, 0xFFFF)
+    packet[56:60] = struct.pack("<HH", 0xFF10, 0xFFFF)
     session.receive(bytes(packet), 100.0)
     assert sent(session) == [wire.establish(server=OWN, stamp=0x1DDECA4E, system=0x310)]
     session.receive(wire.parameters(reserved=0xFFFF), 100.0)

@@ -104,14 +104,15 @@ def test_a_message_that_cannot_be_passed_on_ends_the_session_undecided() -> None
     assert sent(session) == []
 
 
+@pytest.mark.rule("QB-288")
 def test_only_messages_that_ask_for_it_and_were_stored_are_traced() -> None:
     host = Host()
     traced: list[int] = []
     host.node.hooks.trace = lambda message, target: traced.append(message.message_id)
     session = host.opened()
-    for number, flags in ((1, 0x100), (2, 0), (1, 0x100)):
+    for number, flags in ((2, 0), (1, 0x100), (3, 0), (1, 0x100)):
         packet = bytearray(wire.message(number))
         packet[2:4] = struct.pack("<H", struct.unpack_from("<H", packet, 2)[0] | flags)
         session.receive(bytes(packet), 101.0)
     assert traced == [1]
-    assert host.messages() == [1, 2]
+    assert host.messages() == [2, 1, 3]

@@ -153,6 +153,19 @@ def test_there_is_no_retry_without_a_backlog() -> None:
     assert bench.transfer.next_deadline() is None
 
 
+@pytest.mark.rule("QB-298")
+def test_a_dialled_session_that_lasted_is_dialled_again_after_five_seconds_too() -> None:
+    bench = Bench()
+    bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)
+    session = bench.connect(10.0)
+    session.receive(wire.session_ack(), 99.0)
+    session.close(CloseReason.DISCONNECTED, 100.0)
+    bench.endpoint.expire(104.9)
+    assert bench.take() == []
+    bench.endpoint.expire(105.0)
+    assert bench.take() == [Connect(1, "10.0.0.7")]
+
+
 @pytest.mark.rule("QB-174")
 def test_a_ping_that_fails_starts_no_retry_without_a_backlog() -> None:
     bench = Bench(ping_first=True)
