@@ -12,7 +12,8 @@ from msmq_fast._native.undo cimport Undoable
 from msmq_fast._native.wheel cimport TimerWheel
 
 
-cdef enum EnqueueResult:
+cpdef enum EnqueueResult:
+    # What became of a message that was to be enqueued. Functions return it as a plain int.
     ENQUEUED = 0                # express: available now, nothing more will be heard
     QUEUE_QUOTA = 1             # DM-097
     MACHINE_QUOTA = 2           # DM-096: throttled, or the queue manager's quota

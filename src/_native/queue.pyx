@@ -113,6 +113,7 @@ cdef enum:
 
 cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
 SEQUENCE_BLOCK = 1 << 20
+TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them by identity
 
 
 cdef uint32_t deadline_of(uint32_t sent, uint32_t reach, uint32_t received, bint outgoing) noexcept nogil:

@@ -123,12 +123,12 @@ def place(QueueCore core not None, list entries not None) -> list:
             ledger.writer.put_position(core.ordinal, slot.key, &record.position, True)
             ledger.writer.put_content(sequence, packet)
             ledger.writer.notify(core, slot.key)
-            results.append(ENQUEUED_PENDING)
+            results.append(<int>ENQUEUED_PENDING)
         else:
             core._count(slot)
             if core.interested:
                 core.mark()
-            results.append(ENQUEUED)
+            results.append(<int>ENQUEUED)
     return results
 
 

@@ -1,6 +1,7 @@
 import builtins
 from array import array
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 
 from msmq_fast._native.batch import CommitListener, PositionVisitor, Reader, Tables, Writer
 from msmq_fast._native.outsequence import OutSequence
@@ -9,6 +10,15 @@ from msmq_fast._native.sources import SourceTable
 from msmq_fast._native.wheel import TimerWheel
 
 SEQUENCE_BLOCK: int
+TAKEN: tuple[int, int]
+
+class EnqueueResult(IntEnum):
+    ENQUEUED = 0
+    QUEUE_QUOTA = 1
+    MACHINE_QUOTA = 2
+    EXPIRED = 3
+    ENQUEUED_PENDING = 4
+    QUEUE_GONE = 5
 
 class Received:
     lookup_id: int

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast._native.appcodec import LaneTarget
+from msmq_fast._native.queue import TAKEN
 from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from msmq_fast.qm.transaction import Transaction
     from msmq_fast.security.token import Token
 
-_TAKEN = (0, 4)  # EnqueueResult: express, or recoverable and durable by now
 _FIRST, _LAST, _NEXT = 1 << 2, 1 << 3, 1 << 4  # TransactionHeader.Flags: FM, LM, one more in ID
 
 
@@ -140,7 +140,7 @@ class SendTarget:
 
         def taken(results: list[int]) -> None:
             for index, packet, result in zip(places, packets, results, strict=True):
-                if result in _TAKEN:
+                if result in TAKEN:
                     ordinals[index] = int.from_bytes(packet[56:60], "little")
                 else:
                     refusals[index] = refusal(result)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.batch import StoreError
-from msmq_fast._native.queue import QueueCore, dead_letter
+from msmq_fast._native.queue import TAKEN, QueueCore, dead_letter
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import InsufficientResources, MSMQError, PacketFault
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _SENT = 0  # the next queue manager keeps it
-_TAKEN = (0, 4)  # EnqueueResult
 _KEPT_WHERE_REFUSED = (
     MessageClass.NACK_Q_EXCEED_QUOTA,
     MessageClass.NACK_REACH_QUEUE_TIMEOUT,
@@ -268,7 +267,7 @@ class Disposition:
         except MSMQError:
             self.discarded += 1
             return None
-        if result not in _TAKEN:
+        if result not in TAKEN:
             self.discarded += 1
             return None
         return queue.core, lookup_id
@@ -300,7 +299,7 @@ class Disposition:
             results, _ = queue.core.enqueue_packets([answer.to_packet()])
         except MSMQError:
             return self._discard()
-        if results[0] not in _TAKEN:
+        if results[0] not in TAKEN:
             return self._discard()
         self.acknowledged[reason] += 1
         return True

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from msmq_fast._native.queue import Received, readable, seek
+from msmq_fast._native.queue import TAKEN, EnqueueResult, Received, readable, seek
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,
@@ -45,7 +45,7 @@ T = TypeVar("T")
 INFINITE = 0xFFFFFFFF  # milliseconds
 _AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
 _LAST_KEY = (1 << 64) - 1
-STORED = (0, 4)  # EnqueueResult: taken
+_ENQUEUED = int(EnqueueResult.ENQUEUED)
 
 
 class Lookup(IntEnum):
@@ -73,15 +73,15 @@ class SentMessage:
 
 
 def refusal(result: int) -> MSMQError:
-    """The error of an enqueue that was refused (EnqueueResult of the native queue)."""
-    if result == 5:
+    """The error of an enqueue that was refused (an EnqueueResult)."""
+    if result == EnqueueResult.QUEUE_GONE:
         return QueueDeleted("the queue was deleted")
     details = {
-        1: "the queue's quota is used up",
-        2: "the computer's quota is used up",
-        3: "the message has expired",
+        EnqueueResult.QUEUE_QUOTA: "the queue's quota is used up",
+        EnqueueResult.MACHINE_QUOTA: "the computer's quota is used up",
+        EnqueueResult.EXPIRED: "the message has expired",
     }
-    return InsufficientResources(details[result])
+    return InsufficientResources(details[EnqueueResult(result)])
 
 
 class OpenQueue:
@@ -169,10 +169,10 @@ class OpenQueue:
                 completion.resolve(sent[0])
 
         results, keys = core.enqueue_packets([packet], kept)
-        if results[0] not in STORED:
+        if results[0] not in TAKEN:
             raise refusal(results[0])
         sent.append(SentMessage(keys[0], message.message_id))
-        if results[0] == 0:
+        if results[0] == _ENQUEUED:
             completion.resolve(sent[0])
         return completion
 
@@ -194,7 +194,7 @@ class OpenQueue:
 
         def fill(results: list[int], keys: list[int]) -> None:
             for (place, message_id), result, key in zip(places, results, keys, strict=True):
-                outcomes[place] = SentMessage(key, message_id) if result in STORED else refusal(result)
+                outcomes[place] = SentMessage(key, message_id) if result in TAKEN else refusal(result)
 
         self._enqueue(packets, fill, completion, outcomes)
         return completion

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, give_up, is_transactional, withdraw
+from msmq_fast._native.queue import TAKEN, Received, give_up, is_transactional, withdraw
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _AVAILABLE = 1  # state of a position
-_TAKEN = (0, 4)  # EnqueueResult
 
 
 class Homecoming:
@@ -99,9 +98,9 @@ class Homecoming:
             return True
         with self._manager.store.writer.unit():
             (result,), _ = target.core.enqueue_packets([kept])
-            if result in _TAKEN:
+            if result in TAKEN:
                 withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
-        return result in _TAKEN
+        return result in TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
         """What is kept of a message, or why it is refused; everybody may send to a connector."""

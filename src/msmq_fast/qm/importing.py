@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from msmq_fast._native.queue import Identifiers, is_transactional, place
+from msmq_fast._native.queue import TAKEN, Identifiers, is_transactional, place
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.jobs import Progress
@@ -16,7 +16,6 @@ from msmq_fast.store.completion import Completion
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
 
-_TAKEN: Final = (0, 4)  # EnqueueResult
 
 # Packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter or 0.
 Entry = tuple[bytes, int, int, int, int]
@@ -115,7 +114,7 @@ class Import:
         try:
             with self._manager.store.writer.unit():
                 results = [] if queue is None else place(queue.core, chosen)
-                if results and results[-1] not in _TAKEN:
+                if results and results[-1] not in TAKEN:
                     refused = (numbers[len(results) - 1], refusal(results.pop()))
                 taken = len(results)
                 handled = count if refused is None else refused[0]

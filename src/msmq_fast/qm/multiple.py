@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queue import TAKEN, EnqueueResult, QueueCore
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MSMQError,
@@ -35,9 +35,6 @@ Finish = Callable[[bytes, Queue], bytes]
 
 MOST_DESTINATIONS: Final = 1000
 """Queues of one name: the copy for each names them all, so that memory grows with the square."""
-
-_TAKEN: Final = (0, 4)  # EnqueueResult: express, or recoverable and durable by and by
-_QUEUE_QUOTA, _MACHINE_QUOTA = 1, 2
 
 
 def _as_it_is(packet: bytes, _: Queue) -> bytes:
@@ -154,7 +151,7 @@ class MultipleQueue:
 
         for child, copy, packet in zip(self.children, copies, packets, strict=True):
             (result,), (key,) = child.queue.core.enqueue_packets([packet], kept, 0, [dead_letter])
-            if result not in _TAKEN:
+            if result not in TAKEN:
                 raise refusal(result)
             sent.append(SentMessage(key, copy.message_id))
         if not left:
@@ -230,13 +227,13 @@ class MultipleQueue:
         """What the enqueues would refuse after the first, found before it (DM-096, DM-097)."""
         ledger = self._manager.ledger
         if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
-            raise refusal(_MACHINE_QUOTA)
+            raise refusal(EnqueueResult.MACHINE_QUOTA)
         wanted: dict[QueueCore, int] = {}
         for core, packet in zip(cores, packets, strict=True):
             wanted[core] = wanted.get(core, 0) + len(packet)
         for core, size in wanted.items():
             if core.used_bytes + core.sub_bytes - core.moving_bytes + size > core.quota_bytes:
-                raise refusal(_QUEUE_QUOTA)
+                raise refusal(EnqueueResult.QUEUE_QUOTA)
 
     def close(self) -> None:
         """Close every queue (DM-088). Closing twice is fine."""

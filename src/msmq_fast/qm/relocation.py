@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import BadPacket, parse
 from msmq_fast._native.queue import (
+    TAKEN,
     QueueCore,
     Received,
     is_transactional,
@@ -38,7 +39,6 @@ EXAMINED: Final = 2048  # messages looked at for one batch
 SEQUENCE_MASK: Final = (1 << 56) - 1
 EVER: Final = (1 << 64) - 1
 _AVAILABLE: Final = 1
-_TAKEN: Final = (0, 4)  # EnqueueResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def relocate(
                     for message in chosen
                 ],
             )
-            if results and results[-1] not in _TAKEN:
+            if results and results[-1] not in TAKEN:
                 refused = (chosen[len(results) - 1], refusal(results.pop()))
             taken = chosen[: len(results)]
             outcome.count = len(taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received, is_transactional, withdraw
+from msmq_fast._native.queue import TAKEN, Received, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from msmq_fast.security.token import Token
 
 _AVAILABLE: Final = 1
-_TAKEN: Final = (0, 4)  # EnqueueResult
 _SOURCE: Final = slice(16, 32)  # UserHeader fields in a UserMessage packet (MS-MQMQ 2.2.19.2)
 _SENT_TIME: Final = slice(52, 56)
 _MESSAGE_ID: Final = slice(56, 60)
@@ -101,7 +100,7 @@ def _send(manager: QueueManager, target: Queue, message: Received) -> None:
     packet[_MESSAGE_ID] = manager.message_ordinals.take().to_bytes(4, "little")
     # As every other message that is sent: with what follows an arrival.
     ((result,), _) = target.core.enqueue_packets([bytes(packet)])
-    if result not in _TAKEN:
+    if result not in TAKEN:
         raise refusal(result)
 
 

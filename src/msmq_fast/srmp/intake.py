@@ -11,7 +11,7 @@ from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.instream import InStream
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import TAKEN, EnqueueResult, Ledger, QueueCore
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
@@ -19,14 +19,12 @@ from msmq_fast.srmp.streams import IncomingStreams, Verdict
 from msmq_fast.srmp.tally import Tally
 from msmq_fast.store.completion import Completion
 
-__all__ = ["TAKEN", "Intake", "identifier_of", "refusal"]
+__all__ = ["Intake", "identifier_of", "refusal"]
 
-_QUEUE_QUOTA, _EXPIRED, _RECOVERABLE, _QUEUE_GONE = 1, 3, 4, 5  # EnqueueResult
-TAKEN = (0, _RECOVERABLE)
-_REFUSED = {
-    _QUEUE_QUOTA: Reason.QUEUE_QUOTA,
-    _EXPIRED: Reason.EXPIRED,
-    _QUEUE_GONE: Reason.UNKNOWN_QUEUE,
+_REFUSED: Final[dict[int, Reason]] = {
+    EnqueueResult.QUEUE_QUOTA: Reason.QUEUE_QUOTA,
+    EnqueueResult.EXPIRED: Reason.EXPIRED,
+    EnqueueResult.QUEUE_GONE: Reason.UNKNOWN_QUEUE,
 }
 
 
@@ -89,7 +87,7 @@ class Intake:
                 (result,), _ = core.enqueue_packets([packet], None, 0 if results else fingerprint)
                 results.append(result)
             taken = [result for result in results if result in TAKEN]
-            kept = _RECOVERABLE in taken
+            kept = EnqueueResult.ENQUEUED_PENDING in taken
             if kept or (taken and effect is not None):
                 writer.when_durable(_answers(completion))
             if taken and effect is not None:
@@ -97,7 +95,7 @@ class Intake:
             # Behind everything that may raise: what did not come has not been seen.
             if taken and identifier is not None:
                 history.add(identifier, now, writer if kept else None, fingerprint, self._origin, lifetime)
-        stored = _RECOVERABLE in taken or bool(taken and effect is not None)
+        stored = EnqueueResult.ENQUEUED_PENDING in taken or bool(taken and effect is not None)
         answer = completion if stored else _ok()
         for (core, packet), result in zip(places, results, strict=True):
             if result in TAKEN:

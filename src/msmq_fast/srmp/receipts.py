@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
 from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.errors import MSMQError
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Receipts", "Sequences", "envelope_of"]
 
-_TAKEN = (0, 4)  # EnqueueResult
 DECIDED: Final = frozenset(
     (
         MessageClass.ACK_RECEIVE,
@@ -262,7 +262,7 @@ class Receipts:
         receipt.message_id = manager.message_ordinals.take()
         receipt.sent_time = manager.ledger.now_s
         (result,), (key,) = queue.core.enqueue_packets([receipt.to_packet()])
-        return (queue.core, key) if result in _TAKEN else self._lost()
+        return (queue.core, key) if result in TAKEN else self._lost()
 
     def _refused(self, url: str, peer: str) -> Place | None:
         if self._on_refusal is not None:

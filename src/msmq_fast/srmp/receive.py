@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.history import DuplicateHistory
+from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.message import Message
@@ -23,7 +24,7 @@ from msmq_fast.srmp.destinations import Destinations, Place
 from msmq_fast.srmp.forwarding import Forwarder
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.incoming import to_packet
-from msmq_fast.srmp.intake import TAKEN, Intake, refusal
+from msmq_fast.srmp.intake import Intake, refusal
 from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.receipts import Receipts, Sequences

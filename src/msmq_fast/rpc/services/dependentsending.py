@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
 from msmq_fast.packet.errors import (
@@ -19,7 +20,7 @@ from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
-from msmq_fast.qm.handle import STORED, refusal
+from msmq_fast.qm.handle import refusal
 from msmq_fast.qm.multiple import MultipleQueue
 from msmq_fast.qm.queue import Queue, QueueKind
 from msmq_fast.qm.signing import prepare
@@ -216,7 +217,7 @@ class Sender:
         ordinal = message.message_id
 
         def kept(results: list[int]) -> Completion[int]:
-            if results[0] not in STORED:
+            if results[0] not in TAKEN:
                 raise refusal(results[0])
             return Completion.of(ordinal)
 
