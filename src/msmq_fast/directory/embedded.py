@@ -27,10 +27,9 @@ from msmq_fast.packet.errors import IllegalQueuePathName, MessageStorageFailed
 from msmq_fast.packet.names import Scope, parse_path
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
+from msmq_fast.store.paging import scan_pages
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import Table
-
-_PAGE = 1000  # records read at a time
 
 
 class DirectoryStore(Protocol):
@@ -235,22 +234,14 @@ class EmbeddedDirectory(SearchableDirectory):
         Damaged records are set aside; those of types that this version does not know are left alone.
         """
         known = {int(kind): kind for kind in ObjectType}
-        lower = b""
-        while True:
-            rows = self._store.tables.scan(Table.DIRECTORY, lower, None, _PAGE)
-            for key, record in rows:
-                kind = known.get(key[0])
-                if kind is None:
-                    continue
-                try:
-                    self._objects[kind].put(_stored(kind, key, record))
-                except (ValueError, TypeError, DirectoryError) as error:
-                    self._around.set_aside(
-                        f"the directory record with the key {key.hex()} is damaged: {error}"
-                    )
-            if len(rows) < _PAGE:
-                return
-            lower = rows[-1][0] + b"\0"
+        for key, record in scan_pages(self._store.tables.scan, Table.DIRECTORY):
+            kind = known.get(key[0])
+            if kind is None:
+                continue
+            try:
+                self._objects[kind].put(_stored(kind, key, record))
+            except (ValueError, TypeError, DirectoryError) as error:
+                self._around.set_aside(f"the directory record with the key {key.hex()} is damaged: {error}")
 
 
 def _key(kind: ObjectType, identifier: UUID) -> bytes:

@@ -20,6 +20,7 @@ from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.superseding import Place, Superseding
+from msmq_fast.store.paging import Scan, scan_pages
 from msmq_fast.store.schema import Table
 from msmq_fast.timing import earliest
 
@@ -28,7 +29,6 @@ DIRECT = 7
 _PRIVATE_HERE, _PRIVATE_THERE = 3, 6
 _NUMBER = ORDER_QUEUE.to_bytes(4, "little")
 _PART = "\\private$\\order_queue$"
-_RECORDS = 1000
 _TURN = 100
 """Streams that are acknowledged in one turn of the loop: the others have the next turn."""
 
@@ -247,21 +247,14 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
     return direct_text(name).casefold().endswith(_PART)
 
 
-def load_streams(
-    streams: InStreams, scan: Callable[..., list[tuple[bytes, bytes]]], set_aside: Callable[[str, str], None]
-) -> None:
+def load_streams(streams: InStreams, scan: Scan, set_aside: Callable[[str, str], None]) -> None:
     """Read back what is stored of streams (REC-09); `scan` as `Tables.scan`.
 
     `set_aside(kind, text)` is told of records that cannot be used.
     """
-    lower, upper = KEY_PREFIX, bytes((KEY_PREFIX[0] + 1,))
-    while True:
-        rows = scan(Table.SEQUENCE, lower, upper, _RECORDS)
-        for key, value in rows:
-            try:
-                streams.load(key, value)
-            except ValueError as error:
-                set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")
-        if len(rows) < _RECORDS:
-            return
-        lower = rows[-1][0] + b"\0"
+    upper = bytes((KEY_PREFIX[0] + 1,))
+    for key, value in scan_pages(scan, Table.SEQUENCE, KEY_PREFIX, upper):
+        try:
+            streams.load(key, value)
+        except ValueError as error:
+            set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")

@@ -11,6 +11,7 @@ from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.meta import read_meta
+from msmq_fast.store.paging import scan_pages
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import ORDINAL_KEY, Table, outgoing_stream_key
 
@@ -62,26 +63,19 @@ class Records:
 
     def metas(self, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
         """(rest of the name, value) of every value of META with a prefix. StoreError: one is damaged."""
-        lower, upper = prefix, prefix[:-1] + bytes((prefix[-1] + 1,))
-        while rows := self._store.tables.scan(Table.META, lower, upper, 1000):
-            for name, _ in rows:
-                yield name[len(prefix) :], self.meta(name)
-            lower = rows[-1][0] + b"\0"
+        upper = prefix[:-1] + bytes((prefix[-1] + 1,))
+        for name, _ in scan_pages(self._store.tables.scan, Table.META, prefix, upper):
+            yield name[len(prefix) :], self.meta(name)
 
     def queues(self, set_aside: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
         """All queue records, by ordinal; `set_aside(kind, text)` is told of those that are damaged."""
         result: list[tuple[int, dict[str, Any]]] = []
-        lower = b""
-        while True:
-            rows = self._store.tables.scan(Table.QUEUE, lower, None, 1000)
-            for key, value in rows:
-                try:
-                    result.append((decode.queue_key(key), decode.queue(value)))
-                except decode.DecodeError as error:
-                    set_aside("queue", f"the queue record with the key {key.hex()} is damaged: {error}")
-            if len(rows) < 1000:
-                return result
-            lower = rows[-1][0] + b"\0"
+        for key, value in scan_pages(self._store.tables.scan, Table.QUEUE):
+            try:
+                result.append((decode.queue_key(key), decode.queue(value)))
+            except decode.DecodeError as error:
+                set_aside("queue", f"the queue record with the key {key.hex()} is damaged: {error}")
+        return result
 
     def set_queue(self, ordinal: int, record: dict[str, Any]) -> None:
         """Write a queue record."""

@@ -380,14 +380,9 @@ class Transactions:
     def load(self) -> Recovered:
         """What the store has of transactions."""
         recovered = Recovered()
-        lower, upper = ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"
-        while True:
-            rows = self._manager.store.tables.scan(Table.META, lower, upper, 1000)
-            for key, value in rows:
-                recovered.add(key, value)
-            if len(rows) < 1000:
-                return recovered
-            lower = rows[-1][0] + b"\0"
+        for key, value in self._manager.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
+            recovered.add(key, value)
+        return recovered
 
     def recover(self, recovered: Recovered) -> None:
         """REC-05, REC-06: prepared transactions hold again what they held, of all others nothing is left

@@ -9,7 +9,7 @@ and queue the greatest streamId is remembered, so that an older stream never beg
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
@@ -25,6 +25,7 @@ from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.superseding import Place, Superseding
 from msmq_fast.srmp.model import StreamPart
 from msmq_fast.store import decode
+from msmq_fast.store.paging import Scan, scan_pages
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import Table
 
@@ -37,7 +38,6 @@ TERMS_PREFIX = b"T"
 
 _STREAM, _GREATEST = 1, 2  # what an InStream stands for: a stream; the greatest one from a sender to a queue
 _MAX_CLOSED = 4096  # streams that a greater one followed: repetitions of their messages are known for a while
-_RECORDS = 1000
 _ROUNDING = 0.001  # seconds: two clocks are looked at
 _GUID, _NUMBER = 16, 8  # bytes
 
@@ -323,9 +323,7 @@ class IncomingStreams:
         with self._ledger.writer.unit():
             return self.streams.drop(stream)
 
-    def load(
-        self, scan: Callable[..., list[tuple[bytes, bytes]]], set_aside: Callable[[str, str], None]
-    ) -> None:
+    def load(self, scan: Scan, set_aside: Callable[[str, str], None]) -> None:
         """Read back what is stored (A-19); `scan` as `Tables.scan`, `set_aside(kind, text)` is told of
         records that cannot be used. Streams with messages that were not acknowledged are acknowledged soon.
         """
@@ -370,10 +368,5 @@ def _key(stream: InStream) -> bytes:
     return stream.source + stream.name
 
 
-def _rows(scan: Callable[..., list[tuple[bytes, bytes]]], prefix: bytes) -> list[tuple[bytes, bytes]]:
-    lower, upper = prefix, bytes((prefix[0] + 1,))
-    found: list[tuple[bytes, bytes]] = []
-    while rows := scan(Table.SEQUENCE, lower, upper, _RECORDS):
-        found += rows
-        lower = rows[-1][0] + b"\0"
-    return found
+def _rows(scan: Scan, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    return scan_pages(scan, Table.SEQUENCE, prefix, bytes((prefix[0] + 1,)))

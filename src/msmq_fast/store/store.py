@@ -32,6 +32,7 @@ from msmq_fast.store.files import make_directory
 from msmq_fast.store.identity import Identity, identity_of, is_copy
 from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.meta import read_meta
+from msmq_fast.store.paging import scan_pages
 from msmq_fast.store.place import check_place
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.upgrade import upgrade
@@ -252,9 +253,7 @@ class Store:
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
         """Every record with lower <= key < upper, in key order, in short read transactions."""
-        while found := self.tables.scan(table, lower, upper, 1000):
-            yield from found
-            lower = found[-1][0] + b"\0"
+        return scan_pages(self.tables.scan, table, lower, upper)
 
     # -- counters (DU-18)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msmq_fast.spark.offline.errors import OfflineError
+from msmq_fast.store.paging import scan_pages
 from msmq_fast.store.schema import Table
 
 
@@ -147,8 +148,4 @@ def every(
     backend: Backend, table: int, lower: bytes = b"", upper: bytes | None = None, step: int = 500
 ) -> Iterator[tuple[bytes, bytes]]:
     """All records with lower <= key < upper; short reads, so that nothing is pinned for long."""
-    while rows := backend.scan(table, lower, upper, step):
-        yield from rows
-        if len(rows) < step:
-            return
-        lower = rows[-1][0] + b"\0"
+    return scan_pages(backend.scan, table, lower, upper, step)
