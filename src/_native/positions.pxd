@@ -5,7 +5,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 
-cdef enum State:
+cpdef enum PositionState:
+    # Where a message is between its arrival and its removal. Functions return it as a plain int, 0 for no position.
     STATE_DELETED = 0           # a tombstone, dropped by the next compaction
     STATE_AVAILABLE = 1
     STATE_LOCKED = 2            # `owner` says by whom

@@ -1,3 +1,12 @@
+from enum import IntEnum
+
+class PositionState(IntEnum):
+    STATE_DELETED = 0
+    STATE_AVAILABLE = 1
+    STATE_LOCKED = 2
+    STATE_PENDING = 3
+    STATE_PURGE_PENDING = 4
+
 class PositionList:
     live: int
     available: int

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN, EnqueueResult, Received, readable, seek
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import (
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 INFINITE = 0xFFFFFFFF  # milliseconds
-_AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
+_LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDING))
+_READABLE = (int(PositionState.STATE_AVAILABLE), *_LOCKED)
 _LAST_KEY = (1 << 64) - 1
 _ENQUEUED = int(EnqueueResult.ENQUEUED)
 
@@ -384,7 +386,7 @@ class OpenQueue:
             key = seek(core, _LAST_KEY, forward=False, peek=peek)
         else:
             state = core.positions.state(lookup_id)
-            if state not in (_AVAILABLE, _LOCKED, _PURGE_PENDING) and not self._cursor_stands_on(lookup_id):
+            if state not in _READABLE and not self._cursor_stands_on(lookup_id):
                 raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
             if operation is Lookup.NEXT:
                 key = seek(core, lookup_id, peek=peek)
@@ -392,7 +394,7 @@ class OpenQueue:
                 key = seek(core, lookup_id, forward=False, peek=peek)
             elif readable(core, lookup_id, peek=peek):
                 key = lookup_id
-            elif state not in (_LOCKED, _PURGE_PENDING):
+            elif state not in _LOCKED:
                 raise MessageAlreadyReceived("the message was received")
             else:
                 raise (

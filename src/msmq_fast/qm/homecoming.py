@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN, Received, give_up, is_transactional, withdraw
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
@@ -20,8 +21,9 @@ from msmq_fast.store.schema import EventKind
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
 
+_AVAILABLE = int(PositionState.STATE_AVAILABLE)
+
 _log = logging.getLogger(__name__)
-_AVAILABLE = 1  # state of a position
 
 
 class Homecoming:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import move as move_message
 from msmq_fast.packet.errors import (
     AccessDenied,
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from msmq_fast.qm.handle import OpenQueue
     from msmq_fast.qm.queue import Queue
 
-_AVAILABLE, _LOCKED, _PURGE_PENDING = 1, 2, 4
+_AVAILABLE = int(PositionState.STATE_AVAILABLE)
+_LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDING))
 
 
 def check_move(source: Queue, lookup_id: int, target: OpenQueue, *, transactional: bool = False) -> Queue:
@@ -38,7 +40,7 @@ def check_move(source: Queue, lookup_id: int, target: OpenQueue, *, transactiona
     if transactional and not queue.transactional:
         raise TransactionUsage("the queue is not transactional")
     state = source.core.positions.state(lookup_id) if 0 <= lookup_id < 1 << 64 else 0
-    if state in (_LOCKED, _PURGE_PENDING):
+    if state in _LOCKED:
         raise MessageLocked("the message is locked")
     if state != _AVAILABLE:
         raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")

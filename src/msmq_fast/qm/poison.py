@@ -10,6 +10,7 @@ import logging
 from array import array
 from typing import TYPE_CHECKING
 
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import QueueCore, keep_counts, move_locked
 from msmq_fast.packet.errors import MSMQError
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 POISON = "poison"
 OWNER_POISON = 5  # Owner of the native queue
-_LOCKED = 2
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class PoisonHandling:
         moving: list[int] = []
         purged = array("Q")
         for key in keys:
-            (moving if core.positions.state(key) == _LOCKED else purged).append(key)
+            (moving if core.positions.state(key) == PositionState.STATE_LOCKED else purged).append(key)
         core.release(purged, OWNER_POISON)
         moved, lost = self._move(core, moving, target.core)
         core.release(lost, OWNER_POISON)

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import BadPacket, parse
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import (
     TAKEN,
     QueueCore,
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.queue import Queue
 
+_AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
+
 BATCH: Final = 1000  # messages
 BATCH_BYTES: Final = 1 << 20  # of their packets; one message may be larger
 EXAMINED: Final = 2048  # messages looked at for one batch
 SEQUENCE_MASK: Final = (1 << 56) - 1
 EVER: Final = (1 << 64) - 1
-_AVAILABLE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN, Received, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from msmq_fast.qm.queue import Queue
     from msmq_fast.security.token import Token
 
-_AVAILABLE: Final = 1
+_AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
+
 _SOURCE: Final = slice(16, 32)  # UserHeader fields in a UserMessage packet (MS-MQMQ 2.2.19.2)
 _SENT_TIME: Final = slice(52, 56)
 _MESSAGE_ID: Final = slice(56, 60)
