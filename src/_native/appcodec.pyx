@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset, strlen
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
-    MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
+    INFINITE, MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
 )
 from msmq_fast._native.queue cimport ENQUEUED_PENDING, Ledger, QueueCore
 
@@ -41,7 +41,6 @@ cdef enum:
     NO_PLACE = 0xFFFFFFFF
 
 cdef uint32_t MAX_PACKET = 0x00400000
-cdef uint32_t INFINITE = 0xFFFFFFFF
 cdef uint32_t LONG_LIVED = 0xFFFFFFFE   # TimeToReachQueue: what the queue manager gives to messages without one (X-77)
 
 # MS-MQMQ 2.4

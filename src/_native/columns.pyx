@@ -32,6 +32,7 @@ from msmq_fast._native.batch cimport (
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
     FAULT_LENGTH_MISMATCH,
+    INFINITE,
     UserMessage,
     get_u16,
     get_u32,
@@ -115,7 +116,6 @@ cdef extern from "batch_thread.h" nogil:
     int read_content(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
 
 cdef enum:
-    INFINITE = 0xFFFFFFFF
     MOVE_UNKNOWN = 0xFFFFFFFF
     SOURCE_AT = 16              # UserHeader.SourceQueueManager in a packet
     MANAGER_AT = 32             # UserHeader.QueueManagerAddress

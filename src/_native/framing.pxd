@@ -8,7 +8,12 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 cdef enum:
     MAX_PACKET = 0x00400000     # MS-MQMQ 2.2.19.1
     SESSION_HEADER_SIZE = 16
+    SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager in a UserMessage packet
     USER_MESSAGE_FIXED = 120    # BaseHeader 16, UserHeader 48, MessagePropertiesHeader 56
+
+
+cdef enum:
+    INFINITE = 0xFFFFFFFF       # a TimeToReachQueue or TimeToBeReceived that never ends; packet/base.py INFINITE
 
 
 cdef enum PacketProblem:

@@ -28,7 +28,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from msmq_fast._native.batch cimport TABLE_SEQUENCE
-from msmq_fast._native.framing cimport get_u32
+from msmq_fast._native.framing cimport SOURCE_OFFSET, get_u32
 from msmq_fast._native.record cimport IN_STREAM_VERSION, IncomingStream
 
 from hashlib import blake2b
@@ -39,7 +39,6 @@ REPEATED = ORDER_REPEATED
 AHEAD = ORDER_AHEAD
 
 cdef enum:
-    SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager
     GUID_SIZE = 16
     NUMBER_OFFSET = 12          # TransactionHeader.TxSequenceNumber
     PREVIOUS_OFFSET = 16        # TransactionHeader.PreviousTxSequenceNumber

@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memcpy
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
+    INFINITE,
     PACKET_BAD,
     PACKET_CONNECTION_PARAMETERS,
     PACKET_ESTABLISH_CONNECTION,
@@ -21,6 +22,7 @@ from msmq_fast._native.framing cimport (
     PACKET_SESSION_ACK,
     PACKET_USER_MESSAGE,
     SESSION_HEADER_SIZE,
+    SOURCE_OFFSET,
     USER_HOPS,
     USER_JOURNAL_NEGATIVE,
     UserMessage,
@@ -70,7 +72,6 @@ NEW = SIGHTING_NEW
 ACK_REACH = WINDOW_ACK_REACH
 
 cdef enum:
-    SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager
     ADDRESS_OFFSET = 32         # UserHeader.QueueManagerAddress
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
@@ -81,7 +82,6 @@ cdef enum:
     MAX_SENDER_ID = 68          # bytes: no SID is longer
     MAX_ROUTES = 65536          # nor the many ways to write one name
     ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
-    INFINITE = 0xFFFFFFFF
 
 cdef uint8_t[16] NOBODY       # all zero: what a direct format name gives
 

@@ -7,7 +7,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from msmq_fast._native.framing cimport (
-    BASE_TRACE, SESSION_HEADER_SIZE, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, USER_MESSAGE_FIXED, USER_TRANSACTION, UserMessage, get_u16,
+    BASE_TRACE, INFINITE, SESSION_HEADER_SIZE, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, USER_MESSAGE_FIXED, USER_TRANSACTION, UserMessage, get_u16,
     get_u32, parse_user_message, put_u16, put_u32,
 )
 from msmq_fast._native.outsequence cimport OutEntry, OutSequence
@@ -15,7 +15,6 @@ from msmq_fast._native.queue cimport Received
 
 cdef array EMPTY = array("Q")
 cdef enum:
-    INFINITE = 0xFFFFFFFF
     FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
     PRIVACY_LEVEL = 40          # in a MessagePropertiesHeader
 
