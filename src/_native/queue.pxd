@@ -22,6 +22,32 @@ cpdef enum EnqueueResult:
     QUEUE_GONE = 5              # the queue was deleted
 
 
+cpdef enum FeedEvent:
+    # `kind` of a feed entry: the events that native code writes. store/decode.py EventKind has all of them under the
+    # same names; tests/store/test_decode.py compares the two, because readers of a store need not have native modules.
+    EVENT_NONE = 0
+    EVENT_SENT = 1
+    EVENT_ARRIVED = 2
+    EVENT_RECEIVED = 3
+    EVENT_REMOVED = 4
+    EVENT_EXPIRED = 5
+    EVENT_MOVED = 6
+    EVENT_PURGED = 7
+    EVENT_JOURNALED = 8
+    EVENT_DEAD_LETTERED = 9
+    EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
+    EVENT_NACKED = 11
+    EVENT_ABORTED_RETURN = 16
+    EVENT_RETURNED = 18
+
+
+cpdef enum FeedTransport:
+    # `flags` of a feed entry, as FeedEvent: store/decode.py Transport.
+    TRANSPORT_LOCAL = 0
+    TRANSPORT_MQQB = 1
+    TRANSPORT_SRMP = 3
+
+
 cdef enum Owner:
     # Owners of locks; sessions and subscriptions take numbers from OWNER_FIRST on (Ledger.new_owner).
     OWNER_NONE = 0

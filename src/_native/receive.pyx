@@ -44,6 +44,7 @@ from msmq_fast._native.queue cimport (
     MACHINE_QUOTA as QUEUE_SAYS_MACHINE_QUOTA,
     QUEUE_GONE as QUEUE_SAYS_GONE,
     QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
+    TRANSPORT_MQQB,
 )
 from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
 
@@ -76,7 +77,6 @@ cdef enum:
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
     SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
-    TRANSPORT_MQQB = 1          # store/schema.py Transport
     CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
     MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
     MAX_SENDER_ID = 68          # bytes: no SID is longer
