@@ -17,7 +17,9 @@ from msmq_fast._native.batch import StoreError
 
 cimport cython
 from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer, also
-from msmq_fast._native.framing cimport INFINITE, SOURCE_OFFSET, USER_HTTP, UserMessage, parse_user_message
+from msmq_fast._native.framing cimport (
+    INFINITE, SOURCE_OFFSET, USER_HTTP, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, UserMessage, parse_user_message,
+)
 from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, ENTRY_ORDERED, LAST_NUMBER, OutEntry, OutSequence
 from msmq_fast._native.positions cimport (
     BANDS,
@@ -69,8 +71,6 @@ from msmq_fast._native.undo cimport Undoable, UndoLog
 from msmq_fast._native.wheel cimport Timer, TimerWheel
 
 cdef enum:
-    USER_FLAG_JOURNAL_NEGATIVE = 1 << 8
-    USER_FLAG_JOURNAL_POSITIVE = 1 << 9
     EXPIRE_AGAIN = 60           # seconds until a message is tried again whose expiry raised
     DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
     SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left

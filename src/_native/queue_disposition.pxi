@@ -22,8 +22,8 @@ cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept
     """What the sender asked for, as a position record has it."""
     return (
         (m.ack_flags & POSITION_ACK_MASK if m.admin_type else 0)
-        | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_FLAG_JOURNAL_NEGATIVE else 0)
-        | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_FLAG_JOURNAL_POSITIVE else 0)
+        | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_JOURNAL_NEGATIVE else 0)
+        | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_JOURNAL_POSITIVE else 0)
         | (POSITION_FINAL if m.transaction_offset and packet[m.transaction_offset] & FINAL_ACK_REQUIRED else 0)
     )
 
