@@ -519,12 +519,6 @@ cdef class Writer:
         """True when the gathering batch holds something that may not wait for a later commit."""
         return bool((<BatchFields*>self._current).pressing)
 
-    @property
-    def oldest_age_ns(self):
-        """Age of the first thing in the gathering batch, 0 when it is empty."""
-        cdef uint64_t first = (<BatchFields*>self._current).first_ns
-        return monotonic_ns() - first if first else 0
-
     def next_entry(self, int table):
         """The number that the next entry gets if no earlier commit fails."""
         if table not in (TABLE_FEED, TABLE_HISTORY):

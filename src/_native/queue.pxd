@@ -160,7 +160,6 @@ cdef class Ledger(Undoable):
     cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
     cdef public object reserve              # called with the new limit when the sequence runs low
-    cdef public object wake                 # called when a queue with waiting readers got something, once until serve()
     cdef public object on_poison            # called with (queue ordinal, lookup ids) of locked messages, see OWNER_POISON
     cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
     # Called inside a unit with (role, packet, reason, wishes, ordinal of the chosen dead-letter queue or 0) when wishes may apply to what
@@ -357,7 +356,7 @@ cdef class Loader(PositionVisitor):
     cdef uint64_t _purged
     cdef dict _purges
     cdef object _deleting, _silent, _held
-    cdef readonly uint64_t positions, bytes, highest_sequence, doomed
+    cdef readonly uint64_t highest_sequence
     cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
     cdef readonly list damaged              # keys of records that cannot be what they should be
     cdef int _follows(self, Doomed* entry, const PositionRecord* record) except -1

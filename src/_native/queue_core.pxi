@@ -295,8 +295,6 @@ cdef class QueueCore(CommitListener):
         if not self._dirty:
             self._dirty = True
             self.ledger._dirty.append(self)
-            if len(self.ledger._dirty) == 1 and self.ledger.wake is not None:
-                self.ledger.wake()
         return 0
 
     def nudge(self) -> None:

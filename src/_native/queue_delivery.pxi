@@ -140,7 +140,6 @@ cdef class Loader(PositionVisitor):
         if self._core is None or (
             (record.flags & POSITION_PURGE_PENDING or record.arrival_seq <= self._purged) and not record.flags & POSITION_ORDERED
         ):
-            self.doomed += 1
             memset(&entry, 0, sizeof(entry))
             entry.key = lookup_id
             entry.content_id = record.content_id
@@ -153,6 +152,4 @@ cdef class Loader(PositionVisitor):
             self._follows(&entry, record)
             self._ledger.doom(&entry)
             return 0
-        self.positions += 1
-        self.bytes += record.content_bytes
         return self._core._restore(lookup_id, record)

@@ -78,7 +78,6 @@ class Ledger:
     now_s: int
     now_us: int
     reserve: Callable[[int], None] | None
-    wake: Callable[[], None] | None
     on_read_error: Callable[[int, int, int], None] | None
     on_poison: Callable[[int, list[int]], None] | None
     discarded: int
@@ -222,10 +221,7 @@ def resume_sequence(core: QueueCore, record: builtins.bytes | None) -> None: ...
 def settle_sequence(core: QueueCore, stamp: int) -> None: ...
 
 class Loader(PositionVisitor):
-    positions: int
-    bytes: int
     highest_sequence: int
-    doomed: int
     orphans: dict[int, int]
     damaged: list[builtins.bytes]
     def __init__(
