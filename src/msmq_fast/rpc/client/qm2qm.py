@@ -29,7 +29,7 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Qm2QmSession"]
 
 _START_RECEIVE_2: Final = (5, 1, 951)
-"""The first version with RemoteQMStartReceive2 and by-lookup (A-16)."""
+"""The first version with RemoteQMStartReceive2 and by-lookup (RA-16)."""
 _OLDEST: Final = (0, 0, 0)
 _IGNORED: Final = TRANSFER_BUFFER_V1(uTransferType=2, transfer=CREATE_REMOTE_CURSOR())
 

@@ -106,15 +106,15 @@ class OpenQueues:
         return self._queues.get(handle)
 
     def owned(self, handle: int, association: Association) -> RemoteQueue | None:
-        """The descriptor with a handle if this association took it over (A-28)."""
+        """The descriptor with a handle if this association took it over (RA-28)."""
         remote = self._queues.get(handle)
         return remote if remote is not None and remote.owner is association else None
 
     def take_over(self, handle: int, association: Association, client: UUID) -> RemoteQueue:
         """The queue manager that reads was told of a descriptor: it is its own from now on, and
-        RemoteReadState is ReadyForRead (A-01).
+        RemoteReadState is ReadyForRead (RA-01).
 
-        Raises INVALID_PARAMETER: there is no such descriptor (A-02), or it was taken over already.
+        Raises INVALID_PARAMETER: there is no such descriptor (RA-02), or it was taken over already.
         """
         remote = self._queues.get(handle)
         if remote is None or remote.ready or remote.opened.closed:
@@ -145,7 +145,7 @@ class OpenQueues:
         return handle
 
     def close_cursor(self, remote: RemoteQueue, handle: int) -> None:
-        """Close Cursor: a read of it that waits ends with OPERATION_CANCELLED (A-13).
+        """Close Cursor: a read of it that waits ends with OPERATION_CANCELLED (RA-13).
 
         Raises INVALID_HANDLE.
         """
@@ -157,7 +157,7 @@ class OpenQueues:
 
     def close(self, remote: RemoteQueue, error: MSMQError | None = None) -> None:
         """Close Queue: waiting reads end with `error` (OPERATION_CANCELLED), what was delivered and not
-        acknowledged is available again (A-03). Closing twice is fine.
+        acknowledged is available again (RA-03). Closing twice is fine.
         """
         if self._queues.pop(remote.handle, None) is None:
             return

@@ -90,7 +90,7 @@ class Qm2QmService:
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed. Windows reports the failure of a purge as an exception
-        (A-24).
+        (RA-24).
         """
         opnum = call.opnum
         if opnum == 6:
@@ -175,7 +175,7 @@ class Qm2QmService:
             raise InvalidParameter("a read with this request identifier waits")
 
     def start_receive_by_lookup_id(self, call: Call, args: Any) -> None:
-        """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (A-04)."""
+        """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (RA-04)."""
         desc = args.lpRemoteReadDesc2.pRemoteReadDesc
         if desc is None:
             raise InvalidHandle("there is no REMOTEREADDESC")
@@ -185,7 +185,7 @@ class Qm2QmService:
         if found is None:
             raise InvalidParameter(f"there is no lookup 0x{desc.ulAction:08X}")
         remote = self._queues.owned(desc.hRemoteQueue, call.association)
-        if desc.dwQueue:  # A-09
+        if desc.dwQueue:  # RA-09
             self._check(remote, desc)
         operation, peek = found
         lookup_id = args.LookupId

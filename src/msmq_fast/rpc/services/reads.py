@@ -194,7 +194,7 @@ class RemoteRead:
         return self.request is not None and self.request.cancel(error)
 
     def _abandoned(self) -> None:
-        """Nobody waits for the reply any more: nothing is to be read (A-15)."""
+        """Nobody waits for the reply any more: nothing is to be read (RA-15)."""
         self.cancel()
 
     def _found(self, done: Completion[Received]) -> None:
@@ -258,7 +258,7 @@ class RemoteRead:
 
 def full_lookup_id(core: QueueCore, lookup_id: int) -> int:
     """The LookupIdentifier of the message that a remote reader calls by `lookup_id`: readers see the lower 7
-    bytes only (A-08). `lookup_id` itself if there is no such message.
+    bytes only (RA-08). `lookup_id` itself if there is no such message.
     """
     state = core.positions.state
     if state(lookup_id) or lookup_id > SEQUENTIAL:
