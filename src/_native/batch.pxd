@@ -4,6 +4,7 @@
 # thread that never takes the GIL; when it is on disk the thread signals an eventfd and `complete` runs,
 # on the loop, every completion in the order in which it was added.
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.record cimport PositionRecord
 from msmq_fast._native.undo cimport Undoable, UndoLog
@@ -67,6 +68,12 @@ cdef class CommitListener(Undoable):
     cdef int committed(self, uint64_t token, int status) except -1
     # Once after the completions of a batch, or of several that ended together, if this listener had one among them.
     cdef int settled(self) except -1
+
+
+@cython.final
+cdef class Callback(CommitListener):
+    """Calls a Python function with the status; for cold operations."""
+    cdef object function
 
 
 # What was raised before, or None, and one more exception: an exception group. For loops that give everybody a turn.

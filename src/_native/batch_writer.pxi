@@ -18,9 +18,6 @@ cdef class CommitListener:
 
 
 cdef class Callback(CommitListener):
-    """Calls a Python function with the status; for cold operations."""
-    cdef object function
-
     def __cinit__(self, function):
         self.function = function
 

@@ -342,12 +342,6 @@ cdef class Horizon(CommitListener):
 
 
 @cython.final
-cdef class Confirmation(CommitListener):
-    """Calls its sink with the status when the batch in which it was registered is durable."""
-    cdef object _sink
-
-
-@cython.final
 cdef class Loader(PositionVisitor):
     """Rebuilds the position lists from the stored positions (REC-04, REC-07, REC-08)."""
     cdef Ledger _ledger

@@ -16,7 +16,7 @@ from array import array
 from msmq_fast._native.batch import StoreError
 
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer, also
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, Callback, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer, also
 from msmq_fast._native.framing cimport (
     INFINITE, SOURCE_OFFSET, USER_HTTP, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, UserMessage, parse_user_message,
 )

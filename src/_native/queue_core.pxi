@@ -518,7 +518,7 @@ cdef class QueueCore(CommitListener):
             elif keys.shape[0]:
                 removed = self.remove_keys(&keys[0], keys.shape[0], owner, EVENT_ACKED if self.outgoing else EVENT_RECEIVED)
             if sink is not None:
-                writer.notify(confirmation(sink), 0)
+                writer.notify(Callback(sink), 0)
         except BaseException:
             writer.roll_back()
             self.release(keys, owner)
@@ -1113,7 +1113,7 @@ cdef class QueueCore(CommitListener):
                     else:
                         keys.append(0)
                 if stored and sink is not None:
-                    writer.notify(confirmation(sink), 0)
+                    writer.notify(Callback(sink), 0)
             except BaseException:
                 writer.roll_back()
                 raise

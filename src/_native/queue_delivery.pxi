@@ -41,22 +41,6 @@ cdef class Delivery(CommitListener):
         return 0
 
 
-cdef class Confirmation(CommitListener):
-    cdef int committed(self, uint64_t token, int status) except -1:
-        sink, self._sink = self._sink, None
-        sink(status)
-        return 0
-
-    cdef int settled(self) except -1:
-        return 0
-
-
-cdef Confirmation confirmation(object sink):
-    cdef Confirmation result = Confirmation.__new__(Confirmation)
-    result._sink = sink
-    return result
-
-
 cdef class Loader(PositionVisitor):
     """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 

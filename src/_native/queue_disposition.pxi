@@ -347,7 +347,7 @@ cdef class Disposal(ReadListener):
                     fault = also(fault, error)
                     self._remove_one(number, False)
             ledger.removals.watch()
-            writer.notify(confirmation(ledger._reap_ended(self._sink)), 0)
+            writer.notify(Callback(ledger._reap_ended(self._sink)), 0)
         except BaseException:
             writer.roll_back()
             ledger.reaping = False

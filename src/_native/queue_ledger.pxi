@@ -217,7 +217,7 @@ cdef class Ledger:
                 drained += drain._positions.live == 0
             if self.removals._tail != tail:
                 self.removals.watch()
-                self.writer.notify(confirmation(self._reap_ended(sink)), 0)
+                self.writer.notify(Callback(self._reap_ended(sink)), 0)
         except BaseException:
             self.writer.roll_back()
             raise

@@ -111,7 +111,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     ledger.writer.notify(relocation, key)
     ledger.writer.notify(target, key)
     if sink is not None:
-        ledger.writer.notify(confirmation(sink), 0)
+        ledger.writer.notify(Callback(sink), 0)
     return 0
 
 

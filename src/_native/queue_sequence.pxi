@@ -358,7 +358,7 @@ def may_continue(QueueCore core not None, sink) -> bool:
             sequence.rename(alias)
             send_stream(ledger, alias, core)
         stream_changed(core)
-        ledger.writer.notify(confirmation(sink), 0)
+        ledger.writer.notify(Callback(sink), 0)
     except BaseException:
         ledger.writer.roll_back()
         raise

@@ -9,7 +9,7 @@ the messages of some rows in their queues and deletes the rows, dropping deletes
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, Callback, CommitListener, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
 from msmq_fast._native.queue cimport Ledger, QueueCore, describe
@@ -384,30 +384,16 @@ cdef void _record(PositionRecord* record, const StagedEntry* entry) noexcept:
     record.ordinal = entry.ordinal
 
 
-cdef class Ending(CommitListener):
-    """Calls its sink when the unit has ended."""
-    cdef object _sink
-
-    cdef int committed(self, uint64_t token, int status) except -1:
-        self._sink(status)
-        return 0
-
-    cdef int settled(self) except -1:
-        return 0
-
-
 def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
     """Delete rows, pairs of key and value, and what they name, in one unit; `sink(status)` as with `place`. Returns how many messages that were.
 
     A row that is no row of messages is deleted alone.
     """
     cdef Writer writer = ledger.writer
-    cdef Ending ending = Ending.__new__(Ending)
     cdef StagedEntry entry
     cdef bytes row
     cdef size_t index, count
     cdef uint64_t messages = 0
-    ending._sink = sink
     writer.begin_unit()
     try:
         for key, row in rows:
@@ -420,7 +406,7 @@ def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
                 writer.delete_content(entry.content_id, entry.size)
             messages += count
             writer.delete_record(TABLE_META, <bytes>key)
-        writer.notify(ending, 0)
+        writer.notify(Callback(sink), 0)
     except BaseException:
         writer.roll_back()
         raise
