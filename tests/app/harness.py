@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from msmq_fast.app.service import Limits, Service
 from msmq_fast.app.wire import Frame, FrameCutter, pack_frame, unpack_payload
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.store.paging import scan_pages
 
 
 class FakeClock:
@@ -40,6 +42,7 @@ class World:
             reader=self.reader,
             tables=self.writer.tables,
             commit=self.writer.complete_all,
+            scan=partial(scan_pages, self.writer.tables.scan),
         )
         self.manager = QueueManager(store, QueueManagerSettings(computer_name="here"), self.clock, Random(7))
         self.writer.before_seal = self.manager.before_submit
