@@ -8,12 +8,6 @@ cdef class RC2:
     cdef uint16_t _words[64]
 
 
-cdef class AES:
-    """One expanded key."""
-    cdef void* _memory
-    cdef void* _key         # within it, aligned
-
-
 cdef class RC4:
     """One scheduled key."""
     cdef uint32_t _cells[256]

@@ -1,15 +1,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""RC2, RC4 and AES for message bodies (MS-MQMQ 2.2.19.3): a key is expanded once and then used for any number of bodies; MD2 and MD4.
+"""RC2 and RC4 for message bodies (MS-MQMQ 2.2.19.3): a key is expanded once and then used for any number of bodies; MD2 and MD4.
 
-AES is here only where the processor has instructions for it; elsewhere OpenSSL does it, see security/ciphers.py. RC2 and RC4 do not run in
-constant time: their tables are looked up by the key, as in every implementation in software. They are broken, as MD2 and MD4 are, and exist
-for peers that know nothing else.
+security/ciphers.py takes AES from OpenSSL. RC2 and RC4 do not run in constant time: their tables are looked up by the key, as in every
+implementation in software. They are broken, as MD2 and MD4 are, and exist for peers that know nothing else.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 cdef extern from "crypto_rc2.h" nogil:
@@ -21,21 +19,12 @@ cdef extern from "crypto_rc4.h" nogil:
     void rc4_schedule(uint32_t* cells, const uint8_t* key, size_t size)
     void rc4_apply(uint32_t* cells, const uint8_t* data, uint8_t* out, size_t size)
 
-cdef extern from "crypto_aes.h" nogil:
-    ctypedef struct aes_key:
-        int rounds
-    int aes_available()
-    void aes_expand(aes_key* key, const uint8_t* data, size_t size)
-    void aes_cbc_encrypt(const aes_key* key, const uint8_t* data, uint8_t* out, size_t size)
-    void aes_cbc_decrypt(const aes_key* key, const uint8_t* data, uint8_t* out, size_t first, size_t last)
-
 cdef extern from "crypto_digest.h" nogil:
     void md2_digest(const uint8_t* data, size_t size, uint8_t* out) noexcept
     void md4_digest(const uint8_t* data, size_t size, uint8_t* out) noexcept
 
 cdef enum:
     BLOCK = 8
-    VECTOR = 16
     LARGEST = 0x7FFFFFF0
 
 
@@ -97,78 +86,6 @@ cdef class RC2:
         if wrong or not 1 <= pad <= BLOCK:
             raise ValueError("wrong padding")
         return out[:size - pad]
-
-
-HAS_AES = bool(aes_available())
-"""Whether AES can be used: the processor has instructions for it."""
-
-
-cdef class AES:
-    """AES in CBC mode with a zero initialisation vector and PKCS #5 padding, in constant time. `key` has 16, 24 or 32 bytes; ValueError.
-
-    RuntimeError without HAS_AES.
-    """
-
-    def __cinit__(self):
-        # The round keys are loaded and stored as whole vectors.
-        self._memory = calloc(1, sizeof(aes_key) + VECTOR)
-        if self._memory == NULL:
-            raise MemoryError
-        self._key = <void*>((<size_t>self._memory + VECTOR - 1) & ~<size_t>(VECTOR - 1))
-
-    def __init__(self, bytes key not None):
-        cdef size_t size = len(key)
-        if not HAS_AES:
-            raise RuntimeError("this processor has no instructions for AES")
-        if size != 16 and size != 24 and size != 32:
-            raise ValueError("an AES key has 16, 24 or 32 bytes")
-        aes_expand(<aes_key*>self._key, <const uint8_t*>PyBytes_AS_STRING(key), size)
-
-    def __dealloc__(self):
-        if self._memory != NULL:
-            memset(self._memory, 0, sizeof(aes_key) + VECTOR)
-            free(self._memory)
-
-    def encrypt(self, data not None) -> bytes:
-        """The padded and encrypted body: 1 to 16 bytes longer."""
-        cdef const uint8_t[::1] view = data
-        cdef uint64_t size = view.shape[0]
-        cdef const uint8_t* start = &view[0] if size else NULL
-        cdef bytes out
-        cdef uint8_t* target
-        if size > LARGEST or (<aes_key*>self._key).rounds == 0:
-            raise ValueError("too large to encrypt, or no key")
-        out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>((size | (VECTOR - 1)) + 1))
-        target = <uint8_t*>PyBytes_AS_STRING(out)
-        with nogil:
-            aes_cbc_encrypt(<aes_key*>self._key, start, target, size)
-        return out
-
-    def decrypt(self, data not None) -> bytes:
-        """The body without its padding. Raises ValueError where that is wrong."""
-        cdef const uint8_t[::1] view = data
-        cdef size_t size = view.shape[0], blocks = size // VECTOR
-        cdef uint8_t[16] last
-        cdef uint8_t wrong = 0, pad, i
-        cdef bytes out
-        cdef uint8_t* target
-        if not size or size & (VECTOR - 1) or (<aes_key*>self._key).rounds == 0:
-            raise ValueError("not a whole number of blocks")
-        # The last block first: it tells how long the body is.
-        aes_cbc_decrypt(<aes_key*>self._key, &view[0], last, blocks - 1, blocks)
-        pad = last[VECTOR - 1]
-        for i in range(1, VECTOR + 1):
-            if i <= pad:
-                wrong |= last[VECTOR - i] ^ pad
-        if wrong or not 1 <= pad <= VECTOR:
-            raise ValueError("wrong padding")
-        out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(size - pad))
-        target = <uint8_t*>PyBytes_AS_STRING(out)
-        with nogil:
-            aes_cbc_decrypt(<aes_key*>self._key, &view[0], target, 0, blocks - 1)
-        memcpy(target + size - VECTOR, last, VECTOR - pad)
-        memset(last, 0, VECTOR)
-        return out
 
 
 cdef class RC4:

@@ -7,10 +7,10 @@ from typing import Final, Protocol
 from cryptography.hazmat.primitives.ciphers import Cipher as _Cipher
 from cryptography.hazmat.primitives.ciphers import CipherContext, algorithms, modes
 
-from msmq_fast._native.crypto import AES, HAS_AES, RC2, RC4
+from msmq_fast._native.crypto import RC2, RC4
 from msmq_fast.security.algorithms import EncryptionAlgorithm
 
-__all__ = ["BodyCipher", "OpenSslAes", "body_cipher"]
+__all__ = ["BodyCipher", "body_cipher"]
 
 _BLOCK: Final = 16
 _ZEROS: Final = bytes(_BLOCK)
@@ -26,11 +26,10 @@ class BodyCipher(Protocol):
         """The body. Raises ValueError for a wrong size or padding."""
 
 
-class OpenSslAes:
-    """AES by OpenSSL, for processors without instructions for it: one context for each direction, which lives
-    as long as the key.
+class _Aes:
+    """AES by OpenSSL: one context for each direction, which lives as long as the key.
 
-    To make a context takes ten times as long as to encrypt a small body. One that goes on from the last
+    To make a context takes four times as long as to encrypt a small body. One that goes on from the last
     message XORs its last block of cipher text where the initialisation vector belongs; XORing the same block
     once more leaves the zero vector that each message begins with.
     """
@@ -88,7 +87,7 @@ def body_cipher(algorithm: EncryptionAlgorithm, key: bytes, effective_bits: int)
         case _:
             if 8 * len(key) != _AES_BITS[algorithm]:
                 raise ValueError("an AES key of another length than the algorithm has")
-            return AES(key) if HAS_AES else OpenSslAes(key)
+            return _Aes(key)
 
 
 _AES_BITS: Final = {
