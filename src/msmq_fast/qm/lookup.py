@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from msmq_fast.packet.errors import (
-    IllegalFormatName,
     IllegalQueuePathName,
     UnsupportedFormatNameOperation,
 )
@@ -194,14 +193,3 @@ class Directory:
             case _ if kind == PRIVATE_ON_OTHER and len(wire) == 20 and UUID(bytes_le=wire[:16]) == self.guid:
                 return self._by_number.get(int.from_bytes(wire[16:], "little"))
         return None
-
-
-def same_destination(text: str) -> str:
-    """The key under which the outgoing queue of a format name is known (OQ-01).
-
-    ILLEGAL_FORMATNAME: no name.
-    """
-    names = parse_format_names(text)
-    if len(names) != 1:
-        raise IllegalFormatName("an outgoing queue has one destination")
-    return names[0].key

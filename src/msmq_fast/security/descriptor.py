@@ -122,7 +122,3 @@ class SecurityDescriptor:
     def with_dacl(self, dacl: Acl) -> SecurityDescriptor:
         """The same with another DACL, which no longer counts as established by default."""
         return replace(self, dacl=dacl, dacl_present=True, control=self.control & ~Control.DACL_DEFAULTED)
-
-    def with_owner(self, owner: Sid) -> SecurityDescriptor:
-        """The same with another owner."""
-        return replace(self, owner=owner, control=self.control & ~Control.OWNER_DEFAULTED)
