@@ -159,10 +159,7 @@ class Transaction:
 
         When it fails, the transaction was aborted; one that was prepared stays prepared.
         """
-        if self.state not in (State.ACTIVE, State.PREPARED):
-            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
-        self._end_readers()
-        before, self.state = self.state, State.COMMITTING
+        before = self._ending(State.COMMITTING)
         done: Completion[None] = Completion()
 
         def ended(status: int) -> None:
@@ -187,10 +184,7 @@ class Transaction:
 
     def abort(self) -> Completion[None]:
         """What was sent is forgotten, what was received is back (DM-032 … DM-036); resolved when durable."""
-        if self.state not in (State.ACTIVE, State.PREPARED):
-            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
-        self._end_readers()
-        before, self.state = self.state, State.ABORTING
+        before = self._ending(State.ABORTING)
         done: Completion[None] = Completion()
 
         def ended(status: int) -> None:
@@ -208,6 +202,14 @@ class Transaction:
             self.state = before
             done.fail(_error(error))
         return done
+
+    def _ending(self, state: State) -> State:
+        """Enter the state in which it ends; return the one before. TRANSACTION_SEQUENCE: it ends already."""
+        if self.state not in (State.ACTIVE, State.PREPARED):
+            raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
+        self._end_readers()
+        before, self.state = self.state, state
+        return before
 
     def leave(self) -> None:
         """Who began it is gone, and hears of nothing more: it is aborted unless it was prepared (ST-3)."""
