@@ -10,6 +10,7 @@ import pytest
 
 from msmq_fast._native.queue import seek
 from msmq_fast.packet import Message
+from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.errors import (
     InvalidHandle,
     IOTimeout,
@@ -20,7 +21,7 @@ from msmq_fast.packet.errors import (
     ServiceNotAvailable,
 )
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.handle import INFINITE, Lookup
+from msmq_fast.qm.handle import Lookup
 from msmq_fast.qm.manager import State
 from msmq_fast.qm.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.store.schema import MetaName, Table

@@ -11,7 +11,7 @@ from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.text import encode_text
 
 MAX_PACKET = 0x00400000
-INFINITE = 0xFFFFFFFF
+INFINITE = 0xFFFFFFFF  # a time in seconds or milliseconds that never ends
 NULL_GUID = UUID(int=0)
 SIGNATURE = 0x524F494C
 VERSION = 0x10

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN, EnqueueResult, Received, readable, seek
-from msmq_fast.packet.base import NULL_GUID
+from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,
     InsufficientResources,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-INFINITE = 0xFFFFFFFF  # milliseconds
 _LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDING))
 _READABLE = (int(PositionState.STATE_AVAILABLE), *_LOCKED)
 _LAST_KEY = (1 << 64) - 1

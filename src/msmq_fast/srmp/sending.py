@@ -14,6 +14,7 @@ from uuid import UUID
 from msmq_fast._native.queue import QueueCore, Received, answered, depart, give_up, may_continue
 from msmq_fast._native.receive import head
 from msmq_fast.packet.acks import FinalAck, OrderAck
+from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.properties import is_traced
@@ -34,7 +35,6 @@ _log = logging.getLogger("msmq_fast.srmp")
 
 _TAKE: Final = 1 << 26  # bytes; one message is taken at a time
 _TIMES: Final = struct.Struct("<12xI36xI")  # TimeToReachQueue and SentTime of a UserMessage packet
-_INFINITE: Final = 0xFFFFFFFF
 _LAST: Final = 0xFFFFFFFF  # number of a message in a stream
 
 Place = tuple[int, int, int]
@@ -78,7 +78,7 @@ def url_of(queue: OutgoingQueue) -> Url:
 def too_late(core: QueueCore, packet: bytes) -> bool:
     """SR-193: its time to reach the queue is over."""
     reach, sent = _TIMES.unpack_from(packet)
-    return bool(reach != _INFINITE and core.ledger.now_s - sent > reach)
+    return bool(reach != INFINITE and core.ledger.now_s - sent > reach)
 
 
 class Sender:

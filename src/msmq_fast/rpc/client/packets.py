@@ -6,12 +6,12 @@ import struct
 from typing import Final
 
 from msmq_fast._native.framing import BadPacket, parse
+from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.qm.remote import RemoteMessage
 
 __all__ = ["Undecodable", "message_of"]
 
-_INFINITE: Final = 0xFFFF_FFFF
 _PRIORITIES: Final = 7
 _BASE = struct.Struct("<II")  # PacketSize, TimeToReachQueue
 _BASE_AT, _BASE_END = 8, 16
@@ -60,7 +60,7 @@ def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute
 def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
     """The first `size` bytes, a UserMessage, with a TimeToReachQueue that is a duration."""
     _, limit = _BASE.unpack_from(packet, _BASE_AT)
-    if absolute and limit != _INFINITE:
+    if absolute and limit != INFINITE:
         sent = int.from_bytes(packet[_SENT_TIME : _SENT_TIME + 4], "little")
         limit = max(0, limit - sent)
     view = memoryview(packet)

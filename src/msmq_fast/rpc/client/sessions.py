@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, Protocol
+from typing import Protocol
 
+from msmq_fast.packet.base import INFINITE
 from msmq_fast.rpc.services.reads import Ack, Action
 from msmq_fast.store.completion import Completion
 
 __all__ = ["INFINITE", "Ack", "Action", "QueueSession", "RequestIds", "Started", "Wanted"]
 
-INFINITE: Final = 0xFFFF_FFFF
+
 """The time-out of a read that waits for ever."""
 
 
