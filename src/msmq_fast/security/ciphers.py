@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from cryptography.hazmat.primitives.ciphers import Cipher as _Cipher
 from cryptography.hazmat.primitives.ciphers import CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.padding import PKCS7
 
 from msmq_fast._native.crypto import RC2, RC4
 from msmq_fast.security.algorithms import EncryptionAlgorithm
@@ -14,6 +15,7 @@ __all__ = ["BodyCipher", "body_cipher"]
 
 _BLOCK: Final = 16
 _ZEROS: Final = bytes(_BLOCK)
+_PADDING: Final = PKCS7(8 * _BLOCK)
 
 
 class BodyCipher(Protocol):
@@ -58,11 +60,8 @@ class _Aes:
         clear = self._decryptor.update(body)
         first = int.from_bytes(clear[:_BLOCK]) ^ self._received
         self._received = int.from_bytes(body[-_BLOCK:])
-        pad = clear[-1] if len(clear) > _BLOCK else first & 0xFF
-        whole = first.to_bytes(_BLOCK) + clear[_BLOCK:]
-        if not 1 <= pad <= _BLOCK or whole[-pad:] != bytes((pad,)) * pad:
-            raise ValueError("wrong padding")
-        return whole[:-pad]
+        unpadder = _PADDING.unpadder()  # in constant time: how long it takes must not tell what was wrong
+        return unpadder.update(first.to_bytes(_BLOCK) + clear[_BLOCK:]) + unpadder.finalize()
 
 
 class _Rc4:
