@@ -99,6 +99,9 @@ def test_what_is_known_while_offline() -> None:
     assert result_of(read(ObjectType.SITE)) is Result.NOT_CONNECTED
     assert result_of(read(ObjectType.QUEUE, (equals("Name", "x"),))) is Result.GENERIC_ERROR
     assert scene.script.calls == []
+    for kind in (ObjectType.QUEUE, ObjectType.QUEUE_MANAGER, ObjectType.SITE):
+        assert result_of(read(kind, force=True)) is Result.NOT_CONNECTED
+    assert len(scene.script.calls) == 3  # what is forced asks the directory all the same
 
 
 @pytest.mark.rule("DM-155", "DM-160")

@@ -145,7 +145,25 @@ def test_the_sites_and_their_gates_are_read_at_start(scene: Scene) -> None:
     assert found.next_deadline() == 1010
 
 
-@pytest.mark.rule("DM-050", "DS-08", "X-01")
+@pytest.mark.rule("DM-010", "DS-08")
+def test_by_default_gates_are_read_each_hour_and_sites_twice_a_day(scene: Scene) -> None:
+    topology(scene)
+    found = Topology(scene.at.events, lambda: scene.at.seconds)
+    began = scene.at.seconds
+    found.start([NORTH])
+    change(scene, machine("GATE", JournalQuota=2))
+    change(scene, site("north", IntraSiteReplicationInterval=2))
+    seen = []
+    for hours in range(1, 13):
+        for moment in (3600 * hours - 1, 3600 * hours):
+            scene.at.seconds = began + moment
+            found.expire(scene.at.seconds)
+            gate, north = found.gates[NORTH][GATE], found.sites[NORTH]
+            seen.append((gate["JournalQuota"], north["IntraSiteReplicationInterval"]))
+    assert seen == [(1, 1)] + [(2, 1)] * 22 + [(2, 2)]
+
+
+@pytest.mark.rule("DM-010", "DM-050", "DS-08", "X-01")
 def test_sites_are_read_again_by_timer(scene: Scene) -> None:
     found = topology(scene)
     for round_number in (1, 2):

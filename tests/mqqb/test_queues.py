@@ -33,6 +33,18 @@ def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:
     host.commit()
 
 
+@pytest.mark.rule("DM-177")
+def test_the_base_priority_of_a_queue_counts_with_that_of_its_messages() -> None:
+    host = Host()
+    session = host.opened()
+    for number, base in ((1, 0), (2, 5), (3, 4), (4, -5)):
+        source = host.outgoing([wire.message(number, source=OWN)])
+        source.base_priority = base
+        session.attach(source)
+    session.pump(101.0)
+    assert [wire.ordinal(packet) for packet in sent(session)] == [2, 3, 1, 4]
+
+
 @pytest.mark.rule("QB-166", "QB-363", "QB-365")
 @pytest.mark.parametrize(
     ("name", "target", "direct"),

@@ -98,6 +98,9 @@ def test_a_report_on_sending_names_the_next_hop() -> None:
     collected = Collected()
     goal = UUID(int=77)
     collected.reports.sent(parse(traced(private(7, goal, hops=0x1B))), "10.0.0.7")
+    ((name, report),) = collected.sent
+    assert name == FormatName(NameKind.PUBLIC, REPORTS)
+    assert (report.message_class, report.delivery, report.trace) == (1, 0, False)
     assert collected.sent[0][1].label.startswith("5573:00000007:1B received by ")
     assert collected.text == (
         "<MESSAGE ID>00000007</MESSAGE ID>\r\n"

@@ -189,7 +189,7 @@ messages = st.builds(
 )
 
 
-@pytest.mark.rule("QB-372", "DM-179", "DM-182", "DM-184", "DM-187", "DM-188", "DM-193", "DM-194")
+@pytest.mark.rule("QB-372", "DM-179", "DM-181", "DM-182", "DM-184", "DM-187", "DM-188", "DM-193", "DM-194")
 @given(messages, st.booleans(), st.none() | guids)
 @settings(max_examples=300, deadline=None)
 def test_message_round_trip(message: Message, trace: bool, queue: UUID | None) -> None:
@@ -254,6 +254,14 @@ def test_reply_names_that_refer_to_the_admin_queue() -> None:
     assert str(Message.from_packet(near).response_queue) == f"PRIVATE={OTHER}\\0000000d"
 
 
+@pytest.mark.rule("DM-194")
+@pytest.mark.parametrize(("label", "length"), [("", 0), ("x", 2), ("\U0001f4e8", 3), ("x" * 249, 250)])
+def test_the_length_of_a_label_counts_its_nul(label: str, length: int) -> None:
+    packet = Message(label=label, body=b"body").to_packet()
+    assert packet[parse(packet).properties_offset + 1] == length
+
+
+@pytest.mark.rule("DM-194")
 def test_refusals_of_a_message() -> None:
     with pytest.raises(LabelTooLong):
         Message(label="x" * 250).to_packet()

@@ -66,6 +66,11 @@ def test_peek_next_walks_in_the_order_of_the_queue(world: World) -> None:
     with pytest.raises(errors.IOTimeout):
         cursor.peek_next(0).completion.result()
     assert len(world.bodies()) == 3
+    world.send(b"last", priority=0)
+    assert get(world, cursor.peek(0)) == b"last"
+    world.finish(world.manager.delete_queue("orders"))
+    with pytest.raises(errors.QueueNotAvailable):
+        cursor.peek_next(0)
 
 
 @pytest.mark.rule("DM-248", "DM-110", "ST-2")

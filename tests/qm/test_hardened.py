@@ -28,7 +28,7 @@ def restart(world: World, *, hardened: bool) -> OutgoingQueue:
     return outgoing(world)
 
 
-@pytest.mark.rule("DM-013", "ST-4", "X-76", "DM-080", "DM-209", "DM-210")
+@pytest.mark.rule("DM-013", "ST-4", "X-76", "DM-080", "DM-208", "DM-209", "DM-210", "QB-375", "REC-10")
 def test_queues_are_locked_while_the_mode_lasts_and_wait_afterwards() -> None:
     world = World(hardened=True)
     told: list[OutgoingQueue] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import weakref
+from dataclasses import asdict
 from uuid import UUID
 
 import pytest
@@ -36,9 +37,32 @@ def test_a_created_queue_has_its_properties(world: World) -> None:
         9,
         -3,
     )
+    assert (queue.active, queue.bytes) == (False, 0)
     news = world.create(r".\news")
     assert news.kind is QueueKind.PUBLIC
     assert world.manager.find(f"PUBLIC={news.guid}") is news
+
+
+@pytest.mark.rule("DM-057")
+def test_every_property_is_as_it_was_given(world: World) -> None:
+    values: dict[str, object] = {
+        "label": "all of them",
+        "type": UUID(int=77),
+        "journaling": True,
+        "quota_kb": 9,
+        "journal_quota_kb": 8,
+        "authenticated": True,
+        "privacy": Privacy.BODY,
+        "transactional": False,
+        "multicast_address": "234.1.1.1:8001",
+        "base_priority": -3,
+        "poison_after": 5,
+    }
+    assert asdict(world.create("all", **values).properties) == values
+    assert world.create("strict", transactional=True).transactional
+    world.crash()
+    assert asdict(world.manager.find("all").properties) == values
+    assert world.manager.find("strict").transactional
 
 
 @pytest.mark.rule("DM-199", "KV-06")
@@ -114,6 +138,7 @@ def test_a_path_that_is_taken_or_not_local_creates_nothing(
     assert len(list(world.manager.queues())) == before
 
 
+@pytest.mark.rule("DM-063")
 @pytest.mark.parametrize(
     ("values", "error"),
     [
@@ -134,6 +159,13 @@ def test_a_wrong_property_creates_nothing(
         world.manager.create_queue("orders", **values)
     with pytest.raises(errors.QueueNotFound):
         world.manager.find("orders")
+
+
+@pytest.mark.rule("DM-062")
+def test_each_queue_has_an_identifier_of_its_own(world: World) -> None:
+    guids = {world.create(name).guid for name in ("one", "two", "three")}
+    assert len(guids) == 3
+    assert {guid.version for guid in guids} == {4}  # random ones
 
 
 @pytest.mark.rule("DM-059")
@@ -463,7 +495,7 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
     assert heard == [(name, [b"0"]), (name, [b"1"])]
 
 
-@pytest.mark.rule("DM-044", "ST-4")
+@pytest.mark.rule("DM-044", "ST-4", "REC-10")
 def test_a_paused_outgoing_queue_stays_paused_over_a_restart(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     heard: list[str] = []

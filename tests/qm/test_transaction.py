@@ -313,7 +313,8 @@ def test_a_deleted_queue_takes_its_operations_along(world: World) -> None:
 
 
 @pytest.mark.rule("DM-130", "DM-132")
-def test_lookup_in_a_transaction(world: World) -> None:
+@pytest.mark.parametrize("commit", [True, False])
+def test_lookup_in_a_transaction(world: World, commit: bool) -> None:
     fill(world, b"1", b"2", b"3")
     second = world.manager.find("orders").core.positions.keys()[1]
     transaction = begin(world)
@@ -322,8 +323,8 @@ def test_lookup_in_a_transaction(world: World) -> None:
     with pytest.raises(errors.InvalidParameter):
         queue.lookup(second, Lookup.NEXT, peek=True)
     assert body(world.finish(queue.lookup(second, Lookup.NEXT))) == b"3"
-    world.finish(transaction.commit())
-    assert world.bodies() == [b"1"]
+    world.finish(transaction.commit() if commit else transaction.abort())
+    assert world.bodies() == ([b"1"] if commit else [b"1", b"2", b"3"])
 
 
 @pytest.mark.rule("DM-114")

@@ -161,6 +161,27 @@ def test_the_best_provider(has: tuple[Provider, ...], level: int, chosen: Provid
         assert found.algorithm == wanted[chosen]
 
 
+@pytest.mark.rule("QB-344", "QB-345", "QB-346")
+@pytest.mark.parametrize(
+    ("provider", "algorithm", "bits"),
+    [
+        (BASE, EncryptionAlgorithm.RC2, 40),
+        (BASE, EncryptionAlgorithm.RC4, 40),
+        (ENHANCED, EncryptionAlgorithm.RC2, 128),
+        (ENHANCED, EncryptionAlgorithm.RC4, 128),
+        (ENHANCED_AES, EncryptionAlgorithm.AES_128, 128),
+        (ENHANCED_AES, EncryptionAlgorithm.AES_192, 192),
+        (ENHANCED_AES, EncryptionAlgorithm.AES_256, 256),
+    ],
+)
+def test_the_preferred_algorithm_and_the_length_of_its_keys(
+    provider: Provider, algorithm: EncryptionAlgorithm, bits: int
+) -> None:
+    found = sender(provider, preferred={provider: algorithm}).key_for(TARGET, 1, 0.0)
+    assert found.algorithm == algorithm
+    assert 8 * len(KEYS[provider].decrypt(found.blob[12:][::-1], padding.PKCS1v15())) == bits
+
+
 def test_strictly_by_level() -> None:
     strict = SecuritySwitches(amb27_strict_level=True)
     for level, provider in ((1, BASE), (3, ENHANCED), (5, ENHANCED_AES)):
@@ -258,6 +279,8 @@ def test_keys_are_sent_again() -> None:
     assert keys.key_for(TARGET, 5, 600.0) is not again
     for number in range(53):
         keys.key_for(UUID(int=number + 1), 5, 700.0)
+    kept = [n for n in range(1, 54) if (ENHANCED_AES.name, 0x6610, UUID(int=n)) in keys.cache]
+    assert kept == list(range(26, 54))  # the oldest half is gone
     assert len(keys.cache) == 28
 
 

@@ -368,14 +368,14 @@ def test_local_queues_see_who_signed(transactional: bool) -> None:
     assert Sid.from_bytes(bytes(fields[20])) == USER
 
 
+@pytest.mark.rule("DM-181")
 def test_a_sender_id_proves_nothing() -> None:
     world = Secure()
     client = world.user()
     value(world.client().call(Frame.CREATE_QUEUE, ["q", {}]))
     assert sent(world, client, "q", ClientMessage(attach_sender=True)) == [1, []]
     fields = received(client, "q")
-    assert not fields[19] & InFlag.AUTHENTICATED
-    assert Sid.from_bytes(bytes(fields[20])) == USER
+    assert (fields[19] & InFlag.AUTHENTICATED, Sid.from_bytes(bytes(fields[20]))) == (0, USER)
 
 
 def test_local_queues_look_at_the_privacy_that_was_asked_for() -> None:
