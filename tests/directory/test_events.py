@@ -88,7 +88,7 @@ def test_other_results_are_passed_through() -> None:
 @pytest.mark.rule("DM-157", "DM-158", "DM-159", "DS-05")
 def test_what_is_known_while_offline() -> None:
     own = queue(r"HOST\orders", Identifier=UUID(int=9), Label="mine")
-    scene = Scene(own)
+    scene = Scene(own, own.changed({"Pathname": r"HOST\more", IDENTIFIER: UUID(int=10)}))
     scene.go_offline()
     scene.script.calls.clear()
     read = scene.events.read
@@ -204,7 +204,7 @@ def test_nobody_is_told_of_what_failed() -> None:
     assert scene.at.notices == []
 
 
-@pytest.mark.rule("DM-165")
+@pytest.mark.rule("DM-165", "DS-09")
 def test_another_queue_manager_is_told_of_a_change_of_itself() -> None:
     scene = Scene()
     for identifier in (OWN, OTHER):
@@ -213,7 +213,7 @@ def test_another_queue_manager_is_told_of_a_change_of_itself() -> None:
     assert scene.at.notices == [(OTHER, Notice(Change.QUEUE_MANAGER_UPDATE, OTHER, "dc.example.net"))]
 
 
-@pytest.mark.rule("DS-31")
+@pytest.mark.rule("DM-150", "DS-09", "DS-31")
 def test_own_queues_and_queues_of_nobody_cause_no_message() -> None:
     scene = Scene()
     for path in (r"HOST\own", r"UNKNOWN\queue"):

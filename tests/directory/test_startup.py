@@ -59,7 +59,7 @@ def test_a_later_start_takes_over_what_the_directory_says(scene: Scene) -> None:
     assert (scene.local.own["SiteIdentifierList"], scene.local.own["RoutingServer"]) == ((SOUTH,), True)
 
 
-@pytest.mark.rule("DM-009")
+@pytest.mark.rule("DM-001", "DM-009")
 def test_an_absent_own_object_is_an_error_unless_it_is_the_first_start(scene: Scene) -> None:
     done = introduce(scene.at.events, scene.local, provisioning=False)
     assert result_of(done) is Result.OBJECT_NOT_FOUND

@@ -401,7 +401,7 @@ def test_recoverable_messages_are_counted_apart() -> None:
         assert source.core.messages == left
 
 
-@pytest.mark.rule("QB-337", "QB-374", "QB-061")
+@pytest.mark.rule("QB-337", "QB-374", "QB-061", "DM-193")
 def test_a_header_rides_on_a_message_late_in_the_ack_timer() -> None:
     host = Host(switches=Switches(amb19_count_ack=False))
     session = host.opened(now=100.0)  # the ack timer runs 10 s

@@ -189,7 +189,7 @@ def test_the_end_of_a_journaled_message_is_told(end, reason: int, again: bool) -
     assert world.bodies(r".\system$;deadxact") == []  # its sender keeps what failed
 
 
-@pytest.mark.rule("QB-051")
+@pytest.mark.rule("QB-051", "QB-361")
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -226,6 +226,7 @@ def test_a_purge_that_a_crash_cut_short_still_tells_of_the_end() -> None:
     assert [answer.message_class for answer in world.answers()] == [MessageClass.NACK_Q_PURGED]
 
 
+@pytest.mark.rule("QB-361")
 def test_nobody_is_told_of_messages_that_are_not_transactional_or_were_sent_here() -> None:
     world = Destination()
     world.create("orders", transactional=True)

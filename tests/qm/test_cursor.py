@@ -132,7 +132,7 @@ def test_a_message_that_was_put_back_is_under_the_cursor_again(world: World) -> 
     assert get(world, cursor.peek(0)) == b"one"
 
 
-@pytest.mark.rule("DM-135", "DM-138", "DM-140", "DM-249", "DM-217", "DM-218", "ST-2")
+@pytest.mark.rule("DM-135", "DM-138", "DM-140", "DM-243", "DM-249", "DM-217", "DM-218", "ST-2")
 def test_a_waiting_peek_gets_what_comes(world: World) -> None:
     cursor = world.reader().open_cursor()
     first = cursor.peek(None)
@@ -147,7 +147,7 @@ def test_a_waiting_peek_gets_what_comes(world: World) -> None:
     assert world.bodies() == [b"one", b"two"]
 
 
-@pytest.mark.rule("DM-111", "DM-249", "DM-217", "ST-2")
+@pytest.mark.rule("DM-111", "DM-247", "DM-249", "DM-217", "ST-2")
 @pytest.mark.parametrize("delivery", [0, 1])
 def test_a_waiting_receive_takes_what_comes(world: World, delivery: int) -> None:
     world.send(b"old")

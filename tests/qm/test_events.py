@@ -144,13 +144,46 @@ def test_seeking_backward_begins_at_the_tail_or_before_a_place(world: World) -> 
 # ---- waiting
 
 
+@pytest.mark.rule("DM-097")
+def test_the_quota_of_the_computer_counts_before_that_of_the_queue(world: World) -> None:
+    handle = world.sender()
+    packet = handle.stamp(Message(body=b"x")).to_packet()
+    world.manager.find("orders").core.quota_bytes = len(packet) - 1
+    assert handle.send_packets([packet]).result()[0] == [1]
+    world.manager.ledger.quota_bytes = len(packet) - 1
+    assert handle.send_packets([packet]).result()[0] == [2]
+
+
+@pytest.mark.rule("DM-101")
+@pytest.mark.parametrize("delivery", [0, 1])
+def test_a_message_arrives_when_it_is_put_into_its_queue(world: World, delivery: int) -> None:
+    handle = world.sender()
+    message = handle.stamp(Message(body=b"x", delivery=delivery))
+    world.advance(30)
+    world.finish(handle.send_packets([message.to_packet()]))
+    received = world.finish(world.reader().receive(0).completion)
+    assert received.arrived_time == message.sent_time + 30
+
+
+@pytest.mark.rule("REC-08")
+def test_what_is_not_overdue_at_the_start_expires_at_its_time(world: World) -> None:
+    world.send(b"x", time_to_be_received=60)
+    world.advance(30)
+    world.crash()
+    world.advance(29)
+    assert world.manager.find("orders").messages == 1
+    world.advance(2)
+    assert world.manager.find("orders").messages == 0
+
+
 @pytest.mark.rule("DM-216")
 def test_a_wait_without_time_or_queue_fails_at_once(world: World) -> None:
     handle = world.reader()
-    request = handle.receive(0)
-    assert request.completion.done
-    with pytest.raises(IOTimeout):
-        request.completion.result()
+    for timeout in (0, -1):
+        request = handle.receive(timeout)
+        assert request.completion.done
+        with pytest.raises(IOTimeout):
+            request.completion.result()
     assert world.manager.next_deadline() is None
     world.finish(world.manager.delete_queue("orders"))
     with pytest.raises(QueueNotAvailable):

@@ -10,6 +10,9 @@ import pytest
 from msmq_fast._native.batch import MemoryReader, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.message import Acknowledge
+from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transacted import TransactedQueue
@@ -30,6 +33,27 @@ def world() -> World:
 def events(world: World) -> list[decode.FeedEvent]:
     found = world.store.tables.tables[FEED]
     return [event for key in sorted(found) for event in decode.feed(key, found[key])]
+
+
+@pytest.mark.rule("DM-033")
+@pytest.mark.parametrize("outcome", ["abort", "commit"])
+def test_what_a_transaction_puts_back_after_a_purge_is_reported_as_purged(world: World, outcome: str) -> None:
+    world.create("admin")
+    world.create("bills", transactional=True)
+    sending, receiving = world.manager.transactions.begin(), world.manager.transactions.begin()
+    admin = parse_format_name(r"DIRECT=OS:HOST\private$\admin")
+    message = Message(body=b"x", admin_queue=admin, acknowledge=Acknowledge(14))
+    TransactedQueue(world.sender("bills"), sending).send(message)
+    world.finish(sending.commit())
+    reader = world.reader("bills")
+    world.finish(TransactedQueue(reader, receiving).receive(0).completion)
+    world.finish(reader.purge())
+    assert world.manager.find("admin").messages == 0
+    world.finish(getattr(receiving, outcome)())
+    world.run()
+    answer = world.finish(world.reader("admin").receive(0).completion)
+    expected = MessageClass.NACK_Q_PURGED if outcome == "abort" else MessageClass.ACK_RECEIVE
+    assert Message.from_packet(answer.packet).message_class == expected
 
 
 @pytest.mark.rule("DM-093", "X-56")

@@ -297,7 +297,7 @@ def test_purge_spares_what_is_sent_and_takes_what_comes_back(world: World) -> No
     assert accounts(world)[2] == 0
 
 
-@pytest.mark.rule("X-56", "X-54")
+@pytest.mark.rule("X-56", "X-54", "DM-068")
 def test_a_deleted_queue_takes_its_operations_along(world: World) -> None:
     fill(world, b"1")
     fill(world, b"2", name="bills")

@@ -11,6 +11,7 @@ from msmq_fast.server.memory import available_memory
 from msmq_fast.store.watermark import SpaceFigures
 
 
+@pytest.mark.rule("DM-211", "DM-212")
 def test_the_intake_stops_below_the_mark_and_resumes_with_some_slack() -> None:
     now, told = 0.0, []
     available, failures = [1000], [0]

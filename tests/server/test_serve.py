@@ -136,6 +136,7 @@ def test_queues_are_declared_in_the_configuration(server: Server, tmp_path: Path
     assert server.ok("queue", "show", "bills")[0]["quota_kb"] == 100
 
 
+@pytest.mark.rule("DM-211")
 def test_low_disk_space_stops_the_intake_and_says_so(server: Server) -> None:
     server.environment |= {
         "MSMQ_FAST_STORE__DISK_LOW": "60 TiB",
