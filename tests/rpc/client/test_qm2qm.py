@@ -30,7 +30,7 @@ def network() -> Network:
     return Network()
 
 
-@pytest.mark.rule("QP-201", "QP-203", "QP-208")
+@pytest.mark.rule("QP-108", "QP-201", "QP-203", "QP-208")
 @pytest.mark.parametrize("ndr64", [False, True])
 def test_open_and_receive(network: Network, ndr64: bool) -> None:
     computer = OldComputer(network, MODERN, b"first", ndr64=ndr64)
@@ -350,6 +350,7 @@ def test_old_computers_know_no_lookup_identifiers(network: Network) -> None:
 # ------------------------------------------------------------------------------------------------- fallback
 
 
+@pytest.mark.rule("RR-090")
 def test_only_not_registered_leads_to_qm2qm(network: Network) -> None:
     OldComputer(network, MODERN, b"first")
     network.servers[HOST, 135] = mapper({REMOTE_READ.uuid: 2104, QMCOMM.uuid: 2103, QM2QM.uuid: 2105})
@@ -358,6 +359,7 @@ def test_only_not_registered_leads_to_qm2qm(network: Network) -> None:
     assert network.dialled == [(HOST, 135), (HOST, 2104)]
 
 
+@pytest.mark.rule("RR-090")
 def test_an_exception_not_registered_leads_to_qm2qm_too(network: Network) -> None:
     computer = OldComputer(network, MODERN, b"first")
 

@@ -396,18 +396,24 @@ def test_a_signature_is_passed_on(remote: DependentWorld) -> None:
 
 
 @pytest.mark.rule("MP-175")
-def test_of_two_signatures_the_second_one_counts(remote: DependentWorld) -> None:
+@pytest.mark.parametrize(
+    ("name", "both", "expected"),
+    [(0, 6, b"second"), (5, 11, b"second"), (0, 11, b"firstsecond"), (0, None, b"firstsecond")],
+)
+def test_of_two_signatures_the_second_one_counts(
+    remote: DependentWorld, name: int, both: int | None, expected: bytes
+) -> None:
     message = leaving(
         remote,
         ppSignature=b"first" + b"second",
         ulSignatureSize=11,
         fDefaultProvider=1,
         pulProvType=1,
-        ulProvNameLen=0,
-        pulAuthProvNameLenProp=6,
+        ulProvNameLen=name,
+        pulAuthProvNameLenProp=both,
     )
     assert message.security is not None
-    assert (message.security.signature, message.security.default_provider) == (b"second", True)
+    assert (message.security.signature, message.security.default_provider) == (expected, True)
 
 
 @pytest.mark.rule("MP-178")

@@ -246,6 +246,7 @@ def test_a_queue_by_any_of_its_names(remote: DependentWorld) -> None:
     ("asked", "result"),
     [
         ({105: UI4}, 0),
+        ({105: NULL}, 0),
         ({105: I4}, PROPERTY),
         ({105: EMPTY}, PROPERTY),
         ({103: LPWSTR, 108: CLSID}, PROPERTY),
@@ -286,7 +287,7 @@ def test_one_wrong_property_changes_nothing(given: dict[int, Any], result: int) 
 # ---- which queue
 
 
-@pytest.mark.rule("MP-075", "MP-080", "MP-070", "MP-060", "MP-065")
+@pytest.mark.rule("MP-007", "MP-075", "MP-080", "MP-070", "MP-060", "MP-065")
 @pytest.mark.parametrize(
     ("text", "result"),
     [
@@ -303,7 +304,8 @@ def test_only_private_queues_of_this_computer(text: str, result: int) -> None:
     assert look(client, {108: NULL}, text).result == result
     assert change(client, {108: variant(LPWSTR, "x")}, text) == result
     assert client.call("delete_object", pObjectFormat=queue_object(text)).result == result
-    assert permissions(client, 4, 1000, text).result == result
+    found = permissions(client, 4, 1000, text)
+    assert (found.result, found.pSecurityDescriptor, found.lpnLengthNeeded) == (result, bytes(1000), 0)
     assert set_permissions(client, 4, parse_sddl(SDDL).encoded, text) == result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -40,7 +41,10 @@ def test_a_queue_is_opened_under_a_number_that_cannot_be_guessed(remote: Depende
     contexts = set()
     for number in range(20):
         opened = client.open(
-            dwRemoteProtocol=number, lpClientName=f"C{number}", lplpRemoteQueueName="IGNORED"
+            dwRemoteProtocol=number,
+            lpClientName=f"C{number}" if number else "",
+            pLicGuid=UUID(int=number),
+            lplpRemoteQueueName="IGNORED",
         )
         assert opened.result == 0
         assert opened.phQueue is not None
@@ -179,6 +183,7 @@ def test_a_handle_is_closed_once(remote: DependentWorld) -> None:
     assert (closed.result, closed.phQueue) == (0, None)
     assert waiting.results.result == OPERATION_CANCELLED
     assert client.receive(opened).result == INVALID_HANDLE
+    assert len(remote.server.queues) == 0
     assert not remote.world.manager.find("orders").descriptors
     with pytest.raises(RpcFault) as fault:
         client.call("close_handle", phQueue=opened.phQueue)
@@ -325,6 +330,19 @@ def test_a_purge_is_for_good(remote: DependentWorld) -> None:
     assert client.call("purge_queue", hQueue=client.opened().phQueue).result == 0
     remote.world.crash()
     assert remote.world.bodies() == []
+
+
+@pytest.mark.rule("MP-140")
+def test_the_answer_to_a_purge_waits_for_the_disk(remote: DependentWorld) -> None:
+    remote.world.send(b"one")
+    client = remote.dependent()
+    queue = client.opened()
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    call = client.qmcomm.begin("purge_queue", hQueue=queue.phQueue)
+    remote.world.manager.before_submit()
+    assert not call.done
+    run()
+    assert call.results.result == 0
 
 
 @pytest.mark.rule("MP-145")

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from msmq_fast.packet.base import NULL_GUID
+from msmq_fast.packet.names import Suffix
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import QUEUE_FORMAT
 from msmq_fast.rpc.idl.qmcomm import TRANSFER_BUFFER_V1, TRANSFER_SEND
@@ -81,10 +83,26 @@ def test_a_queue_format_that_is_no_name(remote: DependentWorld, wrong: object) -
     assert open_remote(remote.client(), pQueueFormat=wrong).result == ILLEGAL_FORMATNAME
 
 
+@pytest.mark.rule("MP-026")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DL=11111111-2222-3333-4444-555555555555",
+        "MULTICAST=234.1.1.7:8001",
+        r"DIRECT=OS:HOST\private$\orders;sub",
+    ],
+)
+def test_a_suffix_that_a_type_does_not_have(remote: DependentWorld, text: str) -> None:
+    wrong = named(text)
+    wrong.m_SuffixAndFlags = Suffix.JOURNAL
+    assert open_remote(remote.client(), pQueueFormat=wrong).result == ILLEGAL_FORMATNAME
+
+
 @pytest.mark.rule("MP-022")
 def test_client_and_system_are_not_looked_at(remote: DependentWorld) -> None:
     for system in (0, 0x100, 0x500, 0xFFFFFFFF):
-        assert open_remote(remote.client(), dwMQS=system, dwCallingProcessID=0).result == 0
+        values = {"dwMQS": system, "dwCallingProcessID": 0, "pLicGuid": NULL_GUID}
+        assert open_remote(remote.client(), **values).result == 0
 
 
 @pytest.mark.rule("MP-023")

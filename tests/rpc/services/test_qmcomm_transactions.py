@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
@@ -36,6 +38,7 @@ def test_what_is_sent_is_there_with_the_commit(remote: DependentWorld) -> None:
     begun = client.enlist()
     assert begun.result == 0
     assert begun.phIntXact is not None
+    assert remote.world.manager.transactions.find(UUID(bytes_le=UOW))
     for body in (b"one", b"two"):
         results = client.send(queue, sent(body, pUow=UOW))
         assert results.result == 0
@@ -45,6 +48,19 @@ def test_what_is_sent_is_there_with_the_commit(remote: DependentWorld) -> None:
     assert (ended.result, ended.phIntXact) == (0, None)
     remote.world.crash()
     assert remote.world.bodies() == [b"one", b"two"]
+
+
+@pytest.mark.rule("MP-100")
+def test_the_answer_to_a_commit_waits_for_the_disk(remote: DependentWorld) -> None:
+    client = remote.dependent()
+    handle = client.enlist().phIntXact
+    assert client.send(client.opened(access=2), sent(b"one", pUow=UOW)).result == 0
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    call = client.qmcomm.begin("commit_transaction", phIntXact=handle)
+    remote.world.manager.before_submit()
+    assert not call.done
+    run()
+    assert call.results.result == 0
 
 
 @pytest.mark.rule("MP-101", "MP-193")
@@ -171,7 +187,7 @@ def test_a_read_that_waits_ends_with_the_transaction(remote: DependentWorld) -> 
     assert waiting.results.result == OPERATION_CANCELLED
 
 
-@pytest.mark.rule("MP-090", "MP-091")
+@pytest.mark.rule("MP-007", "MP-090", "MP-091")
 def test_there_is_no_coordinator(remote: DependentWorld) -> None:
     client = remote.dependent()
     where = client.call("get_tm_whereabouts", cbBufSize=100)
