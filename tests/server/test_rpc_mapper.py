@@ -75,7 +75,7 @@ def status_of(server: Server, interface: tuple[str, str], syntax: tuple[str, str
     return int(caught.value.get_error_code())
 
 
-@pytest.mark.rule("RP-28", "QP-004", "QP-005")
+@pytest.mark.rule("MP-001", "QP-004", "QP-005", "RP-28", "RR-001")
 @pytest.mark.parametrize("syntax", [NDR, NDR64])
 def test_every_interface_is_found_at_its_listener(running: Server, syntax: tuple[str, str]) -> None:
     for listener, interfaces in (("rpc", (REMOTE_READ, QMCOMM, QMCOMM2)), ("qm2qm", (QM2QM,))):

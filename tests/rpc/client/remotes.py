@@ -171,7 +171,8 @@ class RemoteReadComputer:
 class OldComputer:
     """Serves qmcomm and qm2qm of one version; RemoteRead is not registered."""
 
-    HANDLE, DESCRIPTOR = 7, 7
+    HANDLE, QUEUE, DESCRIPTOR = 7, 17, 27
+    """phQueue, dwpQueue, pdwContext: servers may give one number, here each parameter is told by its own."""
 
     def __init__(
         self, network: Network, version: tuple[int, int, int] | None, *bodies: bytes, ndr64: bool = False
@@ -213,7 +214,7 @@ class OldComputer:
 
     def open_remote(self, args: Any) -> Any:
         return QMCOMM.op("open_remote_queue").results(
-            args, pphContext=CONTEXT, pdwContext=7, dwpQueue=7, phQueue=7
+            args, pphContext=CONTEXT, pdwContext=self.DESCRIPTOR, dwpQueue=self.QUEUE, phQueue=self.HANDLE
         )
 
     def get_version(self, args: Any) -> Any:

@@ -45,7 +45,7 @@ def test_open_and_receive(network: Network, ndr64: bool) -> None:
     assert (opened.dwDesiredAccess, opened.dwShareMode, opened.pLicGuid) == (1, 0, CLIENT)
     taken = computer.qm2qm.asked("open_queue")[0].args
     assert (taken.pLicGuid, taken.dwMQS) == (CLIENT, 0)
-    assert (taken.hQueue, taken.pQueue, taken.dwpContext) == (7, 7, 7)
+    assert (taken.hQueue, taken.pQueue, taken.dwpContext) == (7, 17, 27)
     assert computer.ends == [ACK]
     assert computer.qm2qm.asked("end_receive")[0].args.pphContext == READ
     queue.close()
@@ -94,7 +94,7 @@ def test_the_bytes_of_a_descriptor(network: Network, version: tuple[int, int, in
     cursor.peek_next(None)
     network.run()
     starts = [request for request in computer.qm2qm.seen if request.name.startswith("start")]
-    expected = [(7, 0, 0, 1500, 0, 7), (7, 78, 0x80000001, 0xFFFFFFFF, 0, 7)]
+    expected = [(7, 0, 0, 1500, 0, 17), (7, 78, 0x80000001, 0xFFFFFFFF, 0, 17)]
     numbers = set()
     for request, (queue_, hcursor, action, timeout, size, dwqueue) in zip(starts, expected, strict=True):
         stub = request.stub
@@ -163,7 +163,7 @@ def test_cancelling(network: Network) -> None:
     assert read.cancel()
     network.run()
     (cancel,) = computer.qm2qm.asked("cancel_receive")
-    assert (cancel.args.hQueue, cancel.args.pQueue) == (7, 7)
+    assert (cancel.args.hQueue, cancel.args.pQueue) == (7, 17)
     assert cancel.args.dwRequestID == started.dwRequestID
     assert isinstance(read.completion.exception(), OperationCancelled)
     assert len(reader.queues.shared.ids) == 0

@@ -187,13 +187,13 @@ class Reader:
         assert remote is not None
         return self.remote.queues.new_cursor(remote)
 
-    def start(self, action: int = 0, *, request: int = 1, timeout: int = 0, **desc: int) -> MadeCall:
+    def start(self, action: int = 0, *, request: int = 1, timeout: int = 0, **desc: Any) -> MadeCall:
         """RemoteQMStartReceive2."""
         return self.peer.begin(
             "start_receive2", lpRemoteReadDesc2=self.desc2(action, request, timeout, **desc)
         )
 
-    def start0(self, action: int = 0, *, request: int = 1, timeout: int = 0, **desc: int) -> MadeCall:
+    def start0(self, action: int = 0, *, request: int = 1, timeout: int = 0, **desc: Any) -> MadeCall:
         """RemoteQMStartReceive."""
         return self.peer.begin("start_receive", lpRemoteReadDesc=self.desc(action, request, timeout, **desc))
 

@@ -63,7 +63,7 @@ def test_the_two_handles_have_to_be_one(remote: RemoteWorld) -> None:
     assert open_queue(remote.peer(), handle, pQueue=other) == INVALID_PARAMETER
 
 
-@pytest.mark.rule("QP-033", "QP-035")
+@pytest.mark.rule("QP-033", "QP-034", "QP-035")
 @pytest.mark.parametrize(("queue", "mqs"), [(0, 0), (0xDEADBEEF, 1), (1, 16)])
 def test_what_is_not_looked_at(remote: RemoteWorld, queue: int, mqs: int) -> None:
     assert open_queue(remote.peer(), remote.opened(), hQueue=queue, dwMQS=mqs) == 0
@@ -73,8 +73,11 @@ def test_what_is_not_looked_at(remote: RemoteWorld, queue: int, mqs: int) -> Non
 def test_a_handle_that_nobody_has_is_refused(remote: RemoteWorld) -> None:
     handle = remote.opened()
     assert open_queue(remote.peer(), handle ^ 1) == INVALID_PARAMETER
+    only(remote).opened.close()
+    assert open_queue(remote.peer(), handle) == INVALID_PARAMETER
 
 
+@pytest.mark.rule("QP-039")
 def test_a_queue_is_taken_over_once(remote: RemoteWorld) -> None:
     reader = remote.reader()
     assert open_queue(remote.peer(), reader.handle) == INVALID_PARAMETER
@@ -108,6 +111,20 @@ def test_handles_are_numbers_that_nobody_can_guess(remote: RemoteWorld) -> None:
     assert len(set(cursors)) == len(cursors)
     assert all(0 < cursor < 1 << 32 for cursor in cursors)
     assert len({second - first for first, second in pairwise(cursors)}) > 900
+
+
+@pytest.mark.rule("QP-024", "QP-025")
+def test_a_number_that_is_in_use_is_not_given_again(
+    remote: RemoteWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = iter((7, 7, 0, 8, 9, 9, 0, 10))
+    monkeypatch.setattr(
+        remote.world.manager, "random_bytes", lambda size: next(numbers).to_bytes(size, "little")
+    )
+    handles = [remote.opened() for _ in range(2)]
+    assert handles == [7, 8]
+    entries = [remote.queues.find(handle) for handle in handles]
+    assert [remote.queues.new_cursor(entry) for entry in entries if entry is not None] == [9, 10]
 
 
 @pytest.mark.rule("QP-040")
@@ -177,6 +194,7 @@ def test_closing_a_queue_closes_its_cursors(remote: RemoteWorld) -> None:
     reader = remote.reader()
     cursor = reader.cursor()
     reader.close()
+    assert not remote.world.manager.find("orders").descriptors
     other = remote.reader()
     assert other.start(hCursor=cursor).results.result == 0xC000000D
     closed = other.peer.call("close_cursor", hQueue=other.handle, hCursor=cursor)

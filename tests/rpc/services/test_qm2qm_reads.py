@@ -188,6 +188,8 @@ def test_peeking_leaves_a_message_where_it_is(remote: RemoteWorld, reader: Reade
     first, second = reader.start(PEEK), reader.start(PEEK)
     assert text(first) == text(second) == b"one"
     assert first.results.lpRemoteReadDesc2.SequentialId == second.results.lpRemoteReadDesc2.SequentialId
+    cursor = reader.cursor()
+    assert [text(reader.start(PEEK, hCursor=cursor)) for _ in range(2)] == [b"one"] * 2
     assert text(remote.reader().start()) == b"one"
 
 
@@ -232,7 +234,7 @@ def test_nothing_there_is_a_time_out_and_for_cursors_not_found(reader: Reader) -
     assert result(reader.start(PEEK)) == IO_TIMEOUT
 
 
-@pytest.mark.rule("QP-065", "QP-187", "QP-188")
+@pytest.mark.rule("QP-065", "QP-072", "QP-187", "QP-188")
 @pytest.mark.parametrize("action", [RECEIVE, PEEK])
 def test_a_read_waits_so_many_milliseconds(remote: RemoteWorld, reader: Reader, action: int) -> None:
     call = reader.start(action, timeout=300)
@@ -344,11 +346,7 @@ def test_a_packet_that_does_not_fit_stays(
         assert result(call) == INSUFFICIENT_RESOURCES
         assert call.results.pphContext is None
     assert len(reader.peer.association.handles) == 1
-    assert text_of_first(remote) == bytes(2000)
-
-
-def text_of_first(remote: RemoteWorld) -> bytes:
-    return remote.world.receive(peek=True)
+    assert remote.world.receive(peek=True) == bytes(2000)
 
 
 @pytest.mark.rule("QP-079")
@@ -362,8 +360,9 @@ def test_a_read_that_waits_keeps_nobody_from_anything(remote: RemoteWorld, reade
 @pytest.mark.rule("QP-080")
 @pytest.mark.parametrize("action", [RECEIVE, PEEK, 77])
 def test_a_read_that_got_nothing_echoes_its_descriptor(reader: Reader, action: int) -> None:
-    two = reader.start(action, request=5).results.lpRemoteReadDesc2.pRemoteReadDesc
-    for desc in (two, reader.start0(action, request=5).results.lpRemoteReadDesc):
+    given = {"request": 5, "dwSize": 4, "lpBuffer": b"some"}
+    two = reader.start(action, **given).results.lpRemoteReadDesc2.pRemoteReadDesc
+    for desc in (two, reader.start0(action, **given).results.lpRemoteReadDesc):
         assert (desc.hRemoteQueue, desc.dwQueue, desc.dwRequestID) == (reader.handle, reader.handle, 5)
         assert (desc.ulAction, desc.dwSize, desc.lpBuffer) == (action, 0, None)
 
@@ -427,6 +426,7 @@ def test_lookups_find_their_way(remote: RemoteWorld, reader: Reader, receive: in
     assert found(before, last) == b"4"
     assert found(current, 0) == INVALID_PARAMETER
     assert found(current, last) == NOT_FOUND
+    assert [found(current, band << 56 | keys[0]) for band in (7, 1)] == [b"0", NOT_FOUND]
     assert [found(current, key) for key in keys] == bodies
     assert [found(after, key) for key in keys] == [*bodies[1:], NOT_FOUND]
     assert [found(before, key) for key in keys] == [NOT_FOUND, *bodies[:-1]]
@@ -474,10 +474,10 @@ def test_lookups_and_the_fields_that_they_do_not_need(remote: RemoteWorld, reade
     assert result(reader.look_up(0x40000010, key, dwQueue=1)) == INVALID_PARAMETER
     reader.start(request=4, timeout=1000)
     other = remote.reader()
-    context = other.start().results.pphContext
+    assert other.start().results.pphContext is None
     reader.start(request=6, timeout=1000)
     assert result(reader.look_up(0x40000010, key, request=6)) == INVALID_PARAMETER
-    assert context is None
+    assert result(reader.look_up(0x40000010, key, request=6, dwQueue=0)) == TRANSACTION_USAGE
 
 
 # ---- ending
@@ -551,7 +551,7 @@ def test_a_handle_is_ended_once(remote: RemoteWorld, reader: Reader) -> None:
         remote.world.send(body)
     for ack in (Ack.ACK, Ack.NACK):
         context = reader.start().results.pphContext
-        assert reader.end(context, ack) == OK
+        assert (reader.end(context, ack), next(iter(remote.queues)).delivered) == (OK, {})
         with pytest.raises(RpcFault) as fault:
             reader.end(context, ack)
         assert fault.value.status == CONTEXT_MISMATCH

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from msmq_fast.rpc.idl.qm2qm import MAX_PACKET
 from tests.qm.world import WALL
 from tests.rpc import wire
 from tests.rpc.services.lines import Endpoint, Line
@@ -78,6 +79,22 @@ def test_what_the_replies_of_reads_look_like(endpoint: Endpoint) -> None:
     assert len(empty) == 88
     assert empty[-4:] == struct.pack("<I", 0xC00E001B)
     assert len(line.call(0, desc(handle, request=2)).stub) == 68
+
+
+@pytest.mark.rule("QP-076")
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_greatest_packet(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, fits: bool) -> None:
+    assert MAX_PACKET == 0x420000
+    world = endpoint.remote.world
+    key = world.send(bytes(1000))
+    sizes: list[int] = []
+    world.manager.find("orders").core.peek(key, lambda message, _: sizes.append(len(message.packet)))
+    monkeypatch.setattr("msmq_fast.rpc.services.qm2qm.MAX_PACKET", sizes[0] - (not fits))
+    handle = endpoint.remote.opened()
+    line = Line(endpoint)
+    open_queue(line, handle)
+    result = line.call(9, desc2(handle)).stub[-4:]
+    assert result == struct.pack("<I", 0 if fits else 0xC00E0027)
 
 
 @pytest.mark.rule("QP-170", "QP-171")

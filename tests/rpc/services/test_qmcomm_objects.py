@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from msmq_fast.rpc.faults import RPC_X_BAD_STUB_DATA, RpcFault
 from msmq_fast.rpc.idl.mqmq import PROPVARIANT, QUEUE_FORMAT
-from msmq_fast.rpc.idl.qmcomm import OBJECT_FORMAT
+from msmq_fast.rpc.idl.qmcomm import OBJECT_FORMAT, QMCOMM
 from msmq_fast.rpc.services.dependent import DependentPolicy
 from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.security.descriptor import SecurityDescriptor
@@ -424,6 +426,61 @@ def test_the_audit_list_is_for_administrators(remote: DependentWorld) -> None:
     remote.world.create("mine", security=parse_sddl(f"O:{ALICE}D:(A;;GA;;;{ALICE})"))
     mine = r"DIRECT=OS:HOST\private$\mine"
     assert permissions(remote.dependent(caller()), 8, 1000, mine).result == PRIVILEGE_NOT_HELD
+
+
+# ---- ranges
+
+
+def _properties(count: int, **values: Any) -> dict[str, Any]:
+    return {"cp": count, "aProp": [105] * count, "apVar": [variant(NULL)] * count} | values
+
+
+def _descriptor(size: int) -> dict[str, Any]:
+    return {"SDSize": size, "pSecurityDescriptor": bytes(size)}
+
+
+@pytest.mark.rule("MP-004")
+@pytest.mark.parametrize(
+    ("name", "least", "most", "given"),
+    [
+        ("create_object_internal", 1, 128, lambda count: _properties(count, lpwcsPathName=NEW)),
+        ("create_object_internal", 0, 524_288, lambda size: _properties(1) | _descriptor(size)),
+        ("set_object_security_internal", 0, 524_288, _descriptor),
+        ("get_object_security_internal", 0, 524_288, lambda size: {"nLength": size}),
+        ("get_object_properties", 1, 128, _properties),
+        ("set_object_properties", 1, 128, _properties),
+        ("get_tm_whereabouts", 0, 131_072, lambda size: {"cbBufSize": size}),
+        ("enlist_transaction", 0, 131_072, lambda size: {"cbCookie": size, "pbCookie": bytes(size)}),
+        (
+            "handle_to_format_name",
+            0,
+            524_288,
+            lambda size: {
+                "dwFormatNameRPCBufferLen": size,
+                "lpwcsFormatName": bytes(2 * size),
+                "pdwLength": size,
+            },
+        ),
+    ],
+)
+def test_a_number_is_within_its_range(
+    name: str, least: int, most: int, given: Callable[[int], dict[str, Any]]
+) -> None:
+    codec = QMCOMM.op(name)
+    common = {"pObjectFormat": queue_object(), "pUow": bytes(16), "lpwcsPathName": NEW}
+    common = {key: value for key, value in common.items() if key in codec.Args.__slots__}
+
+    def decode(number: int) -> None:
+        stub = codec.encode_request(codec.Args(**(common | given(number))), ndr64=False)
+        codec.decode_request(stub, ndr64=False)
+
+    for number in (least, most):
+        decode(number)
+    for number in (least - 1, most + 1):
+        if number >= 0:
+            with pytest.raises(RpcFault) as fault:
+                decode(number)
+            assert fault.value.status == RPC_X_BAD_STUB_DATA
 
 
 @pytest.mark.rule("MP-003")

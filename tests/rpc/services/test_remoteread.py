@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from msmq_fast.qm.access import Access, Share
@@ -116,6 +118,7 @@ def test_a_queue_is_opened_in_its_modes(remote: RemoteWorld) -> None:
 @pytest.mark.rule("RR-016", "RR-083")
 def test_what_nobody_looks_at(remote: RemoteWorld) -> None:
     values = {
+        "pClientId": UUID(int=0),
         "fNonRoutingServer": -7,
         "Major": 0,
         "Minor": 255,
@@ -188,6 +191,17 @@ def test_purging(remote: RemoteWorld, reader: RemoteReader) -> None:
     assert reader.peer.call("purge_queue", phContext=reader.context).result == OK
     remote.world.crash()
     assert remote.world.bodies() == []
+
+
+@pytest.mark.rule("RR-022")
+def test_the_answer_to_a_purge_waits_for_the_disk(remote: RemoteWorld, reader: RemoteReader) -> None:
+    remote.world.send(b"one")
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    call = reader.peer.begin("purge_queue", phContext=reader.context)
+    remote.world.manager.before_submit()
+    assert not call.done
+    run()
+    assert result(call) == OK
 
 
 # ---- reading

@@ -427,6 +427,19 @@ def test_a_move_without_a_transaction_is_durable(remote: RemoteWorld, reader: Re
     assert remote.world.bodies("orders;retry") == [b"one"]
 
 
+@pytest.mark.rule("RR-065")
+def test_the_answer_to_a_move_waits_for_the_disk(remote: RemoteWorld, reader: RemoteReader) -> None:
+    (key,) = fill(remote, b"one")
+    number = open_for_move(reader)
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    moving = {"phContextFrom": reader.context, "ullContextTo": number, "LookupId": key}
+    call = reader.peer.begin("move_message", **moving, pTransactionId=bytes(16))
+    remote.world.manager.before_submit()
+    assert not call.done
+    run()
+    assert result(call) == OK
+
+
 def test_who_opened_a_queue_for_moving_reads_nothing(remote: RemoteWorld, reader: RemoteReader) -> None:
     fill(remote, b"one")
     open_for_move(reader, ORDERS)
