@@ -76,6 +76,7 @@ def test_a_least_level_keeps_callers_out_who_do_not_authenticate(server: Server)
     assert reader.call("close_cursor", hQueue=1, hCursor=1).result == ACCESS_DENIED
 
 
+@pytest.mark.rule("MP-005")
 def test_callers_without_a_name_can_be_kept_out(server: Server) -> None:
     server.environment |= {"MSMQ_FAST_RPC__ANONYMOUS": "off"}
     server.start()
@@ -83,6 +84,7 @@ def test_callers_without_a_name_can_be_kept_out(server: Server) -> None:
     assert reader.call("get_port", dwPortType=1).result == server.port("qm2qm")
     assert reader.call("close_cursor", hQueue=1, hCursor=1).result == ACCESS_DENIED
     opener = Caller(server.host, server.port("rpc"), QMCOMM)
+    assert opener.call("get_rtqm_server_port", fIP=0).result == server.port("rpc")
     with pytest.raises(Fault, match="00000005"):
         opener.call("close_remote_queue_context", pphContext=None)
     anybody = Caller(server.host, server.port("rpc"), MGMT)

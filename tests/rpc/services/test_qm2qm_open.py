@@ -12,6 +12,7 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.openqueues import RemoteQueue
+from msmq_fast.rpc.services.qm2qm import HandledRead
 from tests.rpc.services.peers import ADMIN, CLIENT, Peer, Reader, RemoteWorld, caller, received
 
 INVALID_PARAMETER = 0xC00E0006
@@ -201,6 +202,19 @@ def test_closing_a_queue_closes_its_cursors(remote: RemoteWorld) -> None:
     assert closed.result == INVALID_HANDLE
 
 
+@pytest.mark.rule("QP-133")
+def test_the_numbers_of_cursors_are_free_when_their_queue_is_closed(
+    remote: RemoteWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = iter((7, 9, 8, 9))
+    manager = remote.world.manager
+    monkeypatch.setattr(manager, "random_bytes", lambda size: next(numbers).to_bytes(size, "little"))
+    for _ in range(2):
+        reader = remote.reader()
+        assert reader.cursor() == 9
+        reader.close()
+
+
 @pytest.mark.rule("QP-134")
 def test_closing_a_queue_puts_back_what_was_delivered(remote: RemoteWorld) -> None:
     remote.world.send(b"one")
@@ -240,6 +254,28 @@ def test_a_client_that_is_gone_has_closed_everything(remote: RemoteWorld) -> Non
     assert len(remote.queues) == 0
     assert remote.world.bodies() == [b"one"]
     assert received(Reader(remote, remote.peer(), remote.opened(share=Share.DENY_RECEIVE)).start()).dwSize
+
+
+@pytest.mark.rule("QP-181", "QP-185", "QP-186")
+@pytest.mark.parametrize("start", ["start0", "start", "look_up"])
+def test_a_read_is_run_down_before_its_queue(
+    remote: RemoteWorld, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    remote.world.send(b"one")
+    reader = remote.reader()
+    open_then: list[int] = []
+    put_back = HandledRead.put_back
+
+    def noted(read: HandledRead) -> None:
+        open_then.append(len(remote.queues))
+        put_back(read)
+
+    monkeypatch.setattr(HandledRead, "put_back", noted)
+    call = reader.look_up(0x40000021, 0) if start == "look_up" else getattr(reader, start)()
+    assert received(call).dwSize
+    reader.peer.lose()
+    assert open_then[0] == 1
+    assert remote.world.bodies() == [b"one"]
 
 
 @pytest.mark.rule("QP-140", "QP-141")

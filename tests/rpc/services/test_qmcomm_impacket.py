@@ -246,7 +246,7 @@ def remote_readers(stub: Stub, text: str) -> None:
     stub.called.add(("qmcomm", 1))
 
 
-@pytest.mark.rule("MP-001", "MP-005", "MP-006")
+@pytest.mark.rule("MP-001", "MP-006")
 @pytest.mark.parametrize("ndr64", [False, True], ids=["ndr", "ndr64"])
 @pytest.mark.parametrize(
     "level",

@@ -190,7 +190,7 @@ def test_cursors_belong_to_the_queue_of_a_handle(remote: DependentWorld) -> None
     assert (missing.result, missing.phCursor) == (INVALID_HANDLE, 0)
 
 
-@pytest.mark.rule("MP-150", "MP-005")
+@pytest.mark.rule("MP-150")
 def test_the_ports_that_are_served(remote: DependentWorld) -> None:
     peer = remote.client(NOBODY)
     answers = [peer.call("get_rtqm_server_port", fIP=kind).result for kind in (0, 1, 2, 3, 4, 0xFFFFFFFF)]
