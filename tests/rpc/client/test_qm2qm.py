@@ -84,6 +84,18 @@ def test_the_version_chooses_the_operation(
     assert starts == [expected] * 2
 
 
+@pytest.mark.rule("QP-206")
+def test_only_an_unknown_operation_is_an_old_computer(network: Network) -> None:
+    computer = OldComputer(network, MODERN)
+
+    def refused(_: Any) -> Any:
+        raise Fault(0xC00E0025)
+
+    computer.qm2qm.handlers["get_version"] = refused
+    with pytest.raises(MSMQError):
+        Reader(network).open()
+
+
 @pytest.mark.rule("QP-207")
 @pytest.mark.parametrize("version", [(5, 0, 2195), MODERN])
 def test_the_bytes_of_a_descriptor(network: Network, version: tuple[int, int, int]) -> None:

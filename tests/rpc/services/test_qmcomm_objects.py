@@ -120,6 +120,26 @@ def test_a_private_queue_is_created_and_stays(remote: DependentWorld) -> None:
     assert int(properties.privacy) == 2
 
 
+@pytest.mark.rule("MP-050")
+def test_the_answer_to_a_creation_waits_for_the_disk(remote: DependentWorld) -> None:
+    client = remote.dependent()
+    path = r".\private$\new"
+    run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]
+    given = {"cp": 1, "aProp": [103], "apVar": [variant(LPWSTR, path)]}
+    call = client.qmcomm.begin(
+        "create_object_internal",
+        dwObjectType=1,
+        lpwcsPathName=path,
+        SDSize=0,
+        pSecurityDescriptor=None,
+        **given,
+    )
+    remote.world.manager.before_submit()
+    assert not call.done
+    run()
+    assert call.results.result == 0
+
+
 @pytest.mark.rule("MP-051")
 @pytest.mark.parametrize(
     ("path", "properties", "kind", "result"),

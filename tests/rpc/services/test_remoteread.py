@@ -395,6 +395,15 @@ def test_what_cannot_be_ended(remote: RemoteWorld, reader: RemoteReader, transac
     assert remote.world.bodies() == []
 
 
+@pytest.mark.rule("RR-052", "RR-053", "RR-055")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_what_cannot_be_ended_while_every_read_waits(reader: RemoteReader, transactional: bool) -> None:
+    waiting = reader.start(timeout=60_000)
+    assert reader.end(2, transactional=transactional) == INVALID_PARAMETER
+    assert reader.end(1, transactional=transactional) == NOT_FOUND
+    assert not waiting.done
+
+
 @pytest.mark.rule("RR-004")
 def test_the_handle_of_another_client_is_of_no_use(remote: RemoteWorld, reader: RemoteReader) -> None:
     remote.world.send(b"one")

@@ -24,6 +24,7 @@ TRANSACTION_USAGE = 0xC00E0050
 TRANSACTION_SEQUENCE = 0xC00E0051
 NOT_FOUND = 0xC00E0088
 LOCKED = 0xC00E009C
+STATUS_INVALID_HANDLE = 0xC0000008
 STATUS_INVALID_PARAMETER = 0xC000000D
 
 UNKNOWN = UUID("99999999-8888-7777-6666-555555555555")
@@ -73,6 +74,24 @@ def test_without_a_transaction_it_is_an_ordinary_read(remote: RemoteWorld, reade
     assert body(reader.start(transaction=bytes(16))) == b"two"
     assert reader.end(1, Ack.NACK, transactional=True) == OK
     assert remote.world.bodies() == [b"two"]
+
+
+@pytest.mark.rule("RR-024", "RR-025")
+@pytest.mark.parametrize("transaction", [bytes(16), UNKNOWN])
+def test_a_read_in_a_transaction_is_checked_as_any(
+    remote: RemoteWorld, reader: RemoteReader, transaction: bytes | UUID
+) -> None:
+    (key,) = fill(remote, b"one")
+    cursor = reader.cursor()
+    invalid = [
+        reader.start(Action.RECEIVE, key, transaction=transaction),
+        reader.start(0x40000020, transaction=transaction),
+        reader.start(0x40000020, key, cursor=cursor, transaction=transaction),
+        reader.start(0x40000020, key, timeout=1, transaction=transaction),
+    ]
+    assert [result(call) for call in invalid] == [INVALID_PARAMETER] * 4
+    assert result(reader.start(cursor=cursor ^ 1, transaction=transaction)) == STATUS_INVALID_HANDLE
+    assert remote.world.receive(peek=True) == b"one"
 
 
 @pytest.mark.rule("RR-072")
@@ -305,7 +324,7 @@ def test_without_a_coordinator_only_what_is_known_can_be_enlisted_in(
 # ---- rejecting
 
 
-@pytest.mark.rule("RR-076")
+@pytest.mark.rule("RR-076", "RR-077")
 def test_what_cannot_be_rejected(remote: RemoteWorld, reader: RemoteReader) -> None:
     keys = fill(remote, b"one", b"two")
     assert reader.reject(12345) == NOT_FOUND
@@ -385,7 +404,8 @@ def test_a_move_in_a_transaction_to_a_queue_that_takes_part_in_none() -> None:
     key = remote.world.send(b"one")
     reader = RemoteReader(remote_peer(remote))
     number = open_for_move(reader)
-    assert reader.move(key, number, known(remote).identifier) == TRANSACTION_USAGE
+    for transaction in (known(remote).identifier, UNKNOWN):
+        assert reader.move(key, number, transaction) == TRANSACTION_USAGE
     assert reader.move(key, number) == OK
     assert remote.world.bodies("orders;retry") == [b"one"]
 
