@@ -42,7 +42,7 @@ def network() -> Network:
     return Network()
 
 
-@pytest.mark.rule("RR-094")
+@pytest.mark.rule("RR-094", "RR-095")
 @pytest.mark.parametrize("ndr64", [False, True])
 def test_receive_has_two_phases_and_ends_after_the_second(network: Network, ndr64: bool) -> None:
     computer = RemoteReadComputer(network, b"first", b"second", ndr64=ndr64)

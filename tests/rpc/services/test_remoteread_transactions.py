@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -372,6 +373,7 @@ def test_a_queue_is_opened_for_moving(remote: RemoteWorld, reader: RemoteReader)
     numbers = {open_for_move(reader) for _ in range(50)}
     assert len(numbers) == 50
     assert all(number >> 40 for number in numbers)
+    assert all(after - before > 1 for before, after in pairwise(sorted(numbers)))
     assert open_for_move(reader, ORDERS + "x") == 0xC00E0003
 
 
