@@ -37,7 +37,7 @@ cdef class ReceiveWindow(CommitListener):
     cdef set _early                             # dispositions that wait for an earlier one
     cdef public uint16_t size                   # WindowSize that is advertised
     cdef readonly int failure                   # status of the first commit that failed, 0 if none
-    cdef public object on_settled
+    cdef object _on_settled
     # Counts a message as it is parsed; returns its recoverable number, 0 for an express one.
     cdef uint64_t count(self, bint recoverable) noexcept
     # What was decided about recoverable message `number` is durable.

@@ -59,11 +59,12 @@ cdef class ReceiveWindow(CommitListener):
     """What arrived on one session and how much of it may be acknowledged.
 
     `size` is the WindowSize that headers advertise. `on_settled` is called without arguments once for each batch in
-    which a message of this session became durable or failed to.
+    which a message of this session became durable or failed to, until `close`.
     """
 
-    def __cinit__(self, uint16_t size=64):
+    def __cinit__(self, uint16_t size=64, object on_settled=None):
         self.size = size
+        self._on_settled = on_settled
         self._early = set()
 
     cdef uint64_t count(self, bint recoverable) noexcept:
@@ -92,9 +93,13 @@ cdef class ReceiveWindow(CommitListener):
         return 0
 
     cdef int settled(self) except -1:
-        if self.on_settled is not None:
-            self.on_settled()
+        if self._on_settled is not None:
+            self._on_settled()
         return 0
+
+    def close(self) -> None:
+        """The session has ended: batches that are on their way call nothing any more."""
+        self._on_settled = None
 
     def count_message(self, bint recoverable) -> int:
         """Count one message; returns its recoverable number, 0 for an express one."""

@@ -54,6 +54,25 @@ class Source:
         pass
 
 
+class Follower:
+    """Keeps what the owner of sessions is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, object]] = []
+
+    def answered(self, session: Session) -> None:
+        self.told.append(("answered", session.peer_guid))
+
+    def opened(self, session: Session, now: float) -> None:
+        self.told.append(("opened", now))
+
+    def closed(self, session: Session, now: float) -> None:
+        self.told.append(("closed", session.reason))
+
+    def gone(self, session: Session) -> None:
+        self.told.append(("gone", session.peer_guid))
+
+
 class Host:
     """One side: ledger, queues by the part of their direct name behind the host, node."""
 
@@ -84,6 +103,8 @@ class Host:
             **node,  # type: ignore[arg-type]
         )
         self.ordinals = 0
+        self.follower = Follower()
+        self.woken: list[Session] = []
         self.add("q")
 
     def send(self, message: Message, _via: FormatName, _address: str) -> tuple[QueueCore, int]:
@@ -146,10 +167,14 @@ class Host:
         self.commit()
 
     def accept(self, now: float = 100.0, address: str = "127.0.0.9", **options: object) -> Session:
-        return Session(self.node, address, now, initiator=False, **options)  # type: ignore[arg-type]
+        return self._session(address, now, initiator=False, **options)
 
     def dial(self, now: float = 100.0, address: str = "127.0.0.9", **options: object) -> Session:
-        return Session(self.node, address, now, initiator=True, **options)  # type: ignore[arg-type]
+        return self._session(address, now, initiator=True, **options)
+
+    def _session(self, address: str, now: float, **options: object) -> Session:
+        wake = self.woken.append
+        return Session(self.node, address, now, owner=self.follower, wake=wake, **options)  # type: ignore[arg-type]
 
     def opened(
         self,

@@ -73,11 +73,9 @@ def test_a_recoverable_message_is_acknowledged_when_it_is_durable() -> None:
 def test_the_owner_is_woken_once_for_each_batch() -> None:
     host = Host()
     session = host.opened()
-    woken = []
-    session.on_wake = woken.append
     session.receive(recoverable(1, 20), 101.0)
     host.commit()
-    assert woken == [session]
+    assert host.woken == [session]
 
 
 @pytest.mark.rule("QB-120", "QB-104", "QB-119")

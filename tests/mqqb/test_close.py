@@ -71,10 +71,8 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
 ) -> None:
     host = Host()
     session = begin(host)
-    ended: list[CloseReason | None] = []
-    opened: list[Session] = []
-    session.on_close = lambda session, now: ended.append(session.reason)
-    session.on_open = lambda session, now: opened.append(session)
+    told = host.follower.told
+    told.clear()
     session.receive(packet, 101.0)
     assert (session.state, session.reason) == (SessionState.CLOSED, reason)
     assert session.next_deadline() is None
@@ -90,8 +88,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     session.close(CloseReason.STOPPED, 104.0)
     assert sent(session) == []
     assert (session.state, session.reason) == (SessionState.CLOSED, reason)
-    assert ended == [reason]
-    assert opened == []
+    assert told == [("closed", reason)]
     assert host.messages() == []
     assert list(host.node.peers) == []
     assert not session.receiver.open
@@ -129,15 +126,14 @@ def test_the_initiator_acknowledges_recoverable_messages_after_eight_round_trips
 
 @pytest.mark.rule("QB-179", "QB-186")
 def test_the_owner_hears_of_each_step() -> None:
-    host, told = Host(), []
+    host = Host()
     session = host.dial(now=100.0)
-    session.on_answer = lambda session: told.append(("answer", session.peer_guid))
-    session.on_open = lambda session, now: told.append(("open", now))
-    session.on_close = lambda session, now: told.append(("close", now))
     session.receive(wire.establish(client=OWN, server=OTHER, stamp=100_000), 100.0)
     session.receive(wire.parameters(), 101.0)
     session.close(CloseReason.DISCONNECTED, 102.0, "gone")
-    assert told == [("answer", OTHER), ("open", 101.0), ("close", 102.0)]
+    session.gone()
+    ended = ("closed", CloseReason.DISCONNECTED)
+    assert host.follower.told == [("answered", OTHER), ("opened", 101.0), ended, ("gone", OTHER)]
     assert session.detail == "gone"
 
 
@@ -176,8 +172,7 @@ def test_a_disk_that_failed_ends_the_session_without_an_acknowledgment() -> None
 def test_a_commit_after_the_end_wakes_nobody() -> None:
     host = Host()
     session = host.opened(now=100.0)
-    woken: list[Session] = []
-    session.on_wake = woken.append
+    woken = host.woken
     session.receive(wire.message(1, recoverable=True), 101.0)
     session.close(CloseReason.DISCONNECTED, 102.0)
     assert woken == [session]  # by its end: there is a connection to be closed

@@ -49,7 +49,7 @@ class Serving:
 
         def protocol() -> SessionProtocol:
             return SessionProtocol(
-                lambda address: self.endpoint.accept(address, time.monotonic()),
+                lambda address, wake: self.endpoint.accept(address, time.monotonic(), wake),
                 loop,
                 time.monotonic,
                 self.host.writer,

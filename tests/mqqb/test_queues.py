@@ -202,8 +202,7 @@ def test_a_queue_is_disconnecting_until_the_transport_is_gone(on_hold: bool) -> 
     states = []
     session.close(CloseReason.STOPPED, 11.0)
     states.append(queue.outgoing_state)
-    assert session.on_gone is not None
-    session.on_gone(session)
+    session.gone()
     states.append(queue.outgoing_state)
     held = [OutgoingState.ON_HOLD, OutgoingState.ON_HOLD]
     assert states == (held if on_hold else [OutgoingState.DISCONNECTING, OutgoingState.DISCONNECTED])

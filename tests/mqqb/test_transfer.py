@@ -64,6 +64,7 @@ class Bench:
     def __init__(self, *, ping_first: bool = False, **node: object) -> None:
         self.host = Host(**node)  # type: ignore[arg-type]
         self.effects: list[object] = []
+        self.woken: list[Session] = []
         self.ended: list[tuple[str, CloseReason | None]] = []
         self.endpoint = Endpoint(
             self.host.node,
@@ -89,7 +90,7 @@ class Bench:
         """Let the pending Connect succeed and the peer shake hands."""
         (effect,) = self.take()
         assert isinstance(effect, Connect)
-        session = self.endpoint.connected(effect.link, now)
+        session = self.endpoint.connected(effect.link, now, self.woken.append)
         assert session is not None
         (request,) = sent(session)
         stamp = struct.unpack_from("<I", request, 52)[0]
@@ -276,7 +277,7 @@ def test_destinations_are_forgotten_with_their_sessions() -> None:
         bench.transfer.resolved(effect.link, ["10.0.0.9"], 402.0)
         bench.transfer.pinged(effect.link, True, 402.0)
         bench.transfer.failed(effect.link, "", 402.0)
-        assert bench.transfer.connected(effect.link, 402.0) is None
+        assert bench.endpoint.connected(effect.link, 402.0) is None
     assert bench.take() == []
 
 
@@ -767,11 +768,10 @@ def test_the_end_of_a_session_is_told_in_two_steps(reason: CloseReason, told: li
     session.close(reason, 11.0)
     assert [progress for progress, _ in queue.told] == told
     queue.told.clear()
-    assert session.on_gone is not None
-    session.on_gone(session)
+    session.gone()
     gone = [] if reason is CloseReason.DISCONNECTED else [(Progress.GONE, "10.0.0.7")]
     assert queue.told == gone
-    session.on_gone(session)
+    session.gone()
     assert queue.told == gone
 
 
@@ -821,11 +821,10 @@ def test_a_queue_that_joins_an_open_link_hears_so_and_wakes_the_session() -> Non
     first, second = bench.queue("10.0.0.7"), bench.queue("10.0.0.7", range(5, 6))
     bench.transfer.submit(first, 10.0)
     session = bench.connect(10.0)
-    woken: list[Session] = []
-    session.on_wake = woken.append
+    bench.woken.clear()
     bench.transfer.submit(second, 11.0)
     assert second.told == [(Progress.ESTABLISHED, "10.0.0.7")]
-    assert woken == [session]
+    assert bench.woken == [session]
 
 
 def test_a_withdrawn_queue_does_not_come_back_with_the_next_session() -> None:
@@ -858,11 +857,9 @@ def test_a_link_that_found_a_session_retries_no_more() -> None:
 
 def test_a_session_that_is_not_open_yet_serves_nobody() -> None:
     bench = Bench()
-    early = bench.endpoint.accept("10.0.0.2", 9.0)
+    early = bench.endpoint.accept("10.0.0.2", 9.0, bench.woken.append)
     early.receive(wire.establish(client=OTHER), 9.0)
     assert early.state is SessionState.WAITING_CP_MSG
-    woken: list[Session] = []
-    early.on_wake = woken.append
     queue = routed(bench, Target("10.0.0.9", OTHER))
     bench.transfer.submit(queue, 10.0)
     (effect,) = bench.take()
@@ -870,7 +867,7 @@ def test_a_session_that_is_not_open_yet_serves_nobody() -> None:
     bench.transfer.failed(1, "refused", 10.0)
     early.receive(wire.parameters(500, 20_000), 11.0)
     assert queue.told[-1] == (Progress.ESTABLISHED, "10.0.0.2")
-    assert woken == [early]
+    assert bench.woken == [early]
 
 
 @pytest.mark.rule("QB-127")

@@ -12,7 +12,7 @@ from msmq_fast.mqqb import ping
 from msmq_fast.mqqb.limits import Admission
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.session import Session, Wake, nobody
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.timed import TimedGroup
@@ -92,43 +92,54 @@ class Endpoint:
         self._timed.add("windows", _Part(node.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
-    def accept(self, address: str, now: float, *, crowded: bool | None = None) -> Session:
+    def accept(
+        self, address: str, now: float, wake: Wake = nobody, *, crowded: bool | None = None
+    ) -> Session:
         """The session of a connection that was accepted from `address`; over a limit it will answer with a
         refusal. `crowded` says whether it is over a limit where the caller counts connections, too, and has
-        closed others for it.
+        closed others for it. `wake` is called when the transport is to call `Session.pump`.
         """
         refusal = None if crowded is False else self._admission.would_refuse(address)
         if crowded:
             refusal = refusal or CloseReason.SESSION_LIMIT
-        session = Session(self.node, address, now, initiator=False, refusal=refusal)
+        session = Session(self.node, address, now, initiator=False, refusal=refusal, owner=self, wake=wake)
         self._admission.enter(address)
-        self._follow(session)
-        return session
-
-    def connected(self, link: int, now: float) -> Session | None:
-        """The session of a connection that a Connect effect opened; None: close it."""
-        session = self.transfer.connected(link, now)
-        if session is not None:
-            self._follow(session)
-        return session
-
-    def _follow(self, session: Session) -> None:
-        self.transfer.adopt(session)
-        transfer_closed = session.on_close
-
-        def closed(ended: Session, now: float) -> None:
-            self.sessions.discard(ended)
-            if not ended.initiator:
-                self._admission.leave(ended.peer_address)
-            if ended.reason is not None:
-                self.node.counts.closed[ended.reason] += 1
-            if transfer_closed is not None:
-                transfer_closed(ended, now)
-            if self._on_close is not None:
-                self._on_close(ended)
-
-        session.on_close = closed
         self.sessions.add(session)
+        return session
+
+    def connected(self, link: int, now: float, wake: Wake = nobody) -> Session | None:
+        """The session of a connection that a Connect effect opened; None: close it."""
+        session = self.transfer.connected(link, now, self, wake)
+        if session is not None:
+            self.sessions.add(session)
+        return session
+
+    # -------------------------------------------------------------------- the sessions, see SessionOwner
+
+    def answered(self, session: Session) -> None:
+        """The peer has accepted our EstablishConnection."""
+        self.transfer.answered(session)
+
+    def opened(self, session: Session, now: float) -> None:
+        """The handshake is complete."""
+        self.transfer.opened(session, now)
+
+    def closed(self, session: Session, now: float) -> None:
+        """The session has ended."""
+        self.sessions.discard(session)
+        if not session.initiator:
+            self._admission.leave(session.peer_address)
+        if session.reason is not None:
+            self.node.counts.closed[session.reason] += 1
+        self.transfer.closed(session, now)
+        if self._on_close is not None:
+            self._on_close(session)
+
+    def gone(self, session: Session) -> None:
+        """The transport of a session that has ended is closed, too."""
+        self.transfer.gone(session)
+
+    # ---------------------------------------------------------------------------------------- pings
 
     def answer_ping(
         self, datagram: bytes, address: str, port: int, own_port: int, now: float

@@ -8,7 +8,7 @@ from typing import cast
 
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionstate import CLOSED
 
 _FAIR_SHARE = 1 << 18  # bytes that one socket may still bring when too much is on its way to the disk
@@ -22,15 +22,15 @@ _NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a sessi
 
 
 class SessionProtocol(asyncio.BufferedProtocol):
-    """`open_session` is called with the peer's address when the connection stands; None: the
-    connection is not wanted.
+    """`open_session` is called with the peer's address when the connection stands, and with what wakes
+    this transport; None: the connection is not wanted.
 
     `touch` is called before anything that may put work into the store's current batch.
     """
 
     def __init__(
         self,
-        open_session: Callable[[str], Session | None],
+        open_session: Callable[[str, Wake], Session | None],
         loop: asyncio.AbstractEventLoop,
         monotonic: Callable[[], float],
         writer: Writer,
@@ -62,12 +62,11 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._touch()
         peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
-        session = self._open_session(peer[0]) if peer else None
+        session = self._open_session(peer[0], self._wake) if peer else None
         if session is None:
             self._transport.abort()
             return
         self._session = session
-        session.on_wake = self._wake
         self._flush()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -112,10 +111,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
         if self._session is not None:
             self._touch()
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
-            if self._session.on_gone is not None:
-                self._session.on_gone(self._session)
+            self._session.gone()
             # Each knows the other: the receive buffer would stay until the next garbage collection.
-            self._session.on_wake = self._session.on_gone = None
             self._session = None
 
     def pause_writing(self) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 from uuid import UUID
 
 from msmq_fast._native import receive
@@ -33,14 +34,36 @@ from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
 
 
+class SessionOwner(Protocol):
+    """Follows a session to its end."""
+
+    def answered(self, session: Session) -> None:
+        """The peer has accepted our EstablishConnection."""
+
+    def opened(self, session: Session, now: float) -> None:
+        """The handshake is complete."""
+
+    def closed(self, session: Session, now: float) -> None:
+        """The session has ended; its `reason` says why."""
+
+    def gone(self, session: Session) -> None:
+        """The transport of a session that has ended is closed, too."""
+
+
+Wake = Callable[["Session"], None]
+"""Something happened outside a call (a commit, new work): `Session.pump` should run."""
+
+
+def nobody(_: Session) -> None:
+    """No transport is to be woken."""
+
+
 class Session:
     """A sans-IO engine: bytes go in by `buffer` and `commit` (or `receive`), come out of `data_to_send`.
 
     Times are monotonic seconds; 0 is the start of the operating system, as
-    EstablishConnection.TimeStamp wants it. `on_wake` is called when something happened outside a
-    call (a commit, new work) after which `pump` should run; `on_answer` (the peer accepted our
-    EstablishConnection), `on_open` and `on_close` tell the owner of the changes of state, `on_gone` that the
-    transport of a session that ended is gone too.
+    EstablishConnection.TimeStamp wants it. `owner` follows the changes of state; `wake` asks the transport to
+    call `pump` and to take the output.
     """
 
     def __init__(
@@ -53,8 +76,12 @@ class Session:
         server_guid: UUID = NULL_GUID,
         pinged: bool = False,
         refusal: CloseReason | None = None,
+        owner: SessionOwner | None = None,
+        wake: Wake = nobody,
     ) -> None:
         self.node = node
+        self._owner = owner
+        self._wake_transport = wake
         self.number = node.ledger.new_owner(transfer=True)
         self.peer_address = peer_address
         self.peer_guid = NULL_GUID
@@ -64,13 +91,7 @@ class Session:
         self.detail = ""
         self.heard_at = now
         self.opened_at: float | None = None
-        self.on_wake: Callable[[Session], None] | None = None
-        self.on_answer: Callable[[Session], None] | None = None
-        self.on_open: Callable[[Session, float], None] | None = None
-        self.on_close: Callable[[Session, float], None] | None = None
-        self.on_gone: Callable[[Session], None] | None = None
-        self.window = ReceiveWindow(node.windows.size)
-        self.window.on_settled = self.wake
+        self.window = ReceiveWindow(node.windows.size, self.wake)
         self.sent = SendWindow(node.window)
         if node.hooks.trace_sent is not None:
             self.sent.traced = []
@@ -334,8 +355,8 @@ class Session:
         parameters = ConnectionParameters(timeout, round(self._ack_wait * 1000), self.window.size)
         self._output.append(parameters.encode())
         self.state = SessionState.WAITING_CPR_MSG
-        if self.on_answer is not None:
-            self.on_answer(self)
+        if self._owner is not None:
+            self._owner.answered(self)
 
     def _parameters(self, packet: ConnectionParameters, now: float) -> None:
         if self.state is SessionState.WAITING_CP_MSG:
@@ -361,15 +382,14 @@ class Session:
         self.state = OPEN
         self.receiver.open = True
         self.opened_at = now
-        if self.on_open is not None:
-            self.on_open(self, now)
+        if self._owner is not None:
+            self._owner.opened(self, now)
 
     # ------------------------------------------------------------------------------------- acknowledgment
 
     def wake(self) -> None:
-        """Ask the owner to call `pump` and to take the output."""
-        if self.on_wake is not None:
-            self.on_wake(self)
+        """Ask the transport to call `pump` and to take the output."""
+        self._wake_transport(self)
 
     @property
     def _ack_wait_time(self) -> float:
@@ -575,7 +595,7 @@ class Session:
         self.reason = reason
         self.detail = detail
         self.receiver.open = False
-        self.window.on_settled = None
+        self.window.close()
         self._wait.end()
         self._init_deadline = self._cleanup_deadline = NEVER
         self._ack_wait_deadline = self._ack_send_deadline = NEVER
@@ -583,6 +603,11 @@ class Session:
         self.node.peers.remove(self)
         self.node.unfinished.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
-        if self.on_close is not None:
-            self.on_close(self, now)
+        if self._owner is not None:
+            self._owner.closed(self, now)
         self.wake()  # whoever ends it, its connection is closed
+
+    def gone(self) -> None:
+        """The transport is closed; called by the transport, once, after `close`."""
+        if self._owner is not None:
+            self._owner.gone(self)

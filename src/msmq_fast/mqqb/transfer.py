@@ -24,7 +24,7 @@ from msmq_fast.mqqb.link import (
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.session import Session, SessionOwner, Wake
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
@@ -145,18 +145,13 @@ class Transfer:
 
     # ------------------------------------------------------------------------------------------ sessions
 
-    def adopt(self, session: Session) -> None:
-        """Follow a session, accepted or dialled, to its end."""
-        session.on_answer = self._answered
-        session.on_open = self._opened
-        session.on_close = self._closed
-        session.on_gone = self._gone
-
-    def _answered(self, session: Session) -> None:
+    def answered(self, session: Session) -> None:
+        """A session, accepted or dialled, was answered (see `SessionOwner`)."""
         for link in self._table.of_session(session):
             self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
-    def _opened(self, session: Session, now: float) -> None:
+    def opened(self, session: Session, now: float) -> None:
+        """It serves all links that lead to its peer."""
         for link in self._table.of_session(session):
             self._attach(link, session)
         for link in self._table.leading_to(session.peer_guid, session.peer_address):
@@ -198,7 +193,8 @@ class Transfer:
         """
         return session.server_guid == guid or self._node.peers.holds(session)
 
-    def _closed(self, session: Session, now: float) -> None:
+    def closed(self, session: Session, now: float) -> None:
+        """Its links look for another way if there is something to send."""
         for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
             self._table.bind(link, None)
@@ -239,7 +235,8 @@ class Transfer:
         if not lost:
             self._closing.setdefault(session, []).extend(link.queues)
 
-    def _gone(self, session: Session) -> None:
+    def gone(self, session: Session) -> None:
+        """The queues that it served are told that its connection is closed."""
         for queue in self._closing.pop(session, ()):
             queue.progress(Progress.GONE, session.peer_address, "")
 
@@ -397,17 +394,26 @@ class Transfer:
             self._tell(link, Progress.PING_FAILURE, link.address, "")
             self._attempt_failed(link, now)
 
-    def connected(self, number: int, now: float) -> Session | None:
-        """The session for a connection that was opened; None if it is not wanted any more."""
+    def connected(self, number: int, now: float, owner: SessionOwner, wake: Wake) -> Session | None:
+        """The session for a connection that was opened; None if it is not wanted any more.
+
+        `owner` passes on to the transfer what it is told of the session.
+        """
         link = self._table.numbered(number)
         if link is None or link.state is not LinkState.CONNECTING:
             return None
         session = Session(
-            self._node, link.address, now, initiator=True, server_guid=link.target.guid, pinged=link.pinged
+            self._node,
+            link.address,
+            now,
+            initiator=True,
+            server_guid=link.target.guid,
+            pinged=link.pinged,
+            owner=owner,
+            wake=wake,
         )
         self._table.bind(link, session)
         link.state = LinkState.HANDSHAKE
-        self.adopt(session)
         return session
 
     def failed(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.protocol import SessionProtocol
-from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.server.connections import Slot, Standing
 
@@ -34,7 +34,7 @@ class _CountedSession(SessionProtocol):
     """A SessionProtocol with a place in the table of connections."""
 
     def __init__(
-        self, context: SessionContext, slot: Slot, open_session: Callable[[str], Session | None]
+        self, context: SessionContext, slot: Slot, open_session: Callable[[str, Wake], Session | None]
     ) -> None:
         super().__init__(
             open_session, context.loop, context.monotonic, context.writer, _PENDING_BYTES, context.touch
@@ -51,9 +51,9 @@ class AcceptedSession(_CountedSession):
     """A connection of another queue manager."""
 
     def __init__(self, context: SessionContext, slot: Slot) -> None:
-        def accept(address: str) -> Session:
+        def accept(address: str, wake: Wake) -> Session:
             now = context.monotonic()
-            session = context.endpoint.accept(address, now, crowded=slot.crowded)
+            session = context.endpoint.accept(address, now, wake, crowded=slot.crowded)
             slot.follow(lambda: _standing(session, now, context.monotonic()), self.evict)
             return session
 
@@ -64,7 +64,9 @@ class DialledSession(_CountedSession):
     """A connection to another queue manager, opened for the transfer engine's link of that number."""
 
     def __init__(self, context: SessionContext, slot: Slot, link: int) -> None:
-        super().__init__(context, slot, lambda _: context.endpoint.connected(link, context.monotonic()))
+        super().__init__(
+            context, slot, lambda _, wake: context.endpoint.connected(link, context.monotonic(), wake)
+        )
 
 
 def _standing(session: Session, accepted_at: float, now: float) -> Standing:

@@ -50,9 +50,6 @@ def arrive(
 
     def act(host: Host) -> Completion[Any]:
         now = host.clock.monotonic()
-        session = Session(node(host), ADDRESS, now, initiator=False)
-        session.receive(wire.establish(client=STRANGER) + wire.parameters(), now)
-        session.data_to_send()
         done: Completion[Any] = Completion()
 
         def wake(session: Session) -> None:
@@ -62,7 +59,9 @@ def arrive(
             elif any(wire.read_header(packet)[1] for packet in session.data_to_send()) and not done.done:
                 done.resolve(None)
 
-        session.on_wake = wake
+        session = Session(node(host), ADDRESS, now, initiator=False, wake=wake)
+        session.receive(wire.establish(client=STRANGER) + wire.parameters(), now)
+        session.data_to_send()
         session.receive(_packet(host, number, body, journal=journal, late=late), now)
         wake(session)
         return done
