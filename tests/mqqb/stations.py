@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
@@ -37,8 +39,10 @@ class Station(World):
         static: dict[UUID | str, tuple[Target, ...]] | None = None,
         routes: bool = False,
         acknowledges: bool = False,
+        trace: Callable[..., None] | None = None,
         **settings: object,
     ) -> None:
+        self.trace = trace
         seed = int(address.rpartition(".")[2])
         super().__init__(
             clock=clock, seed=seed, computer_name=name, addresses=frozenset({address}), **settings
@@ -68,19 +72,22 @@ class Station(World):
             on_refusal=lambda reason, about: self.refusals.append((reason.value, about.describe())),
             nack=manager.disposition.reject,
             order_acks=order_acks,
+            hooks=self.hooks(),
         )
-        self.node.hooks.must_wait = manager.disposition.must_wait
         enterprise = DirectoryEnterprise(
             lambda: manager.publication.events, manager.publication.queue_manager
         )
         self.router = Router(manager.guid, enterprise, self.now, static=self.static)
         self.router.refresh(self.now)
-        if self.routes:
-            self.node.hooks.forward = Forwarder(manager.guid, self.way_out, self.node.pipeline.refuse)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
         self.sources: dict[OutgoingQueue, OutgoingSource] = {}
         manager.on_outgoing = self.has_work
         manager.on_changed = self.node.forget_routes
+
+    def hooks(self) -> Hooks:
+        manager = self.manager
+        forward = Forwarder(manager.guid, self.way_out, trace=self.trace) if self.routes else None
+        return Hooks(forward=forward, trace=self.trace, must_wait=manager.disposition.must_wait)
 
     @property
     def now(self) -> float:

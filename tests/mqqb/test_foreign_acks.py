@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.link import Progress
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.session import Session
@@ -121,8 +122,8 @@ class Configured(Sender):
     def restart(self) -> None:
         super().restart()
         manager = self.manager
-        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, **self.options)  # type: ignore[arg-type]
-        self.node.hooks.sequences = self.sequences
+        hooks = Hooks(sequences=self.sequences)
+        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, **self.options)  # type: ignore[arg-type]
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
 
 

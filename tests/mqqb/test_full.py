@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
@@ -141,9 +142,8 @@ def test_order_acks_that_come_meanwhile_are_heard_again_and_again() -> None:
         def order_ack(self, ack: OrderAck, now: float, messenger: object) -> None:
             self.heard.append(ack.sequence_number)
 
-    host = Host(timers=TIMERS)
     sequences = Sequences()
-    host.node.hooks.sequences = sequences  # type: ignore[assignment]
+    host = Host(timers=TIMERS, hooks=Hooks(sequences=sequences))  # type: ignore[arg-type]
     session, _ = full(host)
     session.receive(order_ack(4) + order_ack(4), 101.0)
     session.receive(wire.message(53, message_class=MessageClass.NACK_BAD_DST_Q), 101.0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage, parse, patched
 from msmq_fast._native.receive import STORED, Receiver
+from msmq_fast.mqqb.hooks import Hooks, Refuse
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.receive import Destination
 from tests.mqqb import wire
@@ -35,11 +37,23 @@ class Vault:
         return self.answer
 
 
+class Onward:
+    """Passes on every message."""
+
+    active = True
+
+    def __init__(self, pass_on: Callable[[Receiver, ParsedMessage], CloseReason | None]) -> None:
+        self.pass_on = pass_on
+
+    def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
+        return self.pass_on(receiver, message)
+
+
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(recoverable: bool) -> None:
-    host = Host()
     clear = wire.message(7, recoverable=recoverable, body=b"clear")
-    host.node.hooks.protection = vault = Vault(clear)
+    vault = Vault(clear)
+    host = Host(hooks=Hooks(protection=vault))
     session = host.opened()
     packet = wire.message(7, recoverable=recoverable, body=b"secret", security=encrypted())
     session.receive(packet + packet, 101.0)
@@ -55,10 +69,11 @@ def test_the_packet_that_protection_opened_is_kept_and_the_message_counted_once(
 @pytest.mark.rule("QB-078", "QB-228", "QB-282")
 def test_another_body_that_was_encrypted_for_the_same_queue_drops_nothing() -> None:
     # A stranger has the public key, too, and may know the identifier and the label of a message.
-    host = Host()
+    vault = Vault(b"")
+    host = Host(hooks=Hooks(protection=vault))
     session = host.opened()
     for body in (b"wrong", b"right", b"right"):
-        host.node.hooks.protection = Vault(wire.message(7, recoverable=True, body=body))
+        vault.answer = wire.message(7, recoverable=True, body=body)
         session.receive(wire.message(7, recoverable=True, body=body[::-1], security=encrypted()), 101.0)
     host.commit()
     found = host["q"].take(9, 1 << 20, host.ledger.new_owner())
@@ -67,8 +82,7 @@ def test_another_body_that_was_encrypted_for_the_same_queue_drops_nothing() -> N
 
 
 def test_what_protection_refuses_is_refused_for_its_reason() -> None:
-    host = Host()
-    host.node.hooks.protection = Vault(Refusal.SIGNED)
+    host = Host(hooks=Hooks(protection=Vault(Refusal.SIGNED)))
     session = host.opened()
     session.receive(wire.message(7, security=encrypted()), 101.0)
     assert [reason for reason, _ in host.refusals] == ["signed"]
@@ -76,14 +90,12 @@ def test_what_protection_refuses_is_refused_for_its_reason() -> None:
 
 
 def test_a_message_for_another_queue_manager_is_stored_as_routing_says() -> None:
-    host = Host()
-    onward = host.add("onward")
-
     def forward(receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
         assert receiver.deliver(onward, packet=patched(message.packet, hops=5)) == STORED
         return None
 
-    host.node.hooks.forward = forward
+    host = Host(hooks=Hooks(forward=Onward(forward)))
+    onward = host.add("onward")
     session = host.opened()
     packet = wire.message(7, recoverable=True, address=ELSEWHERE)
     session.receive(packet + packet, 101.0)
@@ -96,8 +108,7 @@ def test_a_message_for_another_queue_manager_is_stored_as_routing_says() -> None
 
 
 def test_a_message_that_cannot_be_passed_on_ends_the_session_undecided() -> None:
-    host = Host()
-    host.node.hooks.forward = lambda receiver, message: CloseReason.QUOTA
+    host = Host(hooks=Hooks(forward=Onward(lambda receiver, message: CloseReason.QUOTA)))
     session = host.opened()
     session.receive(wire.message(7, recoverable=True, address=ELSEWHERE), 101.0)
     assert session.reason is CloseReason.QUOTA
@@ -106,9 +117,8 @@ def test_a_message_that_cannot_be_passed_on_ends_the_session_undecided() -> None
 
 @pytest.mark.rule("QB-288")
 def test_only_messages_that_ask_for_it_and_were_stored_are_traced() -> None:
-    host = Host()
     traced: list[int] = []
-    host.node.hooks.trace = lambda message, target: traced.append(message.message_id)
+    host = Host(hooks=Hooks(trace=lambda message, target: traced.append(message.message_id)))
     session = host.opened()
     for number, flags in ((2, 0), (1, 0x100), (3, 0), (1, 0x100)):
         packet = bytearray(wire.message(number))

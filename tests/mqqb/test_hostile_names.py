@@ -111,18 +111,22 @@ class Scene:
         self.network = Network()
         self.peer = self.network.add("PEER", PEER)
         self.told, self.news = self.peer.make("told"), self.peer.make("news")
+        self.reports: list[Message] = []
         self.hub = self.network.add(
-            "HUB", HUB, routes=True, acknowledges=True, insecure_nacks=True, transaction_idle=IDLE
+            "HUB",
+            HUB,
+            routes=True,
+            acknowledges=True,
+            trace=Reports(lambda _, report: self.reports.append(report), lambda: WALL).arrived,
+            insecure_nacks=True,
+            transaction_idle=IDLE,
         )
         self.inbox, self.outside = self.hub.make("inbox"), self.hub.make("outside")
         self.stream = self.hub.make("stream", transactional=True)
-        self.reports: list[Message] = []
         self._numbers = count(1)
         self.connect()
 
     def connect(self) -> None:
-        hooks = self.hub.node.hooks
-        hooks.trace = Reports(lambda _, report: self.reports.append(report), lambda: WALL).arrived
         self.session = self.hub.endpoint.accept(STRANGER, self.hub.now)
         self.session.receive(wire.establish() + wire.parameters(), self.hub.now)
 

@@ -7,11 +7,14 @@ and store agree.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
+from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
@@ -35,14 +38,16 @@ ASKING = {
 class Ordered(Station):
     """A station that also sends streams."""
 
-    def connect(self) -> None:
-        super().connect()
+    def hooks(self) -> Hooks:
         manager = self.manager
         self.sequences = OutgoingSequences(
-            manager.guid, manager.ledger, self.node.timers.resend, faults=manager.faults
+            manager.guid, manager.ledger, Timers().resend, faults=manager.faults
         )
-        self.node.hooks.sequences = self.sequences
-        manager.disposition.final_ack = self.node.order_acks.final  # type: ignore[union-attr]
+        return replace(super().hooks(), sequences=self.sequences)
+
+    def connect(self) -> None:
+        super().connect()
+        self.manager.disposition.final_ack = self.node.order_acks.final  # type: ignore[union-attr]
 
     def source(self, queue: OutgoingQueue) -> OutgoingSource:
         if queue not in self.sources:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import KeyBudget, Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.receive import Destination
@@ -43,8 +44,8 @@ def test_a_second_of_keys_at_once_and_then_as_many_a_second() -> None:
 
 
 def test_what_comes_meanwhile_waits_and_nothing_is_lost() -> None:
-    host, opening = Host(limits=Limits(session_keys=10)), Opening()
-    host.node.hooks.protection = opening
+    opening = Opening()
+    host = Host(limits=Limits(session_keys=10), hooks=Hooks(protection=opening))
     session, other = host.opened(), host.opened()
     session.receive(b"".join([*(encrypted(n) for n in range(1, 31)), wire.message(31)]), 101.0)
     assert (opening.opened, session.deaf) == (11, True)
@@ -66,8 +67,8 @@ def test_what_comes_meanwhile_waits_and_nothing_is_lost() -> None:
 
 
 def test_a_session_that_ends_meanwhile_takes_no_more() -> None:
-    host, opening = Host(limits=Limits(session_keys=1)), Opening()
-    host.node.hooks.protection = opening
+    opening = Opening()
+    host = Host(limits=Limits(session_keys=1), hooks=Hooks(protection=opening))
     session = host.opened()
     session.receive(b"".join(encrypted(n) for n in range(1, 9)), 101.0)
     session.close(CloseReason.STOPPED, 101.0)
@@ -78,8 +79,8 @@ def test_a_session_that_ends_meanwhile_takes_no_more() -> None:
 
 def test_the_socket_is_not_read_meanwhile() -> None:
     async def run() -> None:
-        serving, opening = Serving(limits=Limits(session_keys=20)), Opening()
-        serving.host.node.hooks.protection = opening
+        opening = Opening()
+        serving = Serving(limits=Limits(session_keys=20), hooks=Hooks(protection=opening))
         _, writer = await asyncio.open_connection("127.0.0.1", await serving.start())
         writer.write(wire.establish() + wire.parameters())
         await until(lambda: bool(serving.endpoint.sessions))

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.receive import Destination
@@ -55,8 +56,8 @@ class Slow:
 
 def side(**more: int) -> tuple[Host, Slow]:
     slow = Slow(**more)
-    host = Host(turns=slow.turns, limits=Limits(session_keys=1_000_000))
-    host.node.hooks.protection = slow
+    hooks = Hooks(protection=slow)
+    host = Host(turns=slow.turns, limits=Limits(session_keys=1_000_000), hooks=hooks)
     slow.use_up()
     return host, slow
 
@@ -201,8 +202,8 @@ def test_one_address_with_hundreds_of_sessions_takes_no_more_than_its_share() ->
 def test_the_socket_is_read_again_when_the_turn_has_come(size: int) -> None:
     async def run() -> None:
         slow = Slow()
-        serving = Serving(turns=slow.turns, limits=Limits(session_keys=1_000_000))
-        serving.host.node.hooks.protection = slow
+        hooks = Hooks(protection=slow)
+        serving = Serving(turns=slow.turns, limits=Limits(session_keys=1_000_000), hooks=hooks)
         _, writer = await asyncio.open_connection("127.0.0.1", await serving.start())
         writer.write(wire.establish() + wire.parameters())
         await until(lambda: bool(serving.endpoint.sessions))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.batch import MemoryTables
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
@@ -386,7 +387,6 @@ def test_other_batches_are_kept_when_one_with_a_stream_fails() -> None:
 @pytest.mark.rule("QB-158", "QB-159", "QB-160", "QB-220")
 @pytest.mark.parametrize("queue", ["TCP:127.0.0.1\\PRIVATE$\\order_queue$", "OS:h\\private$\\ORDER_QUEUE$"])
 def test_acknowledgments_of_what_was_sent_are_handed_over_counted_and_acknowledged(queue: str) -> None:
-    host = Host()
     heard: list[object] = []
 
     class Sequences:
@@ -396,7 +396,7 @@ def test_acknowledgments_of_what_was_sent_are_handed_over_counted_and_acknowledg
         def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
             heard.append((ack, now))
 
-    host.node.hooks.sequences = Sequences()
+    host = Host(hooks=Hooks(sequences=Sequences()))  # type: ignore[arg-type]
     session = host.opened()
     order = struct.pack("<IIII", 3, 9, 12, 11) + b"junk" * 5
     final = struct.pack("<IIII16sI", 3, 9, 12, 11, OWN.bytes_le, 55)

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.mqqb.forwarding import Forwarder
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
@@ -127,8 +127,8 @@ def test_nothing_is_reported(packet: bytes) -> None:
 
 @pytest.mark.rule("QB-288")
 def test_messages_that_arrive_are_reported_where_that_is_enabled() -> None:
-    host, collected = Host(), Collected()
-    host.node.hooks.trace = collected.reports.arrived
+    collected = Collected()
+    host = Host(hooks=Hooks(trace=collected.reports.arrived))
     session = host.opened()
     session.receive(wire.message(1) + traced(wire.message(2)) + wire.message(3), 100.0)
     assert host.messages() == [1, 2, 3]
@@ -138,9 +138,8 @@ def test_messages_that_arrive_are_reported_where_that_is_enabled() -> None:
 @pytest.mark.rule("QB-356")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_messages_that_leave_are_reported_where_that_is_enabled(enabled: bool) -> None:
-    host, collected = Host(), Collected()
-    if enabled:
-        host.node.hooks.trace_sent = collected.reports.sent
+    collected = Collected()
+    host = Host(hooks=Hooks(trace_sent=collected.reports.sent if enabled else None))
     session = host.opened()
     packets = [wire.message(1, source=OWN), traced(wire.message(2, source=OWN))]
     session.attach(host.outgoing(packets))
@@ -153,11 +152,8 @@ def test_messages_that_leave_are_reported_where_that_is_enabled(enabled: bool) -
 
 @pytest.mark.rule("QB-288")
 def test_a_router_reports_what_it_passes_on() -> None:
-    router, collected = Network().add("ROUTER", "10.0.0.2", routes=True), Collected()
-    node = router.node
-    node.hooks.forward = Forwarder(
-        router.manager.guid, router.way_out, node.pipeline.refuse, trace=collected.reports.arrived
-    )
+    collected = Collected()
+    router = Network().add("ROUTER", "10.0.0.2", routes=True, trace=collected.reports.arrived)
     session = opened(router)
     goal = UUID(int=77)
     session.receive(private(1, goal) + traced(private(2, goal, hops=3)) + private(3, goal), router.now)

@@ -11,10 +11,12 @@ import pytest
 
 from msmq_fast._native.queue import Received
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MSMQError
@@ -71,9 +73,9 @@ class Sender:
         self.session: Session | None = None
         self.said = self.said_recoverable = 0
         manager = self.manager = self.world.manager
-        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None)
-        self.sequences = OutgoingSequences(manager.guid, manager.ledger, self.node.timers.resend)
-        self.node.hooks.sequences = self.sequences
+        self.sequences = OutgoingSequences(manager.guid, manager.ledger, Timers().resend)
+        hooks = Hooks(sequences=self.sequences)
+        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
         manager.on_outgoing = self._submit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import destinations
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
@@ -25,7 +26,7 @@ DEADLETTER = r".\system$;DEADLETTER"
 class Inbound:
     """A queue manager and an open session to it."""
 
-    def __init__(self, *, insecure: bool = False) -> None:
+    def __init__(self, *, insecure: bool = False, protection: Refusing | None = None) -> None:
         self.world = World(insecure_nacks=insecure)
         self.world.create("orders")
         self.world.create("transacted", transactional=True)
@@ -36,8 +37,8 @@ class Inbound:
             manager.ledger,
             destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]
             nack=manager.disposition.reject,
+            hooks=Hooks(must_wait=manager.disposition.must_wait, protection=protection),  # type: ignore[arg-type]
         )
-        self.node.hooks.must_wait = manager.disposition.must_wait
         self.connect()
 
     def connect(self) -> None:
@@ -151,9 +152,8 @@ class Refusing:
 def test_a_message_that_cannot_be_opened_is_answered_where_that_is_allowed(
     refusal: Refusal, answer: int, insecure: bool
 ) -> None:
-    inbound = Inbound(insecure=insecure)
+    inbound = Inbound(insecure=insecure, protection=Refusing(refusal))
     inbound.world.create("signed", authenticated=True)
-    inbound.node.hooks.protection = Refusing(refusal)  # type: ignore[assignment]
     inbound.arrive(queue="signed")
     inbound.world.run()
     found = [message.message_class for message in answers(inbound.world, HERE)]

@@ -37,7 +37,12 @@ class Guarded(Host):
     """A host whose queue `q` has a list; `asked` are the questions to the gate."""
 
     def __init__(
-        self, sddl: str, *, quarantine: bool = False, unsigned: UnsignedSid = UnsignedSid.USE
+        self,
+        sddl: str,
+        *,
+        quarantine: bool = False,
+        unsigned: UnsignedSid = UnsignedSid.USE,
+        **node: object,
     ) -> None:
         users = Users(sid("S-1-5-21-7-8-9"))
         users.add("bob", uid=None, groups=("staff",), own_sid=BOB)
@@ -52,7 +57,9 @@ class Guarded(Host):
             self.asked += 1
             return gate(target, kind, identifier, message, verified=verified)
 
-        super().__init__(gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None)
+        super().__init__(
+            gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None, **node
+        )
         self.add("quarantine")
         descriptor = parse_sddl(sddl.replace("STAFF", str(users.group_sid("staff"))))
         self.queues["private$\\q"] = Destination(

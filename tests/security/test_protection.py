@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import ObjectType
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import _REASONS
@@ -458,8 +459,9 @@ TO_Q: dict[str, Any] = {"destination": named("q"), "destination_manager": UUID(i
 
 @pytest.mark.parametrize("unsigned", list(UnsignedSid))
 def test_no_key_is_opened_for_a_sender_who_may_not_send(unsigned: UnsignedSid) -> None:
-    host, side = Guarded("D:(D;;LC;;;WD)(D;;LC;;;AN)", unsigned=unsigned), Side()
-    host.node.hooks.protection = side.protection
+    side = Side()
+    hooks = Hooks(protection=side.protection)
+    host = Guarded("D:(D;;LC;;;WD)(D;;LC;;;AN)", unsigned=unsigned, hooks=hooks)
     for packet in (private(message_id=1, **TO_Q), signed(message_id=2, privacy_level=5, **TO_Q)):
         host.session.receive(encrypted(packet), 101.0)
     assert [reason for reason, _ in host.refusals] == [Refusal.ACCESS_DENIED] * 2
@@ -467,8 +469,8 @@ def test_no_key_is_opened_for_a_sender_who_may_not_send(unsigned: UnsignedSid) -
 
 
 def test_no_key_is_opened_for_a_queue_that_has_no_room() -> None:
-    host, side = Host(), Side()
-    host.node.hooks.protection = side.protection
+    side = Side()
+    host = Host(hooks=Hooks(protection=side.protection))
     host["q"].quota_bytes = 300
     host.opened().receive(encrypted(private(message_id=1, **TO_Q)), 101.0)
     assert ([reason for reason, _ in host.refusals], side.protection.opened) == ([Refusal.QUEUE_QUOTA], 0)
@@ -489,9 +491,9 @@ def test_a_sender_does_not_learn_what_only_a_key_tells(tell: bool) -> None:
     are one, unless that is to be told (SendInsecureNacks).
     """
     told: list[str] = []
-    host = Host(nack=lambda packet, reason: bool(told.append(MessageClass(reason).name)))
+    hooks = Hooks(protection=Side(tell=tell).protection)
+    host = Host(nack=lambda packet, reason: bool(told.append(MessageClass(reason).name)), hooks=hooks)
     host.queues["private$\\q"] = replace(host.queues["private$\\q"], transactional=True)
-    host.node.hooks.protection = Side(tell=tell).protection
     session = host.opened()
     previous = 0
 
@@ -534,8 +536,8 @@ def test_what_takes_no_key_is_told_before_one_is_used() -> None:
 @pytest.mark.rule("QB-241", "QB-249", "QB-261")
 def test_refusals_in_the_pipeline() -> None:
     reasons: list[str] = []
-    host = Host(nack=lambda packet, reason: bool(reasons.append(MessageClass(reason).name)))
-    host.node.hooks.protection = Side().protection
+    hooks = Hooks(protection=Side().protection)
+    host = Host(nack=lambda packet, reason: bool(reasons.append(MessageClass(reason).name)), hooks=hooks)
     session = host.opened()
     host.queues["private$\\q"] = replace(host.queues["private$\\q"], authenticated=True)
     host.add("any")
@@ -562,8 +564,8 @@ def test_refusals_in_the_pipeline() -> None:
 @pytest.mark.parametrize("unsigned", list(UnsignedSid))
 def test_a_proven_sender_is_let_in_and_nobody_behind_it(unsigned: UnsignedSid) -> None:
     """What a signature decided is no route for unsigned messages that name the same sender."""
-    host = Guarded(f"D:(A;;LC;;;{SENDER})", unsigned=unsigned)
-    host.node.hooks.protection = Side().protection
+    hooks = Hooks(protection=Side().protection)
+    host = Guarded(f"D:(A;;LC;;;{SENDER})", unsigned=unsigned, hooks=hooks)
     address = {
         "destination": parse_format_name("DIRECT=OS:any\\private$\\q"),
         "destination_manager": UUID(int=0),
@@ -626,8 +628,8 @@ def test_a_server_drops_what_its_caches_held_for_too_long(provider: Provider) ->
 
 def judged(packet: bytes, **demands: Any) -> bytes | MessageClass:
     side = Side()
-    host = Guarded("D:(A;;LC;;;S-1-5-21-1-2-3-1000)", unsigned=UnsignedSid.ANONYMOUS)
-    host.node.hooks.protection = side.protection
+    hooks = Hooks(protection=side.protection)
+    host = Guarded("D:(A;;LC;;;S-1-5-21-1-2-3-1000)", unsigned=UnsignedSid.ANONYMOUS, hooks=hooks)
     return host.node.pipeline.judge(packet, replace(host.queues["private$\\q"], **demands))
 
 
@@ -663,8 +665,8 @@ def test_by_another_name_the_wish_of_a_local_sender_for_privacy_counts() -> None
 def test_a_header_of_which_nothing_is_left_says_nothing() -> None:
     """What stands in its place are other bytes."""
     asked: list[bool] = []
-    host = Host(gate=lambda *_, verified=False: bool(asked.append(verified)))
-    host.node.hooks.protection = Side().protection
+    hooks = Hooks(protection=Side().protection)
+    host = Host(gate=lambda *_, verified=False: bool(asked.append(verified)), hooks=hooks)
     target = replace(host.queues["private$\\q"], everybody=False)
     host.node.pipeline.judge(encrypted(private(label="abc")), target)
     assert asked == [False]
@@ -672,8 +674,7 @@ def test_a_header_of_which_nothing_is_left_says_nothing() -> None:
 
 def test_a_signature_of_several_queues_is_looked_at_whatever_came_before() -> None:
     """The plain path knows the way after the first message; it must not take what is signed."""
-    host = Host()
-    host.node.hooks.protection = Side().protection
+    host = Host(hooks=Hooks(protection=Side().protection))
     session = host.opened()
     name = parse_format_name("DIRECT=OS:host\\private$\\q")
     given: dict[str, Any] = {

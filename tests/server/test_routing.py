@@ -32,11 +32,16 @@ class Server:
         self.world = world = World(**settings)
         manager = world.manager
         resolve = destinations(manager.find_field, manager.guard.open_to_everybody)
-        self.node = Node(manager.guid, manager.ledger, resolve)
         self.routing = Routing(
-            config, manager, world.clock.monotonic, lambda: WALL, self.source, lambda: None
+            config,
+            manager,
+            world.clock.monotonic,
+            lambda: WALL,
+            self.source,
+            lambda: self.node.forget_routes(),
         )
-        self.routing.serve(self.node)
+        self.node = Node(manager.guid, manager.ledger, resolve)
+        self.routing.start()
 
     def source(self, queue: OutgoingQueue) -> OutgoingSource:
         return OutgoingSource(queue, lambda: WALL, self.routing.router.hops)
@@ -62,16 +67,16 @@ def test_static_routes_are_read_from_the_configuration() -> None:
 
 
 def test_only_a_routing_server_passes_messages_on() -> None:
-    assert Server(Config()).node.hooks.forward is None
-    assert Server(Config(), routing_server=True).node.hooks.forward is not None
+    assert not Server(Config()).routing.forward.active
+    assert Server(Config(), routing_server=True).routing.forward.active
 
 
 def test_the_directory_makes_a_routing_server_too_and_takes_it_back() -> None:
     server = Server(Config())
     server.change(RoutingServer=True)
-    assert server.node.hooks.forward is not None
+    assert server.routing.forward.active
     server.change(RoutingServer=False)
-    assert server.node.hooks.forward is None
+    assert not server.routing.forward.active
 
 
 def test_routes_are_forgotten_when_sites_and_links_change() -> None:
@@ -99,8 +104,8 @@ def test_the_directory_is_read_again_every_hour() -> None:
 @pytest.mark.rule("QB-292")
 def test_reports_go_to_the_queue_that_a_message_names_if_it_can_be_opened() -> None:
     server = Server(Config(mqqb=MqqbConfig(report_messages=True)))
-    report = server.node.hooks.trace
-    assert report is not None
+    assert server.routing.reports is not None
+    report = server.routing.reports.arrived
     message = parse(traced(wire.message(1)))
     report(message, None)  # type: ignore[arg-type]  # nobody knows the queue: the report is discarded
     assert list(server.world.manager.outgoing()) == []
@@ -111,9 +116,7 @@ def test_reports_go_to_the_queue_that_a_message_names_if_it_can_be_opened() -> N
 
 
 def test_without_the_switch_nothing_is_reported() -> None:
-    hooks = Server(Config()).node.hooks
-    assert hooks.trace is None
-    assert hooks.trace_sent is None
+    assert Server(Config()).routing.reports is None
 
 
 # ---- addresses

@@ -9,6 +9,7 @@ from uuid import UUID
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import DUPLICATE, EXPIRED, QUEUE_GONE, STORED, Receiver
+from msmq_fast.mqqb.hooks import Refuse
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.errors import IllegalFormatName, InsufficientResources, MSMQError
@@ -42,72 +43,78 @@ INSUFFICIENT_RESOURCES: none more; ILLEGAL_FORMATNAME: the name breaks the rules
 
 
 class Forwarder:
-    """`Hooks.forward` of the queue manager `own`. `refuse` drops a message, with all that follows from it,
-    or leaves it undecided; `hop_limit` is the greatest hop count with which a message is sent on. `trace`
-    reports traced ones."""
+    """`Hooks.forward` of the queue manager `own`, while it `routes`. `hop_limit` is the greatest hop count
+    with which a message is sent on. `trace` reports traced ones."""
 
     def __init__(
         self,
         own: UUID,
         open_way: OpenWay,
-        refuse: Callable[[Receiver, Refusal], CloseReason | None],
         hop_limit: int = GREATEST_HOP_COUNT,
         trace: Callable[[ParsedMessage], None] | None = None,
+        *,
+        routes: Callable[[], bool] = lambda: True,
     ) -> None:
         self._own = own.bytes_le
         self._open_way = open_way
-        self._refuse = refuse
         self._hop_limit = hop_limit
         self._trace = trace
+        self._routes = routes
         self._unrouted: set[FormatName] = set()
 
-    def __call__(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
+    @property
+    def active(self) -> bool:
+        """Whether this queue manager routes."""
+        return self._routes()
+
+    def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
         """Pass the current message on; what `learn` lets through goes natively from then on."""
         receiver.hop_limit = self._hop_limit
         if message.user_flags & _HOPS >= self._hop_limit:
-            return self._refuse(receiver, Refusal.HOP_COUNT)
+            return refuse(receiver, Refusal.HOP_COUNT)
         if message.source == self._own:
-            return self._refuse(receiver, Refusal.LOOP)
+            return refuse(receiver, Refusal.LOOP)
         if receiver.expired():
-            return self._refuse(receiver, Refusal.EXPIRED)
+            return refuse(receiver, Refusal.EXPIRED)
         manager = UUID(bytes_le=message.destination_manager)
         name = destination_name(message, manager)
         if name is None:
-            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
+            return refuse(receiver, Refusal.UNKNOWN_QUEUE)
         try:
             way = self._open_way(name, manager)
         except InsufficientResources:
             return CloseReason.UNROUTED
         except IllegalFormatName:
-            return self._refuse(receiver, Refusal.BAD_NAME)
+            return refuse(receiver, Refusal.BAD_NAME)
         except MSMQError:
-            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
-        ended = self._store(receiver, name, way)
+            return refuse(receiver, Refusal.UNKNOWN_QUEUE)
+        ended = self._store(receiver, name, way, refuse)
         if ended is None and message.base_flags & _TRACED and self._trace is not None:
             self._trace(message)
         return ended
 
-    def _store(self, receiver: Receiver, name: FormatName, way: WayOut) -> CloseReason | None:
+    def _store(self, receiver: Receiver, name: FormatName, way: WayOut, refuse: Refuse) -> CloseReason | None:
         if any(hop.guid.bytes_le == receiver.peer for hop in way.hops):
-            return self._refuse(receiver, Refusal.LOOP)
+            return refuse(receiver, Refusal.LOOP)
         if any(hop.host for hop in way.hops):
             self._unrouted.discard(name)
         elif name not in self._unrouted:
             if len(self._unrouted) >= MAX_UNROUTED:
                 return CloseReason.UNROUTED
             self._unrouted.add(name)
-        return self._ended(receiver, receiver.relay(way.core))
+        return _ended(receiver, receiver.relay(way.core), refuse)
 
-    def _ended(self, receiver: Receiver, result: int) -> CloseReason | None:
-        if result == STORED:
-            return None
-        if result == EXPIRED:
-            return self._refuse(receiver, Refusal.EXPIRED)
-        if result == DUPLICATE:
-            return self._refuse(receiver, Refusal.DUPLICATE)
-        if result == QUEUE_GONE:
-            return self._refuse(receiver, Refusal.UNKNOWN_QUEUE)
-        return CloseReason.QUOTA  # nothing else tells the sender to keep the message (AMB-21)
+
+def _ended(receiver: Receiver, result: int, refuse: Refuse) -> CloseReason | None:
+    if result == STORED:
+        return None
+    if result == EXPIRED:
+        return refuse(receiver, Refusal.EXPIRED)
+    if result == DUPLICATE:
+        return refuse(receiver, Refusal.DUPLICATE)
+    if result == QUEUE_GONE:
+        return refuse(receiver, Refusal.UNKNOWN_QUEUE)
+    return CloseReason.QUOTA  # nothing else tells the sender to keep the message (AMB-21)
 
 
 def destination_name(message: ParsedMessage, manager: UUID) -> FormatName | None:

@@ -50,9 +50,23 @@ class Sequences(Protocol):
         """What became of one message at its destination."""
 
 
-Forward = Callable[["Receiver", ParsedMessage], CloseReason | None]
-"""Stores a message for another queue manager: `Receiver.deliver` into an outgoing queue, or `drop`, `reject`.
-A CloseReason leaves it undecided and ends the session (AMB-21)."""
+Refuse = Callable[["Receiver", Refusal], CloseReason | None]
+"""Drops the current message, with all that follows from it, or leaves it undecided: `Pipeline.refuse`."""
+
+
+class Forward(Protocol):
+    """Messages for other queue managers."""
+
+    @property
+    def active(self) -> bool:
+        """Whether any are passed on. Otherwise they end the session."""
+
+    def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
+        """Store a message: `Receiver.deliver` into an outgoing queue, or `drop`, or `refuse`.
+
+        A CloseReason leaves it undecided and ends the session (AMB-21).
+        """
+
 
 Trace = Callable[[ParsedMessage, "Destination"], None]
 """A message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
@@ -71,15 +85,14 @@ Brought = Callable[[bytes, str], None]
 """A message that asks for an acknowledgment came: GUID of its source on the wire, address of the peer."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Hooks:
-    """May be set at any time; without one, what it is for is refused, and not reported."""
+    """What other parts do with messages; without one, what it is for is refused, and not reported."""
 
     forward: Forward | None = None
     protection: Protection | None = None
     trace: Trace | None = None
     trace_sent: TraceSent | None = None
-    """To be set before there are sessions."""
     sequences: Sequences | None = None
     must_wait: MustWait | None = None
     brought: Brought | None = None

@@ -240,11 +240,12 @@ class Pipeline:
 
     def _pass_on(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
         """A message for another queue manager; what was passed on before is not passed on again (QB-224)."""
-        if self.hooks.forward is None:
+        forward = self.hooks.forward
+        if forward is None or not forward.active:
             return CloseReason.NOT_LOCAL
         if not message.transaction_offset and receiver.sight() != NEW:
             return self.refuse(receiver, Refusal.DUPLICATE)
-        return self.hooks.forward(receiver, message)
+        return forward(receiver, message, self.refuse)
 
     def _let_in(
         self, message: ParsedMessage, target: Destination, name: bytes, receiver: Receiver

@@ -263,7 +263,7 @@ class Assembly:
             self._access.gate(),
             self._quarantine,
             ports,
-            self._security.turns,
+            self._security,
         )
         self._outgoing = Dispatcher(manager, self._mqqb)
         self._srmp = Srmp(
@@ -295,8 +295,6 @@ class Assembly:
             self._outgoing.multicast = self._pgm.sending
         self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
-        self._mqqb.node.hooks.protection = self._security.received
-        self._mqqb.sent_protection = self._security.sent
         self._app = AppListener(ports, config.limits.handshake_timeout, pacemaker.touch, self._refused.refuse)
         self._rpc = RpcListener(
             config,

@@ -14,10 +14,11 @@ from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
-from msmq_fast.mqqb.protection import OutgoingProtection, SentProtection
+from msmq_fast.mqqb.protection import OutgoingProtection
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Contest, Refusal
 from msmq_fast.mqqb.receive import Gate
@@ -32,7 +33,7 @@ from msmq_fast.qm.queue import Queue
 from msmq_fast.qm.resending import Heard, OutgoingSequences
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.encryption import Failure
-from msmq_fast.security.keyturns import KeyNeeded, KeyTurns
+from msmq_fast.security.keyturns import KeyNeeded
 from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.addresses import is_own_address, source_address
 from msmq_fast.server.allowed import allowed_addresses
@@ -41,6 +42,7 @@ from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Slot
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
 from msmq_fast.server.network import Network, PeerPorts
 from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
@@ -70,9 +72,10 @@ class MqqbListener:
         gate: Gate,
         quarantine: Callable[[], QueueCore | None] | None,
         acceptors: Acceptors,
-        turns: KeyTurns,
+        security: MessageSecurity,
     ) -> None:
-        self._turns = turns
+        self._turns = security.turns
+        self._sent_protection = security.sent
         self._manager = manager
         self._clock = clock
         self._loop = loop
@@ -93,16 +96,23 @@ class MqqbListener:
         self._stop_accepting: list[Callable[[], None]] = []
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
-        self.sent_protection: SentProtection | None = None  # encrypts what leaves
         self._routers = named_routers(config.mqqb.routers)
         self._order_acks = _order_acks(config, manager, store, clock, self._has_route)
+        timers = _timers(config)
+        self.sequences = OutgoingSequences(
+            manager.guid, manager.ledger, timers.resend, self._rejected, manager.faults
+        )
+        self._routing = Routing(
+            config, manager, clock.monotonic, clock.wall_s, self._source_of, self._rerouted
+        )
+        self.reports = self._routing.reports
         self.node = Node(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
             history=load_history(store, manager.random_bytes),
             window=config.mqqb.window,
-            timers=_timers(config),
+            timers=timers,
             limits=_limits(config),
             several_addresses=config.mqqb.several_addresses,
             pinned=pinned_addresses(config.peers),
@@ -113,20 +123,19 @@ class MqqbListener:
             quarantine=quarantine,
             nack=manager.disposition.reject,
             order_acks=self._order_acks,
-            turns=turns,
+            hooks=Hooks(
+                forward=self._routing.forward,
+                protection=security.received,
+                trace=None if self.reports is None else self.reports.arrived,
+                trace_sent=None if self.reports is None else self.reports.sent,
+                sequences=self.sequences,
+                must_wait=manager.disposition.must_wait,
+                brought=manager.answer_queues.origins.brought,
+            ),
+            turns=security.turns,
         )
         manager.arrival = self._arrives
-        self.sequences = OutgoingSequences(
-            manager.guid, manager.ledger, self.node.timers.resend, self._rejected, manager.faults
-        )
-        self.node.hooks.sequences = self.sequences
-        self.node.hooks.must_wait = manager.disposition.must_wait
-        self.node.hooks.brought = manager.answer_queues.origins.brought
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
-        self._routing = Routing(
-            config, manager, clock.monotonic, clock.wall_s, self._source_of, self._rerouted
-        )
-        self.reports = self._routing.reports
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
             config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
@@ -150,7 +159,7 @@ class MqqbListener:
             trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
             faults=manager.faults,
         )
-        self._routing.serve(self.node)
+        self._routing.start()
         self._context = SessionContext(
             self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
         )
@@ -285,7 +294,7 @@ class MqqbListener:
                 last_address=self.node.peers.last_address,
             )
             source.protect = OutgoingProtection(
-                queue, self.sent_protection, self._clock.wall_s, self._not_encrypted
+                queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
             )
         return source
 
@@ -315,6 +324,7 @@ class MqqbListener:
         return any(hop.host for hop in self._routing.router.hops("", guid))
 
     def _rerouted(self) -> None:
+        self.node.forget_routes()
         self.endpoint.transfer.routes_changed(self._clock.monotonic())
         self._touch()
 

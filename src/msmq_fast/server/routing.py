@@ -9,7 +9,6 @@ from uuid import UUID
 
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.trace import Reports
@@ -31,8 +30,8 @@ class Routing:
     """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the pacemaker. `wall_s` gives Unix
     seconds, for reports on traced messages.
 
-    `source_of` gives the sessions' view of an outgoing queue; `on_changed` hears when the next hops of any
-    may be others.
+    `source_of` gives the sessions' view of an outgoing queue; `on_changed` is called when routes have
+    changed: the next hops of any queue may be others. `forward` is for the hooks of the sessions.
     """
 
     def __init__(
@@ -44,7 +43,6 @@ class Routing:
         source_of: Callable[[OutgoingQueue], OutgoingSource],
         on_changed: Callable[[], None],
     ) -> None:
-        self._hop_limit = config.mqqb.hop_limit
         self.reports: Reports | None = None
         if config.mqqb.report_messages:
             self.reports = Reports(self._send_report, wall_s, _guid(config.mqqb.report_queue))
@@ -52,7 +50,14 @@ class Routing:
         self._monotonic = monotonic
         self._source_of = source_of
         self._on_changed = on_changed
-        self._node: Node | None = None
+        self._routes = False
+        self.forward = Forwarder(
+            manager.guid,
+            self._way_out,
+            config.mqqb.hop_limit,
+            None if self.reports is None else self.reports.arrived,
+            routes=lambda: self._routes,
+        )
         publication = manager.publication
         self._enterprise = DirectoryEnterprise(lambda: publication.events, publication.queue_manager)
         self.router = Router(
@@ -62,33 +67,15 @@ class Routing:
             static=static_routes(config.routes),
         )
 
-    def serve(self, node: Node) -> None:
-        """Route for these sessions. Whether anything passes through is up to the directory too."""
-        self._node = node
-        if self.reports is not None:
-            node.hooks.trace = self.reports.arrived
-            node.hooks.trace_sent = self.reports.sent
+    def start(self) -> None:
+        """Route for the sessions, which are there now. The directory, too, decides what passes through."""
         self._manager.publication.on_topology = self.refresh
         self.refresh()
 
     def refresh(self) -> None:
         """The directory has changed, or may have."""
-        node = self._node
-        if node is None:
-            return
         self.router.refresh(self._monotonic())
-        routes = bool(self._manager.publication.queue_manager().get("RoutingServer"))
-        if not routes:
-            node.hooks.forward = None
-        elif node.hooks.forward is None:
-            node.hooks.forward = Forwarder(
-                self._manager.guid,
-                self._way_out,
-                node.pipeline.refuse,
-                self._hop_limit,
-                None if self.reports is None else self.reports.arrived,
-            )
-        node.forget_routes()
+        self._routes = bool(self._manager.publication.queue_manager().get("RoutingServer"))
         self._on_changed()
 
     def is_router(self, manager: UUID) -> bool:
@@ -113,8 +100,7 @@ class Routing:
 
     def expire(self, now: float) -> None:
         """Read them again if it is time."""
-        if self.router.expire(now) and self._node is not None:
-            self._node.forget_routes()
+        if self.router.expire(now):
             self._on_changed()
 
 
