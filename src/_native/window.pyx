@@ -207,14 +207,14 @@ cdef class SendWindow:
         """Number a message that is written now; `queue` and `lookup_id` come back from `take_removed` or `abandon`."""
         self.number(queue, lookup_id, recoverable)
 
-    def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None, OutSequence sequence=None) -> array:
+    def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None, OutSequence sequence=None,
+                 object protect=None) -> array:
         """Number the messages (list of Received) and add their packets to `packets`.
 
         A message whose TimeToReachQueue has passed at `now_s` (Unix seconds) is left out; the lookup ids of these are returned.
         Those that have a place in `sequence` are told it, and the one before it that is still held (AMB-40). Those with a privacy level pass
-        `queue.protect(lookup id, packet)`, if there is one: what it returns is transmitted; for None, it has removed the message.
+        `protect(lookup id, packet)`, if there is one: what it returns is transmitted; for None, it has removed the message.
         """
-        cdef object protect = getattr(queue, "protect", None)
         cdef Received message
         cdef OutEntry* entry
         cdef bytes packet

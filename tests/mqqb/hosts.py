@@ -13,6 +13,7 @@ from msmq_fast._native.receive import head
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.receive import Destination
+from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.message import Message
@@ -24,6 +25,8 @@ OWN = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 
 class Source:
     """An outgoing queue over a core."""
+
+    protect: Protect | None = None
 
     def __init__(self, core: QueueCore, direct: bool = True, base_priority: int = 0) -> None:
         self.core = core

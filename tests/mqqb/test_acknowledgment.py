@@ -345,7 +345,7 @@ def test_a_private_message_is_encrypted_each_time_it_is_sent() -> None:
         times.append(lookup_id)
         return packet.replace(b"body", b"%04d" % len(times))
 
-    source.protect = protect  # type: ignore[attr-defined]
+    source.protect = protect
     for expected in (b"0001", b"0002"):
         session = host.opened()
         session.attach(source)

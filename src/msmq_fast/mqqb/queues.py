@@ -12,6 +12,7 @@ from msmq_fast._native.queue import QueueCore, Received, session_ended
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.receive import Destination, Resolver
+from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
@@ -88,10 +89,6 @@ def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
-Protect = Callable[[int, bytes], bytes | None]
-"""Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
-
-
 class OutgoingSource:
     """One outgoing queue; equal sources are one (there is one per queue).
 
@@ -106,6 +103,7 @@ class OutgoingSource:
         route: Route = straight,
         sequences: OutgoingSequences | None = None,
         last_address: Callable[[UUID], str] = lambda _: "",
+        protect: Protect | None = None,
     ) -> None:
         self.queue = queue
         self._unix_time = unix_time
@@ -113,7 +111,7 @@ class OutgoingSource:
         self._sequences = sequences
         self._last_address = last_address
         self.sequence = queue.core.sequence
-        self.protect: Protect | None = None
+        self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
         self._concludes = is_internal(queue.destination)
         self.hops = self._located()

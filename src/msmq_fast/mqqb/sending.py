@@ -4,6 +4,7 @@ flight (3.1.7.1)."""
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import Protocol
 
 from msmq_fast._native.outsequence import OutSequence
@@ -14,8 +15,16 @@ SHARE = 16
 """Messages that one of several queues with equal priority sends before the next has its turn."""
 
 
+Protect = Callable[[int, bytes], bytes | None]
+"""Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
+
+
 class Source(Protocol):
     """An outgoing queue as a session sees it."""
+
+    @property
+    def protect(self) -> Protect | None:
+        """Called for messages with a privacy level; None: they leave as they are."""
 
     @property
     def direct(self) -> bool:
@@ -96,7 +105,8 @@ class Outbox:
             if not taken:
                 break
             sequence = source.sequence
-            expired = self._window.transmit(source, taken, self._ledger.now_s, packets, sequence)
+            protect = source.protect
+            expired = self._window.transmit(source, taken, self._ledger.now_s, packets, sequence, protect)
             if expired:
                 source.expired(self._owner, expired)
             if sequence is not None and sequence.sent:

@@ -286,15 +286,16 @@ class MqqbListener:
     def _source_of(self, queue: OutgoingQueue) -> OutgoingSource:
         source = self._sources.get(queue)
         if source is None:
+            protect = OutgoingProtection(
+                queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
+            )
             source = self._sources[queue] = OutgoingSource(
                 queue,
                 self._clock.wall_s,
                 self._routing.router.hops,
                 sequences=self.sequences,
                 last_address=self.node.peers.last_address,
-            )
-            source.protect = OutgoingProtection(
-                queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
+                protect=protect,
             )
         return source
 
