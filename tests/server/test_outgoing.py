@@ -42,9 +42,7 @@ def send(world: World, name: str) -> OutgoingQueue:
 def test_each_kind_of_name_has_its_carrier() -> None:
     world = World(http=True, multicast=True)
     carriers = {kind: Carrier() for kind in NAMES}
-    dispatcher = Dispatcher(world.manager, carriers["mqqb"])
-    dispatcher.http, dispatcher.multicast = carriers["http"], carriers["multicast"]
-    dispatcher.start()
+    Dispatcher(world.manager, carriers["mqqb"], carriers["http"], carriers["multicast"]).start()
     for name in NAMES.values():
         queue = send(world, name)
         world.manager.pause(queue)
@@ -59,7 +57,7 @@ def test_each_kind_of_name_has_its_carrier() -> None:
 def test_without_a_carrier_messages_wait() -> None:
     world = World(http=True, multicast=True)
     usual = Carrier()
-    Dispatcher(world.manager, usual).start()
+    Dispatcher(world.manager, usual, None, None).start()
     queues = [send(world, name) for name in NAMES.values()]
     assert [queue.messages for queue in queues] == [1, 1, 1]
     assert {name for _, name in usual.told} == {NAMES["mqqb"]}

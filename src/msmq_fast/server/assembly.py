@@ -265,12 +265,10 @@ class Assembly:
             ports,
             self._security,
         )
-        self._outgoing = Dispatcher(manager, self._mqqb)
         self._srmp = Srmp(
             config,
             manager,
             self._mqqb,
-            self._outgoing,
             self._security,
             self._clock,
             self._loop,
@@ -292,7 +290,8 @@ class Assembly:
                 self._refused,
                 self._random,
             )
-            self._outgoing.multicast = self._pgm.sending
+        multicast = None if self._pgm is None else self._pgm.sending
+        self._outgoing = Dispatcher(manager, self._mqqb, self._srmp.sending, multicast)
         self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
         self._app = AppListener(ports, config.limits.handshake_timeout, pacemaker.touch, self._refused.refuse)

@@ -32,11 +32,13 @@ class Dispatcher:
     their own; without one they wait until they expire. All others are `usual`.
     """
 
-    def __init__(self, manager: QueueManager, usual: Carrier) -> None:
+    def __init__(
+        self, manager: QueueManager, usual: Carrier, http: Carrier | None, multicast: Carrier | None
+    ) -> None:
         self._manager = manager
         self._usual = usual
-        self.http: Carrier | None = None
-        self.multicast: Carrier | None = None
+        self._http = http
+        self._multicast = multicast
         self._left = 0  # messages that left queues which are no more
 
     def start(self) -> None:
@@ -56,8 +58,8 @@ class Dispatcher:
 
     def _carrier(self, queue: OutgoingQueue) -> Carrier | None:
         if queue.destination.kind is NameKind.MULTICAST:
-            return self.multicast
-        return self.http if is_http(queue.destination) else self._usual
+            return self._multicast
+        return self._http if is_http(queue.destination) else self._usual
 
     def _has_work(self, queue: OutgoingQueue) -> None:
         carrier = self._carrier(queue)

@@ -17,7 +17,6 @@ from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
-from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.srmplistener import HTTP, HTTPS, SrmpListener
 from msmq_fast.server.srmpnames import redirector, verifier
 from msmq_fast.server.srmpreceiving import SrmpReceiving
@@ -38,7 +37,6 @@ class Srmp:
         config: Config,
         manager: QueueManager,
         mqqb: MqqbListener,
-        dispatcher: Dispatcher,
         security: MessageSecurity,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
@@ -72,7 +70,6 @@ class Srmp:
                     "outgoing http connection", config.limits.outgoing_connections
                 ),
             )
-            dispatcher.http = self.sending
         self.receiving = SrmpReceiving(
             config,
             manager,
