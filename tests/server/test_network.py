@@ -44,14 +44,14 @@ def outcome(effect: Resolve | Connect, port: int = 1, source: str | None = None)
     async def run() -> tuple[object, ...]:
         loop = asyncio.get_running_loop()
         engine = Engine()
-        made = Network(loop, loop.time, lambda: None, PeerPorts(port, 1, 5.0), source, a_share())
 
         def dialled(link: int, slot: Slot) -> asyncio.BaseProtocol:
             engine.told.append((link, "connected"))
             engine.done.set()
             return asyncio.Protocol()
 
-        made.serve(engine, dialled)  # type: ignore[arg-type]
+        ports = PeerPorts(port, 1, 5.0)
+        made = Network(loop, loop.time, lambda: None, ports, source, a_share(), lambda _: engine, dialled)  # type: ignore[arg-type, return-value]
         made.effect(effect)
         await asyncio.wait_for(engine.done.wait(), 10)
         made.close()
@@ -147,8 +147,16 @@ def test_connections_that_are_opened_are_counted() -> None:
         held = share.enter("127.0.0.1")
         assert held is not None
         engine = Engine()
-        made = Network(loop, loop.time, lambda: None, PeerPorts(1, 1, 5.0), None, share)
-        made.serve(engine, lambda link, slot: asyncio.Protocol())  # type: ignore[arg-type]
+        made = Network(
+            loop,
+            loop.time,
+            lambda: None,
+            PeerPorts(1, 1, 5.0),
+            None,
+            share,
+            lambda _: engine,  # type: ignore[arg-type, return-value]
+            lambda link, slot: asyncio.Protocol(),
+        )
         made.effect(Connect(1, "127.0.0.1"))
         await asyncio.wait_for(engine.done.wait(), 10)
         assert engine.told == [(1, Progress.CREATE_FAILURE)]

@@ -148,22 +148,23 @@ class MqqbListener:
             ports,
             source_address(config.server.host),
             acceptors.table.outgoing.share("outgoing session", config.limits.outgoing_connections),
+            lambda execute: Endpoint(
+                self.node,
+                execute,
+                clock.monotonic(),
+                ping_first=config.mqqb.ping,
+                is_own=_own_addresses(config),
+                on_close=self._session_closed,
+                trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
+                faults=manager.faults,
+            ),
+            self._dialled,
         )
-        self.endpoint = Endpoint(
-            self.node,
-            self._network.effect,
-            clock.monotonic(),
-            ping_first=config.mqqb.ping,
-            is_own=_own_addresses(config),
-            on_close=self._session_closed,
-            trim_history=lambda before, limit: store.trim(Table.HISTORY, before, limit),
-            faults=manager.faults,
-        )
+        self.endpoint = self._network.engine
         self._routing.start()
         self._context = SessionContext(
             self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
         )
-        self._network.serve(self.endpoint, self._dialled)
         pacemaker.add(self)
         pacemaker.add(self._routing)
         # The listeners for HTTP and multicast are made later: each of them calls what it finds here, too.

@@ -26,6 +26,9 @@ _log = logging.getLogger("msmq_fast.network")
 # Makes the protocol of a dialled connection, which calls Slot.leave when it is lost.
 Dialled = Callable[[int, Slot], asyncio.BaseProtocol]
 
+# Makes the engine, given what executes its effects.
+MakeEngine = Callable[[Callable[[Resolve | Connect | SendPing], None]], Endpoint]
+
 
 @dataclass(frozen=True, slots=True)
 class PeerPorts:
@@ -37,7 +40,7 @@ class PeerPorts:
 
 
 class Network:
-    """Executes the effects of one Endpoint on one event loop."""
+    """Executes the effects of one Endpoint, `engine`, on one event loop."""
 
     def __init__(
         self,
@@ -47,9 +50,11 @@ class Network:
         ports: PeerPorts,
         source: str | None,
         share: Share,
+        make_engine: MakeEngine,
+        dialled: Dialled,
     ) -> None:
         """`source` is the local address of outgoing connections, None to leave it to the system. `share`
-        counts the connections."""
+        counts the connections, `dialled` takes those that were opened."""
         self._loop = loop
         self._monotonic = monotonic
         self._touch = touch
@@ -58,11 +63,8 @@ class Network:
         self._share = share
         self._ping_transports: dict[int, asyncio.DatagramTransport] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def serve(self, engine: Endpoint, dialled: Dialled) -> None:
-        """Whose effects these are, and who takes the connections that were opened."""
-        self._engine = engine
         self._dialled = dialled
+        self.engine = make_engine(self.effect)
 
     def effect(self, effect: Resolve | Connect | SendPing) -> None:
         """Begin what the engine asked for; it hears of the end."""
@@ -87,22 +89,22 @@ class Network:
             )
         except (OSError, TimeoutError, UnicodeError) as error:
             self._touch()
-            self._engine.transfer.failed(link, _reason(error), self._monotonic())
+            self.engine.transfer.failed(link, _reason(error), self._monotonic())
         else:
             self._touch()
             addresses = [_address(entry[4]) for entry in found]
-            self._engine.transfer.resolved(link, addresses, self._monotonic())
+            self.engine.transfer.resolved(link, addresses, self._monotonic())
 
     async def _connect(self, link: int, address: str) -> None:
         try:
             await asyncio.wait_for(self._open(link, address), self._ports.connect_timeout)
         except _Unopened as error:
             self._touch()
-            self._engine.transfer.failed(link, str(error), self._monotonic(), error.cause)
+            self.engine.transfer.failed(link, str(error), self._monotonic(), error.cause)
         except (OSError, TimeoutError) as error:
             self._touch()
             cause = _cause(error, Progress.CONNECT_FAILURE)
-            self._engine.transfer.failed(link, _reason(error), self._monotonic(), cause)
+            self.engine.transfer.failed(link, _reason(error), self._monotonic(), cause)
 
     async def _open(self, link: int, address: str) -> None:
         slot = self._share.enter(address)
@@ -155,7 +157,7 @@ class Network:
 
     def _answered(self, datagram: bytes) -> None:
         self._touch()
-        self._engine.ping_answered(datagram, self._monotonic())
+        self.engine.ping_answered(datagram, self._monotonic())
 
     def close(self) -> None:
         """Give up everything under way."""
