@@ -95,9 +95,15 @@ class World:
         loop = asyncio.get_running_loop()
         made = PoolSettings(tls or ssl.create_default_context(), **settings)  # type: ignore[arg-type]
         share = Connections(100, 100, lambda *_: None, lambda: 0.0).share("outgoing", 100)
-        self.pool = Pool(loop, made, loop.time, lambda: None, share)
-        self.transfer: Transfer[Posted] = Transfer(self.pool.effect, Timers(0.2, 1000.0, 1.0))  # type: ignore[type-arg]
-        self.pool.transfer = self.transfer  # type: ignore[assignment]
+        self.pool = Pool(
+            loop,
+            made,
+            loop.time,
+            lambda: None,
+            share,
+            lambda execute: Transfer(execute, Timers(0.2, 1000.0, 1.0)),
+        )
+        self.transfer: Transfer[Posted] = self.pool.transfer  # type: ignore[assignment,type-var]
         self._loop = loop
 
     def submit(self, *queues: Messages) -> None:

@@ -76,7 +76,7 @@ class _Server:
 
 
 class Pool:
-    """Executes the effects of a `Transfer` on one event loop."""
+    """Executes the effects of a `Transfer`, `transfer`, on one event loop."""
 
     def __init__(
         self,
@@ -85,8 +85,9 @@ class Pool:
         monotonic: Callable[[], float],
         touch: Callable[[], None],
         share: Share,
+        make_transfer: Callable[[Callable[[Effect], None]], Transfer[Request]],
     ) -> None:
-        """`share` counts the connections."""
+        """`share` counts the connections; `make_transfer` is given what executes effects."""
         self._loop = loop
         self._settings = settings
         self._share = share
@@ -96,8 +97,8 @@ class Pool:
         self._servers: dict[Endpoint, _Server] = {}
         self._busy: dict[int, _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.transfer: Transfer[Request]
         self._closed = False
+        self.transfer = make_transfer(self.effect)
 
     @property
     def connections(self) -> int:

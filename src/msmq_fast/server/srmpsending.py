@@ -59,6 +59,7 @@ class SrmpSending:
         self._encode = encode
         self._manager = manager
         self._sender = Sender(manager, sequences, connect_to, clock.wall_s, self._given_up, report)
+        timers = Timers(settings.retry_interval, settings.idle_timeout, settings.response_timeout)
         self.pool = Pool(
             loop,
             PoolSettings(
@@ -72,12 +73,9 @@ class SrmpSending:
             clock.monotonic,
             pacemaker.touch,
             share,
+            lambda execute: Transfer(execute, timers),
         )
-        self.transfer: Transfer[Request] = Transfer(
-            self.pool.effect,
-            Timers(settings.retry_interval, settings.idle_timeout, settings.response_timeout),
-        )
-        self.pool.transfer = self.transfer
+        self.transfer = self.pool.transfer
         self._sources: dict[OutgoingQueue, Outgoing[Request] | None] = {}
         self.given_up: Counter[str] = Counter()
         pacemaker.add(self)
