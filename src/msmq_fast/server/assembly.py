@@ -49,6 +49,7 @@ from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.stalls import StallWatch
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
+from msmq_fast.signals import Signal
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
@@ -252,6 +253,8 @@ class Assembly:
         assert pacemaker is not None  # noqa: S101 - set by start() before
         ports = self._acceptors
         counters = Counters()
+        queues_changed: Signal[[]] = Signal()
+        manager.on_changed = queues_changed
         self._mqqb = MqqbListener(
             config,
             manager,
@@ -264,6 +267,7 @@ class Assembly:
             self._quarantine,
             ports,
             self._security,
+            queues_changed,
         )
         self._srmp = Srmp(
             config,
@@ -275,7 +279,9 @@ class Assembly:
             pacemaker,
             self._refused,
             ports,
+            queues_changed,
         )
+        manager.incoming = lambda: [*self._mqqb.transfers(), *self._srmp.receiving.streams.transfers()]
         if self._pgm_sockets is not None:
             self._pgm = PgmListener(
                 config,
@@ -289,6 +295,7 @@ class Assembly:
                 pacemaker,
                 self._refused,
                 self._random,
+                queues_changed,
             )
         multicast = None if self._pgm is None else self._pgm.sending
         self._outgoing = Dispatcher(manager, self._mqqb, self._srmp.sending, multicast)

@@ -27,6 +27,7 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass, name_of
+from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing import OutgoingQueue
 from msmq_fast.qm.queue import Queue
@@ -46,6 +47,7 @@ from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
 from msmq_fast.server.network import Network, PeerPorts
 from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
+from msmq_fast.signals import Signal
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
@@ -73,6 +75,7 @@ class MqqbListener:
         quarantine: Callable[[], QueueCore | None] | None,
         acceptors: Acceptors,
         security: MessageSecurity,
+        queues_changed: Signal[[]],
     ) -> None:
         self._turns = security.turns
         self._sent_protection = security.sent
@@ -167,8 +170,7 @@ class MqqbListener:
         )
         pacemaker.add(self)
         pacemaker.add(self._routing)
-        # The listeners for HTTP and multicast are made later: each of them calls what it finds here, too.
-        manager.on_changed = self.node.forget_routes
+        queues_changed.connect(self.node.forget_routes)
         manager.flow.watch(self._short)
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
@@ -198,6 +200,10 @@ class MqqbListener:
     def streams(self) -> int:
         """Transactional streams that arrive."""
         return len(self.node.streams)
+
+    def transfers(self) -> list[IncomingTransfer]:
+        """Transactional streams that arrive, for operators."""
+        return self._order_acks.transfers()
 
     @property
     def order_acks(self) -> tuple[int, int]:
@@ -376,7 +382,6 @@ def _order_acks(
         manager.faults,
     )
     manager.disposition.final_ack = acks.final
-    manager.incoming = acks.transfers
     return acks
 
 

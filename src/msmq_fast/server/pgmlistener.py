@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from ipaddress import IPv4Address
 from typing import Final
@@ -21,6 +21,7 @@ from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import Pacemaker
 from msmq_fast.server.pgmsending import PgmSending
 from msmq_fast.server.pgmsockets import PgmSockets
+from msmq_fast.signals import Signal
 from msmq_fast.srmp.apdus import Texts
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.pgm.model import Group, ReceiverStatistics, Tsi
@@ -57,6 +58,7 @@ class PgmListener:
         pacemaker: Pacemaker,
         refused: RefusalCounters,
         randomness: random.Random,
+        queues_changed: Signal[[]],
     ) -> None:
         self._manager = manager
         self._sockets = sockets
@@ -85,7 +87,7 @@ class PgmListener:
             config.srmp.idle_timeout,
             report,
         )
-        manager.on_changed = _after(manager.on_changed, self._queues_changed)
+        queues_changed.connect(self._queues_changed)
         sockets.watch(loop, self._readable)
         pacemaker.add(self)
 
@@ -253,12 +255,3 @@ def _wire(group: Group) -> bytes:
 def _add(total: ReceiverStatistics, more: ReceiverStatistics) -> None:
     for name in ReceiverStatistics.__slots__:
         setattr(total, name, getattr(total, name) + getattr(more, name))
-
-
-def _after(first: Callable[[], None] | None, second: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        if first is not None:
-            first()
-        second()
-
-    return call

@@ -21,6 +21,7 @@ from msmq_fast.server.srmplistener import HTTP, HTTPS, SrmpListener
 from msmq_fast.server.srmpnames import redirector, verifier
 from msmq_fast.server.srmpreceiving import SrmpReceiving
 from msmq_fast.server.srmpsending import SrmpSending, sends_http
+from msmq_fast.signals import Signal
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.saying import Spelling
 from msmq_fast.srmp.sending import Report, StreamReceipts
@@ -43,6 +44,7 @@ class Srmp:
         pacemaker: Pacemaker,
         refused: RefusalCounters,
         acceptors: Acceptors,
+        queues_changed: Signal[[]],
     ) -> None:
         """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
         settings = config.srmp
@@ -80,6 +82,7 @@ class Srmp:
             security.turns,
             None if mqqb.reports is None else _arrived(mqqb.reports),
             refused,
+            queues_changed,
         )
         pacemaker.add(self.receiving)
         self.listener = SrmpListener(

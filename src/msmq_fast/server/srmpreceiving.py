@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msmq_fast._native.history import DuplicateHistory
-from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.signals import Signal
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts, Sequences
@@ -40,6 +40,7 @@ class SrmpReceiving:
         turns: KeyTurns,
         report: Callable[[bytes], None] | None,
         refused: RefusalCounters,
+        queues_changed: Signal[[]],
     ) -> None:
         settings = config.srmp
         self._manager = manager
@@ -59,8 +60,7 @@ class SrmpReceiving:
         self.receipts.streams = self.streams
         manager.disposition.receipts = self.receipts
         self.streams.load(manager.store.tables.scan, manager.set_aside)
-        manager.incoming = _both(manager.incoming, self.streams.transfers)
-        manager.on_changed = _one_after_the_other(manager.on_changed, self.destinations.forget)
+        queues_changed.connect(self.destinations.forget)
         parts = Parts(
             self.destinations,
             history,
@@ -86,18 +86,3 @@ class SrmpReceiving:
     def expire(self, now: float) -> None:
         """Acknowledge streams that pause."""
         self.streams.expire(now)
-
-
-def _both(
-    first: Callable[[], Iterable[IncomingTransfer]], second: Callable[[], Iterable[IncomingTransfer]]
-) -> Callable[[], Iterable[IncomingTransfer]]:
-    return lambda: [*first(), *second()]
-
-
-def _one_after_the_other(first: Callable[[], None] | None, second: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        if first is not None:
-            first()
-        second()
-
-    return call
