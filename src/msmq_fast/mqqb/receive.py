@@ -205,7 +205,7 @@ class Pipeline:
         name = bytes(message.destination)
         return self._shares.admits(message.source, message.dest_type, name, address, now)
 
-    def overhear(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
+    def handle_acks_only(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
         """A message on a session that takes nothing in any more: what it says of our own messages counts."""
         message = receiver.message()
         if message.destination_manager in self._local:

@@ -223,7 +223,7 @@ class Session:
         if event == receive.MESSAGE:
             self.general += 1
             if self.state is LINGERING:
-                pipeline.overhear(self.receiver, now, self._messenger)
+                pipeline.handle_acks_only(self.receiver, now, self._messenger)
             else:
                 self._message(now)
         elif event == receive.REFUSED:
