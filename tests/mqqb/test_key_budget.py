@@ -48,12 +48,12 @@ def test_what_comes_meanwhile_waits_and_nothing_is_lost() -> None:
     host = Host(limits=Limits(session_keys=10), hooks=Hooks(protection=opening))
     session, other = host.opened(), host.opened()
     session.receive(b"".join([*(encrypted(n) for n in range(1, 31)), wire.message(31)]), 101.0)
-    assert (opening.opened, session.deaf) == (11, True)
+    assert (opening.opened, session.reading_paused) == (11, True)
     session.receive(wire.message(32)[:50], 101.0)  # what the kernel had for it
     other.receive(encrypted(100), 101.0)
-    assert (opening.opened, other.deaf) == (12, False)  # no other session waits
+    assert (opening.opened, other.reading_paused) == (12, False)  # no other session waits
     now, seen = 101.0, [11]
-    while session.deaf:
+    while session.reading_paused:
         assert session.next_deadline() is not None
         assert 0 < session.next_deadline() - now < 0.2
         now = session.next_deadline()
@@ -72,7 +72,7 @@ def test_a_session_that_ends_meanwhile_takes_no_more() -> None:
     session = host.opened()
     session.receive(b"".join(encrypted(n) for n in range(1, 9)), 101.0)
     session.close(CloseReason.STOPPED, 101.0)
-    assert (session.deaf, session.next_deadline()) == (False, None)
+    assert (session.reading_paused, session.next_deadline()) == (False, None)
     session.expire(110.0)
     assert opening.opened == 2
 
@@ -88,9 +88,9 @@ def test_the_socket_is_not_read_meanwhile() -> None:
         began = time.monotonic()
         sent = [encrypted(n, 100_000) for n in range(1, 41)]
         writer.write(b"".join(sent))
-        await until(lambda: session.deaf)
+        await until(lambda: session.reading_paused)
         assert session.receiver.held < sum(map(len, sent)) // 2  # the rest is with the kernel and the peer
-        await until(lambda: opening.opened == 40 and not session.deaf)
+        await until(lambda: opening.opened == 40 and not session.reading_paused)
         assert time.monotonic() - began > 0.8
         await until(lambda: len(serving.host.messages()) == 40)
         writer.close()

@@ -79,12 +79,12 @@ def test_a_message_waits_and_what_is_behind_it_waits_behind_it() -> None:
     host, slow = side()
     session, other = host.opened(), host.opened()
     session.receive(wire.message(1) + encrypted(2) + wire.message(3) + encrypted(4) + wire.message(5), 100.0)
-    assert (session.deaf, slow.opened, host.messages()) == (True, 0, [1])
+    assert (session.reading_paused, slow.opened, host.messages()) == (True, 0, [1])
     session.receive(wire.message(6) + wire.message(7)[:99], 100.0)  # what the kernel had for it
     other.receive(wire.message(100), 100.0)
-    assert (other.deaf, host.messages()) == (False, [1, 100])
+    assert (other.reading_paused, host.messages()) == (False, [1, 100])
     now = give_turns(slow, 101.0)
-    assert (session.deaf, slow.opened) == (False, 2)
+    assert (session.reading_paused, slow.opened) == (False, 2)
     session.receive(wire.message(7)[99:], now)
     host.commit()
     assert host.messages() == [1, 100, 2, 3, 4, 5, 6, 7]
@@ -126,7 +126,7 @@ def test_a_stream_lands_once_and_in_order_however_its_messages_wait() -> None:
             which = chance.randrange(3)
             if which < 2:
                 data = bytes(streams[which][: chance.randrange(1, 900)])
-                if not sessions[which].deaf or chance.random() < 0.2:
+                if not sessions[which].reading_paused or chance.random() < 0.2:
                     del streams[which][: len(data)]
                     sessions[which].receive(data, now)
             now += chance.random() / 100
@@ -145,7 +145,7 @@ def test_a_session_that_ends_takes_its_message_with_it() -> None:
     session.receive(encrypted(1), 100.0)
     session.close(CloseReason.DISCONNECTED, 100.0)
     give_turns(slow, 110.0)
-    assert (slow.opened, host.messages(), session.deaf) == (0, [], False)
+    assert (slow.opened, host.messages(), session.reading_paused) == (0, [], False)
     again = host.opened()
     again.receive(encrypted(1), 110.0)
     host.commit()
@@ -159,7 +159,7 @@ def test_a_message_is_looked_at_anew_when_its_turn_comes() -> None:
     del host.queues["private$\\q"]
     host.node.forget_routes()
     give_turns(slow, 101.0)
-    assert (slow.opened, session.deaf) == (0, False)
+    assert (slow.opened, session.reading_paused) == (0, False)
     assert [reason for reason, _ in host.refusals] == ["unknown queue"]
 
 
@@ -210,10 +210,10 @@ def test_the_socket_is_read_again_when_the_turn_has_come(size: int) -> None:
         (session,) = serving.endpoint.sessions
         slow.use_up(1e9)
         writer.write(b"".join(encrypted(n, size) for n in range(1, 31)))
-        await until(lambda: session.deaf)
+        await until(lambda: session.reading_paused)
         now = 1e9
         while slow.opened < 30:
-            await until(lambda: session.deaf)
+            await until(lambda: session.reading_paused)
             now += 1.0
             slow.turns.expire(now)
         await until(lambda: len(serving.host.messages()) == 30)

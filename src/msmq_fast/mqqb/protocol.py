@@ -95,7 +95,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         elif self._share > _FAIR_SHARE and not self._crowded:
             self._crowded = True
             self._writer.when_room(self._pending_bytes, self._there_is_room)
-        if not self._reading or self._crowded or self._yielding or session.deaf:
+        if not self._reading or self._crowded or self._yielding or session.reading_paused:
             self._listen()
 
     def eof_received(self) -> bool:
@@ -191,7 +191,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Read, or not, as the disk, the session and other sockets allow."""
         if self._session is None or self._transport is None:
             return
-        reading = not self._crowded and not self._yielding and not self._session.deaf
+        reading = not self._crowded and not self._yielding and not self._session.reading_paused
         if reading == self._reading or self._transport.is_closing():
             return
         self._reading = reading

@@ -125,7 +125,7 @@ class Session:
         self._linger_deadline = NEVER
         self.general = 0  # messages that took the general path
         self._keys = KeyBudget(node.limits.session_keys)
-        self._deaf_until = NEVER
+        self._reading_paused_until = NEVER
         self._wait = KeyWait()
         self._lingers_to_send = 0.0
         self._ack_send_deadline = NEVER
@@ -135,9 +135,9 @@ class Session:
             self._output.append(request.encode())
 
     @property
-    def deaf(self) -> bool:
+    def reading_paused(self) -> bool:
         """Whether nothing is taken from the peer now: the transport is not to be read."""
-        return self._deaf_until < NEVER or self._wait.turn is not None
+        return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
     def alive(self) -> bool:
@@ -182,7 +182,7 @@ class Session:
         self.heard_at = now
         run = self.receiver.run
         received, headers, packets = self.window.received, self.receiver.headers, self.receiver.packets
-        while self._deaf_until == NEVER:
+        while self._reading_paused_until == NEVER:
             event = run()
             if event == receive.NEED_INPUT:
                 break
@@ -207,7 +207,7 @@ class Session:
     def _watch_writer(self, packets: int, now: float) -> None:
         """A packet that has begun must end in time, however many bytes trickle in."""
         held, another = self.receiver.held, self.receiver.packets != packets
-        if not held or self.deaf:
+        if not held or self.reading_paused:
             self._partial_deadline = NEVER
         elif self._partial_deadline == NEVER or another:
             self._partial_deadline = now + self.node.limits.slow_writer
@@ -250,7 +250,7 @@ class Session:
             return
         self._end_over(reason, now)
         if hooks.keys_opened != opened:
-            self._deaf_until = self._keys.spend(hooks.keys_opened - opened, now) or NEVER
+            self._reading_paused_until = self._keys.spend(hooks.keys_opened - opened, now) or NEVER
 
     def _ask_for_turn(self, turns: KeyTurns, now: float) -> None:
         try:
@@ -544,14 +544,14 @@ class Session:
             self._partial_deadline,
             self._blocked_deadline,
             self._linger_deadline,
-            self._deaf_until,
+            self._reading_paused_until,
         )
         return first if first < NEVER else None
 
     def expire(self, now: float) -> None:
         """Run the timers that have expired."""
-        if now >= self._deaf_until:
-            self._deaf_until = NEVER
+        if now >= self._reading_paused_until:
+            self._reading_paused_until = NEVER
             self._run(now)
             if not self.alive:
                 return
@@ -599,7 +599,8 @@ class Session:
         self._wait.end()
         self._init_deadline = self._cleanup_deadline = NEVER
         self._ack_wait_deadline = self._ack_send_deadline = NEVER
-        self._partial_deadline = self._blocked_deadline = self._linger_deadline = self._deaf_until = NEVER
+        self._partial_deadline = self._blocked_deadline = NEVER
+        self._linger_deadline = self._reading_paused_until = NEVER
         self.node.peers.remove(self)
         self.node.unfinished.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
