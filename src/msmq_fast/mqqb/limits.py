@@ -56,7 +56,7 @@ class KeyBudget:
         return until if until > now else None
 
 
-class Unfinished:
+class PartialPackets:
     """The large packets of all sessions that have not arrived in full, at most `limit` bytes of them.
 
     Whoever begins one and leaves it makes room for the others: the oldest goes first.

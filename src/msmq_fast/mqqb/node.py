@@ -11,7 +11,7 @@ from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import Receiver, Routes
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.limits import Limits, Unfinished
+from msmq_fast.mqqb.limits import Limits, PartialPackets
 from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
@@ -78,7 +78,7 @@ class Node:
         self.switches = switches if switches is not None else Switches()
         self.windows = WindowSizes(window, self.timers.window_recovery)
         self.limits = limits if limits is not None else Limits()
-        self.unfinished = Unfinished(self.limits.unfinished)
+        self.partial_packets = PartialPackets(self.limits.unfinished)
         self.history = history if history is not None else DuplicateHistory()
         self.order_acks = order_acks
         self.streams = order_acks.streams if order_acks is not None else InStreams(ledger)

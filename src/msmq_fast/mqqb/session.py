@@ -22,7 +22,7 @@ from msmq_fast.mqqb.handshake import (
     session_ack,
 )
 from msmq_fast.mqqb.keywait import KeyWait
-from msmq_fast.mqqb.limits import KeyBudget, Unfinished
+from msmq_fast.mqqb.limits import KeyBudget, PartialPackets
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
@@ -211,11 +211,11 @@ class Session:
             self._partial_deadline = NEVER
         elif self._partial_deadline == NEVER or another:
             self._partial_deadline = now + self.node.limits.slow_writer
-        if held > Unfinished.SMALL or self._large:
-            self._large = held > Unfinished.SMALL
-            unfinished = self.node.unfinished
-            unfinished.note(self, held, anew=another)
-            while (oldest := unfinished.excess) is not None:
+        if held > PartialPackets.SMALL or self._large:
+            self._large = held > PartialPackets.SMALL
+            partial = self.node.partial_packets
+            partial.note(self, held, anew=another)
+            while (oldest := partial.excess) is not None:
                 oldest.close(CloseReason.UNFINISHED, now)
 
     def _handle(self, event: int, now: float) -> None:
@@ -602,7 +602,7 @@ class Session:
         self._partial_deadline = self._blocked_deadline = NEVER
         self._linger_deadline = self._reading_paused_until = NEVER
         self.node.peers.remove(self)
-        self.node.unfinished.note(self, 0, anew=True)
+        self.node.partial_packets.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self._owner is not None:
             self._owner.closed(self, now)
