@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 from uuid import UUID
 
 from msmq_fast._native import receive
@@ -26,29 +25,13 @@ from msmq_fast.mqqb.limits import KeyBudget, PartialPackets
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
+from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.qm.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
-
-
-class SessionOwner(Protocol):
-    """Follows a session to its end."""
-
-    def answered(self, session: Session) -> None:
-        """The peer has accepted our EstablishConnection."""
-
-    def opened(self, session: Session, now: float) -> None:
-        """The handshake is complete."""
-
-    def closed(self, session: Session, now: float) -> None:
-        """The session has ended; its `reason` says why."""
-
-    def gone(self, session: Session) -> None:
-        """The transport of a session that has ended is closed, too."""
-
 
 Wake = Callable[["Session"], None]
 """Something happened outside a call (a commit, new work): `Session.pump` should run."""
@@ -76,7 +59,7 @@ class Session:
         server_guid: UUID = NULL_GUID,
         pinged: bool = False,
         refusal: CloseReason | None = None,
-        owner: SessionOwner | None = None,
+        owner: SessionOwner[Session] | None = None,
         wake: Wake = nobody,
     ) -> None:
         self.node = node

@@ -24,7 +24,8 @@ from msmq_fast.mqqb.link import (
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, SessionOwner, Wake
+from msmq_fast.mqqb.session import Session, Wake
+from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
@@ -394,7 +395,7 @@ class Transfer:
             self._tell(link, Progress.PING_FAILURE, link.address, "")
             self._attempt_failed(link, now)
 
-    def connected(self, number: int, now: float, owner: SessionOwner, wake: Wake) -> Session | None:
+    def connected(self, number: int, now: float, owner: SessionOwner[Session], wake: Wake) -> Session | None:
         """The session for a connection that was opened; None if it is not wanted any more.
 
         `owner` passes on to the transfer what it is told of the session.
