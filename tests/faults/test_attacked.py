@@ -28,7 +28,7 @@ def spoiled(module: str, change: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("module", "change", "complaint"),
     [
-        ("msmq_fast.server.loop", "module.Pacemaker._expire = lambda self: None", "deadline: took longer"),
+        ("msmq_fast.server.loop", "module.CommitLoop._expire = lambda self: None", "deadline: took longer"),
         pytest.param(
             "msmq_fast.mqqb.orderack",
             "module.OrderAcks._acknowledge = lambda self, stream: None",
@@ -54,7 +54,9 @@ def test_a_server_of_which_one_thing_does_not_work(module: str, change: str, com
 @pytest.mark.long(seconds=20)
 def test_a_server_whose_round_trips_are_long() -> None:
     """The time of a delivery is that of the server; the reader does not fall behind the senders."""
-    change = "own = module.Pacemaker._run; module.Pacemaker._run = lambda self: (time.sleep(0.1), own(self))"
+    change = (
+        "own = module.CommitLoop._run; module.CommitLoop._run = lambda self: (time.sleep(0.1), own(self))"
+    )
     with attacked(program=spoiled("msmq_fast.server.loop", f"import time; {change}")) as scene:
         time.sleep(10)
         report = scene.check()

@@ -1,4 +1,4 @@
-"""The pacemaker: one submit per loop iteration, one timer for all deadlines."""
+"""The commit loop: one submit per loop iteration, one timer for all deadlines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from msmq_fast.qm.faults import Faults
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 
 
 class Deadlines:
@@ -27,17 +27,17 @@ class Deadlines:
         self.due = None
 
 
-def beat() -> tuple[Pacemaker, list[str]]:
+def beat() -> tuple[CommitLoop, list[str]]:
     calls: list[str] = []
     loop = asyncio.get_running_loop()
-    pacemaker = Pacemaker(
+    commit_loop = CommitLoop(
         loop,
         loop.time,
         tick=lambda: calls.append("tick"),
         submit=lambda: calls.append("submit"),
         faults=Faults(),
     )
-    return pacemaker, calls
+    return commit_loop, calls
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -49,7 +49,7 @@ def runner(request: pytest.FixtureRequest) -> asyncio.Runner:
 
 def test_what_one_poll_brings_is_submitted_once(runner: asyncio.Runner) -> None:
     async def run() -> None:
-        pacemaker, calls = beat()
+        commit_loop, calls = beat()
         loop = asyncio.get_running_loop()
         pairs = [socket.socketpair() for _ in range(8)]
         for mine, _ in pairs:
@@ -57,7 +57,7 @@ def test_what_one_poll_brings_is_submitted_once(runner: asyncio.Runner) -> None:
 
             def readable(end: socket.socket = mine) -> None:
                 end.recv(10)
-                pacemaker.touch()
+                commit_loop.touch()
 
             loop.add_reader(mine, readable)
         for _, other in pairs:
@@ -68,7 +68,7 @@ def test_what_one_poll_brings_is_submitted_once(runner: asyncio.Runner) -> None:
             loop.remove_reader(mine)
             mine.close()
             other.close()
-        pacemaker.stop()
+        commit_loop.stop()
 
     with runner:
         runner.run(run())
@@ -76,21 +76,21 @@ def test_what_one_poll_brings_is_submitted_once(runner: asyncio.Runner) -> None:
 
 def test_deadlines_run_when_due_also_when_one_becomes_nearer(runner: asyncio.Runner) -> None:
     async def run() -> None:
-        pacemaker, _ = beat()
+        commit_loop, _ = beat()
         first, second = Deadlines(), Deadlines()
-        pacemaker.add(first)
-        pacemaker.add(second)
+        commit_loop.add(first)
+        commit_loop.add(second)
         start = asyncio.get_running_loop().time()
         first.due = start + 30
-        pacemaker.touch()
+        commit_loop.touch()
         await asyncio.sleep(0.01)
         second.due = start + 0.05
-        pacemaker.touch()
+        commit_loop.touch()
         await asyncio.sleep(0.1)
         assert len(second.ran) == 1
         assert second.ran[0] >= start + 0.05 - 0.002
         assert first.ran == []
-        pacemaker.stop()
+        commit_loop.stop()
 
     with runner:
         runner.run(run())
@@ -102,12 +102,12 @@ def test_a_deadline_of_right_now_runs_at_once(runner: asyncio.Runner) -> None:
             return self.clock() if len(self.ran) < 3 else None
 
     async def run() -> None:
-        pacemaker, _ = beat()
+        commit_loop, _ = beat()
         impatient = Impatient()
-        pacemaker.add(impatient)
+        commit_loop.add(impatient)
         await asyncio.sleep(0.05)
         assert len(impatient.ran) == 3
-        pacemaker.stop()
+        commit_loop.stop()
 
     with runner:
         runner.run(run())
@@ -127,14 +127,14 @@ def test_completions_are_told_and_followed_by_a_submit(runner: asyncio.Runner) -
             self.completed += 1
 
     async def run() -> None:
-        pacemaker, calls = beat()
+        commit_loop, calls = beat()
         disk = Disk()
-        pacemaker.watch(disk)
+        commit_loop.watch(disk)
         os.eventfd_write(disk.event, 1)
         await asyncio.sleep(0.02)
         assert disk.completed == 1
         assert calls[-1] == "submit"
-        pacemaker.stop()
+        commit_loop.stop()
         os.eventfd_write(disk.event, 1)
         await asyncio.sleep(0.02)
         assert disk.completed == 1

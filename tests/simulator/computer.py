@@ -275,9 +275,9 @@ class Computer:
 
     def touch(self) -> None:
         """A program did something."""
-        pacemaker = self.server._pacemaker
-        if pacemaker is not None:
-            pacemaker.touch()
+        commit_loop = self.server._commit_loop
+        if commit_loop is not None:
+            commit_loop.touch()
 
     def crash(self, *, silent: bool = False, landed: bool = False) -> None:
         """The process is gone, with what was not synced; `landed`: just after a commit that nobody heard of.

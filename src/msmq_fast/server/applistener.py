@@ -35,7 +35,7 @@ def _peer(connection: socket.socket) -> Identity:
 
 
 class _Connection(AppProtocol):
-    """An AppProtocol that counts itself, and tells the pacemaker before it feeds something in."""
+    """An AppProtocol that counts itself, and tells the commit loop before it feeds something in."""
 
     def __init__(
         self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop, slot: Slot

@@ -29,7 +29,7 @@ from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.messagesecurity import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.outgoing import Dispatcher
@@ -85,7 +85,7 @@ class Assembly:
         self._real_time = clock is None
         self._stalls: StallWatch | None = None
         self._store: Store | None = None
-        self._pacemaker: Pacemaker | None = None
+        self._commit_loop: CommitLoop | None = None
         self._admin: AdminListener | None = None
         self._bulk: BulkService | None = None
         self._remote: RemoteReading | None = None
@@ -149,18 +149,18 @@ class Assembly:
             lambda: self._clock.wall_us() // 1_000_000,
             self._loop.call_soon_threadsafe,
         )
-        pacemaker = self._pacemaker = Pacemaker(
+        commit_loop = self._commit_loop = CommitLoop(
             self._loop,
             self._clock.monotonic,
             tick=self._tick,
             submit=store.writer.submit,
             faults=manager.faults,
         )
-        pacemaker.watch(cast(LmdbWriter, store.writer))
-        pacemaker.watch(cast(LmdbReader, store.reader))
-        pacemaker.add(manager)
-        pacemaker.add(access)
-        pacemaker.add(self._security)
+        commit_loop.watch(cast(LmdbWriter, store.writer))
+        commit_loop.watch(cast(LmdbReader, store.reader))
+        commit_loop.add(manager)
+        commit_loop.add(access)
+        commit_loop.add(self._security)
         self._disk = DiskGuard(
             config.store.disk_low,
             config.store.disk_check_interval,
@@ -170,15 +170,15 @@ class Assembly:
             self._throttle,
         )
         self._disk.expire(self._clock.monotonic())
-        pacemaker.add(self._disk)
-        pacemaker.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
+        commit_loop.add(self._disk)
+        commit_loop.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
-        self._security.make_keys(pacemaker.touch)
+        self._security.make_keys(commit_loop.touch)
         _log.info("%s", summary(config))
         self._not_ready = None
         if self._real_time:  # a start takes as long as the store is large
             self._stalls = StallWatch(self._clock.monotonic)
-            pacemaker.add(self._stalls)
+            commit_loop.add(self._stalls)
 
     def _bind(self) -> dict[str, list[socket.socket]]:
         server = self._config.server
@@ -249,8 +249,8 @@ class Assembly:
             store.put_meta(MetaName.COMPUTER_NAME, name)
 
     async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
-        config, manager, pacemaker = self._config, self._manager, self._pacemaker
-        assert pacemaker is not None  # noqa: S101 - set by start() before
+        config, manager, commit_loop = self._config, self._manager, self._commit_loop
+        assert commit_loop is not None  # noqa: S101 - set by start() before
         ports = self._acceptors
         counters = Counters()
         queues_changed: Signal[[]] = Signal()
@@ -261,7 +261,7 @@ class Assembly:
             self._store_of(),
             self._clock,
             self._loop,
-            pacemaker,
+            commit_loop,
             self._refused,
             self._access.gate(),
             self._quarantine,
@@ -276,7 +276,7 @@ class Assembly:
             self._security,
             self._clock,
             self._loop,
-            pacemaker,
+            commit_loop,
             self._refused,
             ports,
             queues_changed,
@@ -292,7 +292,7 @@ class Assembly:
                 self._srmp.report,
                 self._clock,
                 self._loop,
-                pacemaker,
+                commit_loop,
                 self._refused,
                 self._random,
                 queues_changed,
@@ -301,13 +301,15 @@ class Assembly:
         self._outgoing = Dispatcher(manager, self._mqqb, self._srmp.sending, multicast)
         self._outgoing.start()
         self._access.watch(self._mqqb.node.forget_routes)
-        self._app = AppListener(ports, config.limits.handshake_timeout, pacemaker.touch, self._refused.refuse)
+        self._app = AppListener(
+            ports, config.limits.handshake_timeout, commit_loop.touch, self._refused.refuse
+        )
         self._rpc = RpcListener(
             config,
             manager,
             self._clock,
             self._loop,
-            pacemaker,
+            commit_loop,
             self._refused,
             acceptors(config, manager, self._access.principals, self._clock.wall_s, self._access.logons),
             bound,
@@ -320,10 +322,10 @@ class Assembly:
                 self._access.principals,
                 self._clock,
                 self._loop,
-                pacemaker.touch,
+                commit_loop.touch,
                 ports.table.outgoing.share("outgoing rpc connection", config.limits.outgoing_connections),
             )
-            pacemaker.add(self._remote)
+            commit_loop.add(self._remote)
         view = ServerView(
             manager,
             self._store_of(),
@@ -394,8 +396,8 @@ class Assembly:
             await self._listen_admin(bound["admin"], view)
 
     async def _listen_admin(self, listeners: list[socket.socket], view: ServerView) -> None:
-        config, pacemaker = self._config, self._pacemaker
-        assert pacemaker is not None  # noqa: S101 - set by start() before
+        config, commit_loop = self._config, self._commit_loop
+        assert commit_loop is not None  # noqa: S101 - set by start() before
         parts = {}
         if config.bulk.access != Access.OFF:
             self._bulk = BulkService(
@@ -407,7 +409,7 @@ class Assembly:
                 self._tokens,
                 self._refused,
                 self._clock,
-                pacemaker.touch,
+                commit_loop.touch,
                 lambda: self._not_ready,
             )
             parts[BULK_PATH] = self._bulk.application
@@ -441,8 +443,8 @@ class Assembly:
 
         def declared(config: Config) -> None:
             declare(self._manager, config.queues)
-            if self._pacemaker is not None:
-                self._pacemaker.touch()
+            if self._commit_loop is not None:
+                self._commit_loop.touch()
 
         def certificates() -> list[str]:
             return self._tls.reload() + self._srmp.listener.reload_certificates()
@@ -519,8 +521,8 @@ class Assembly:
         await self._finish("closing snapshots", asyncio.to_thread(self._snapshots.close))
         if self._bulk is not None:
             await self._finish("closing the bulk API", asyncio.to_thread(self._bulk.close))
-        if self._pacemaker is not None:
-            self._pacemaker.stop()
+        if self._commit_loop is not None:
+            self._commit_loop.stop()
         await self._close_store(self._store_of(), self._manager.counters())
         path = self._config.app_socket
         if path is not None:
@@ -553,8 +555,8 @@ class Assembly:
 
     def abandon(self) -> None:
         """Let go of everything without writing, as a crash would."""
-        if self._pacemaker is not None:
-            self._pacemaker.stop()
+        if self._commit_loop is not None:
+            self._commit_loop.stop()
         self._acceptors.close()
         for listener in getattr(self, "_bound", []):
             listener.close()

@@ -9,7 +9,7 @@ from typing import Protocol
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.timed import Timed, TimedGroup
 
-__all__ = ["Pacemaker"]
+__all__ = ["CommitLoop"]
 
 _ARM_INTERVAL = 0.004  # seconds from a turn of the loop to the look at the deadlines that it may have changed
 _SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raised
@@ -23,7 +23,7 @@ class _Committer(Protocol):
         """Tell the listeners."""
 
 
-class Pacemaker:
+class CommitLoop:
     """Calls `submit` once per loop iteration in which anything happened, `complete` when the disk is done.
 
     Front ends call `touch` before they feed something in: the first call of an iteration reads the clock, so

@@ -42,7 +42,7 @@ from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Slot
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
 from msmq_fast.server.network import Network, PeerPorts
@@ -69,7 +69,7 @@ class MqqbListener:
         store: Store,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
-        pacemaker: Pacemaker,
+        commit_loop: CommitLoop,
         refused: RefusalCounters,
         gate: Gate,
         quarantine: Callable[[], QueueCore | None] | None,
@@ -82,7 +82,7 @@ class MqqbListener:
         self._manager = manager
         self._clock = clock
         self._loop = loop
-        self._touch = pacemaker.touch
+        self._touch = commit_loop.touch
         self._refused = refused
         self._acceptors = acceptors
         self._allowed = allowed_addresses(config.mqqb.allow)
@@ -168,8 +168,8 @@ class MqqbListener:
         self._context = SessionContext(
             self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
         )
-        pacemaker.add(self)
-        pacemaker.add(self._routing)
+        commit_loop.add(self)
+        commit_loop.add(self._routing)
         queues_changed.connect(self.node.forget_routes)
         manager.flow.watch(self._short)
 

@@ -18,7 +18,7 @@ from msmq_fast.qm.queue import QueueKind
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.pgmsending import PgmSending
 from msmq_fast.server.pgmsockets import PgmSockets
 from msmq_fast.signals import Signal
@@ -55,7 +55,7 @@ class PgmListener:
         report: Report | None,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
-        pacemaker: Pacemaker,
+        commit_loop: CommitLoop,
         refused: RefusalCounters,
         randomness: random.Random,
         queues_changed: Signal[[]],
@@ -64,7 +64,7 @@ class PgmListener:
         self._sockets = sockets
         self._pipeline = pipeline
         self._monotonic = clock.monotonic
-        self._touch = pacemaker.touch
+        self._touch = commit_loop.touch
         self._random = randomness
         self._settings = config.pgm.settings()
         self._receivers: dict[bytes, Receiver] = {}
@@ -89,7 +89,7 @@ class PgmListener:
         )
         queues_changed.connect(self._queues_changed)
         sockets.watch(loop, self._readable)
-        pacemaker.add(self)
+        commit_loop.add(self)
 
     # -------------------------------------------------------------------------------- groups
 

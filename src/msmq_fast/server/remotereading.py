@@ -44,7 +44,7 @@ _TYPES: Final = {"ntlm": AuthType.NTLM, "kerberos": AuthType.KERBEROS, "negotiat
 
 
 class RemoteReading:
-    """Gives a queue manager its RemoteReader. Has deadlines, so it is a part of the pacemaker."""
+    """Gives a queue manager its RemoteReader. Has deadlines, so it is a part of the commit loop."""
 
     def __init__(
         self,

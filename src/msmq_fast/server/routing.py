@@ -27,7 +27,7 @@ _log = logging.getLogger("msmq_fast.mqqb")
 
 
 class Routing:
-    """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the pacemaker. `wall_s` gives Unix
+    """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the commit loop. `wall_s` gives Unix
     seconds, for reports on traced messages.
 
     `source_of` gives the sessions' view of an outgoing queue; `on_changed` is called when routes have

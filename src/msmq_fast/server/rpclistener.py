@@ -28,7 +28,7 @@ from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Slot, Standing
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.rpcports import EPM, QM2QM, RPC
 from msmq_fast.server.rpcservices import ANNOTATIONS, RpcServices, limits, principal_names
 
@@ -49,7 +49,7 @@ class RpcListener:
         manager: QueueManager,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
-        pacemaker: Pacemaker,
+        commit_loop: CommitLoop,
         refused: RefusalCounters,
         acceptors: Acceptors,
         bound: Mapping[str, list[socket.socket]],
@@ -65,7 +65,7 @@ class RpcListener:
             if name in bound
         }
         self._monotonic = clock.monotonic
-        self._touch = pacemaker.touch
+        self._touch = commit_loop.touch
         self._acceptors = acceptors
         self.socket_options = tuple(_keep_alive(config.rpc.keep_alive, config.limits.slow_reader_timeout))
         self._bound = {name: bound[name] for name in (RPC, QM2QM, EPM) if name in bound}
@@ -74,7 +74,7 @@ class RpcListener:
         self._all_gone = asyncio.Event()
         self._services = RpcServices(config, manager, self._ports(config))
         for timed in self._services.timed:
-            pacemaker.add(timed)
+            commit_loop.add(timed)
         served: dict[str, list[Service]] = {
             RPC: self._services.at_rpc_port,
             QM2QM: self._services.at_qm2qm_port,

@@ -14,7 +14,7 @@ from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.messagesecurity import MessageSecurity
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.server.srmplistener import HTTP, HTTPS, SrmpListener
@@ -41,7 +41,7 @@ class Srmp:
         security: MessageSecurity,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
-        pacemaker: Pacemaker,
+        commit_loop: CommitLoop,
         refused: RefusalCounters,
         acceptors: Acceptors,
         queues_changed: Signal[[]],
@@ -66,7 +66,7 @@ class Srmp:
                 self.report,
                 clock,
                 loop,
-                pacemaker,
+                commit_loop,
                 refused,
                 acceptors.table.outgoing.share(
                     "outgoing http connection", config.limits.outgoing_connections
@@ -84,9 +84,9 @@ class Srmp:
             refused,
             queues_changed,
         )
-        pacemaker.add(self.receiving)
+        commit_loop.add(self.receiving)
         self.listener = SrmpListener(
-            config, self.receiving.pipeline.handle, clock.monotonic, pacemaker.touch, refused, acceptors
+            config, self.receiving.pipeline.handle, clock.monotonic, commit_loop.touch, refused, acceptors
         )
 
     @property

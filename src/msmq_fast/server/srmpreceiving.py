@@ -23,7 +23,7 @@ __all__ = ["SrmpReceiving"]
 
 
 class SrmpReceiving:
-    """`pipeline` takes requests and multicast messages; add this to the pacemaker.
+    """`pipeline` takes requests and multicast messages; add this to the commit loop.
 
     `sequences`: the streams that leave; `history`: the identifiers that MS-MQQB knows too; `verify` checks
     signatures, in `turns`; `report` hears of traced messages that were stored.

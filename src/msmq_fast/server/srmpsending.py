@@ -19,7 +19,7 @@ from msmq_fast.server.config import Config
 from msmq_fast.server.connections import Share
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.loop import Pacemaker
+from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
 from msmq_fast.srmp.returnpath import ReturnPaths
@@ -45,7 +45,7 @@ class SrmpSending:
         report: Report | None,
         clock: SystemClock,
         loop: asyncio.AbstractEventLoop,
-        pacemaker: Pacemaker,
+        commit_loop: CommitLoop,
         refused: RefusalCounters,
         share: Share,
     ) -> None:
@@ -54,7 +54,7 @@ class SrmpSending:
         """
         settings = config.srmp
         self._monotonic = clock.monotonic
-        self._touch = pacemaker.touch
+        self._touch = commit_loop.touch
         self._refused = refused
         self._encode = encode
         self._manager = manager
@@ -71,14 +71,14 @@ class SrmpSending:
                 paths=ReturnPaths(settings.receipts_to),
             ),
             clock.monotonic,
-            pacemaker.touch,
+            commit_loop.touch,
             share,
             lambda execute: Transfer(execute, timers),
         )
         self.transfer = self.pool.transfer
         self._sources: dict[OutgoingQueue, Outgoing[Request] | None] = {}
         self.given_up: Counter[str] = Counter()
-        pacemaker.add(self)
+        commit_loop.add(self)
 
     # -------------------------------------------------------------------------------- outgoing queues
 
