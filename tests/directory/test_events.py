@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.directory.filters import equals
+from msmq_fast.directory.filters import Sort, equals
 from msmq_fast.directory.notices import Change, Notice, encode_notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.online import OnlineState
@@ -44,6 +44,35 @@ class Scene:
     def go_offline(self) -> None:
         self.script.connected = False
         assert result_of(self.events.read(ObjectType.SITE)) is Result.NOT_CONNECTED
+
+
+@pytest.mark.rule("DM-150")
+def test_a_creation_keeps_what_is_listed() -> None:
+    scene = Scene()
+    given = queue(r"BETA\orders", Label="a", Quota=5)
+    scene.world.finish(scene.events.create(given, ("Pathname", "Label")))
+    found = scene.events.read(ObjectType.QUEUE, (equals("Label", "a"),)).result()
+    assert (found["Pathname"], found.get("Quota")) == (r"BETA\orders", None)
+
+
+@pytest.mark.rule("DM-155")
+def test_a_read_gives_what_is_listed_of_what_meets_its_conditions() -> None:
+    conditions = (equals(IDENTIFIER, OTHER),)
+    found = Scene().events.read(ObjectType.QUEUE_MANAGER, conditions, ("ComputerName",)).result()
+    assert dict(found.values) == {IDENTIFIER: OTHER, "ComputerName": "BETA"}
+
+
+@pytest.mark.rule("DM-161", "DM-163")
+def test_an_enumeration_gives_what_is_listed_in_order_until_it_ends() -> None:
+    events = Scene().events
+    order = (Sort("ComputerName", 1),)
+    handle = events.begin(ObjectType.QUEUE_MANAGER, (), ("ComputerName",), order).result()
+    assert [dict(events.next(handle).result().values) for _ in range(2)] == [
+        {IDENTIFIER: OTHER, "ComputerName": "BETA"},
+        {IDENTIFIER: OWN, "ComputerName": "HOST"},
+    ]
+    events.end(handle).result()
+    assert result_of(events.next(handle)) is Result.GENERIC_ERROR
 
 
 @pytest.mark.rule("DM-164")

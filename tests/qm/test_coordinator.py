@@ -94,6 +94,9 @@ def test_the_vote_comes_when_it_is_durable() -> None:
         send(case.world, case.transaction, b"x")
     with pytest.raises(errors.TransactionSequence):
         case.resource.prepare(ID)
+    for identifier in (ID, UUID(int=1)):  # prepared already, unknown
+        with pytest.raises(errors.TransactionSequence):
+            case.world.manager.transactions.prepare(identifier)
     with pytest.raises(errors.TransactionSequence):
         case.resource.prepare(UUID(int=1))
 

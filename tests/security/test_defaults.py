@@ -76,7 +76,8 @@ def test_what_is_supplied_is_kept_byte_for_byte() -> None:
 
 @pytest.mark.rule("DM-046", "DM-047")
 def test_an_owner_alone_gets_the_default_list() -> None:
-    made = queue_descriptor(policy(reachable_by_srmp=False), caller(USER), parse_sddl(f"O:{LOCAL}"))
+    asking = caller(USER, DOMAIN.child(513))
+    made = queue_descriptor(policy(reachable_by_srmp=False), asking, parse_sddl(f"O:{LOCAL}"))
     assert to_sddl(made) == f"O:{LOCAL}G:{LOCAL}D:(A;;{ALL};;;WD)"
     made = queue_descriptor(policy(reachable_by_srmp=False), caller(LOCAL), parse_sddl(f"O:{USER}"))
     assert to_sddl(made) == f"O:{USER}G:{USER}D:(A;;{LOOK};;;WD)(A;;{ALL};;;{USER})"

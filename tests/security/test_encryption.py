@@ -186,8 +186,8 @@ def test_the_preferred_algorithm_and_the_length_of_its_keys(
 def test_strictly_by_level() -> None:
     strict = SecuritySwitches(amb27_strict_level=True)
     keys = sender(*PROVIDERS, switches=strict)
-    found = [keys.key_for(TARGET, level, 0.0) for level in (1, 3, 5)]  # of two, the algorithm is the same
-    assert [key.provider for key in found] == [BASE, ENHANCED, ENHANCED_AES]
+    found = [keys.key_for(TARGET, level, 0.0) for level in (3, 1, 5, 3)]  # two have the same algorithm
+    assert [key.provider for key in found] == [ENHANCED, BASE, ENHANCED_AES, ENHANCED]
     for level, provider in ((1, BASE), (3, ENHANCED), (5, ENHANCED_AES)):
         assert sender(*PROVIDERS, switches=strict).key_for(TARGET, level, 0.0).provider is provider
     assert failure(sender(ENHANCED_AES, switches=strict).key_for, TARGET, 3, 0.0) is Failure.NO_PROVIDER

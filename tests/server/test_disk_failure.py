@@ -55,6 +55,7 @@ def test_a_sync_that_fails_stops_the_server_with_one_line(data: Path, tmp_path: 
         healthy.kill()
 
 
+@pytest.mark.rule("DM-211", "DM-212")
 def test_a_full_disk_refuses_and_goes_on(data: Path) -> None:
     server = LimitedServer(data, environment={"MSMQ_FAST_STORE__DISK_CHECK_INTERVAL": "0.1"})
     try:
