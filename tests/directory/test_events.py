@@ -86,10 +86,13 @@ def test_a_write_changes_what_is_listed() -> None:
 
 @pytest.mark.rule("DM-152", "DM-154", "DM-160", "DM-164", "DS-06", "DS-28")
 @pytest.mark.parametrize("operation", ["create", "delete", "write", "read"])
-def test_every_operation_that_finds_no_directory_goes_offline(operation: str) -> None:
+@pytest.mark.parametrize(
+    "item", [site("north"), queue(r"BETA\orders", Identifier=UUID(int=9))], ids=["site", "queue"]
+)
+def test_every_operation_that_finds_no_directory_goes_offline(operation: str, item: DirectoryObject) -> None:
     scene = Scene()
     scene.script.connected = False
-    events, item = scene.events, site("north")
+    events = scene.events
     done = {
         "create": lambda: events.create(item),
         "delete": lambda: events.delete(item),

@@ -227,6 +227,22 @@ def test_ack_wait_starts_with_the_first_message_only() -> None:
     assert session.next_deadline() == 121.0
 
 
+@pytest.mark.rule("QB-338")
+def test_what_is_sent_while_ack_wait_runs_does_not_start_it_anew() -> None:
+    host = Host()
+    session = host.opened(now=100.0, ack=20_000)
+    source = host.outgoing(packets(1, 1))
+    source.direct = False
+    session.attach(source)
+    session.pump(101.0)
+    host.put(source, packets(2, 1))
+    session.pump(115.0)
+    assert len(sent(session)) == 2
+    session.expire(121.0)
+    session.expire(141.0)
+    assert session.reason is CloseReason.ACK_TIMEOUT
+
+
 @pytest.mark.rule("QB-308", "QB-154", "QB-338")
 def test_ack_wait_closes_when_nothing_was_heard_in_a_whole_period() -> None:
     session = sending(Host(), direct=False)
@@ -359,7 +375,7 @@ def test_no_timer_outlives_its_session() -> None:
 # --------------------------------------------------------------------- 9: Ping Response Timer
 
 
-@pytest.mark.rule("QB-317", "QB-068", "QB-082", "QB-369", "QB-371")
+@pytest.mark.rule("QB-317", "QB-068", "QB-082", "QB-368", "QB-369", "QB-371")
 def test_each_ping_has_its_own_cookie_and_second() -> None:
     done: list[tuple[int, bool, float]] = []
     pinger = Pinger(OWN, Timers().ping_response, lambda *outcome: done.append(outcome))

@@ -154,6 +154,16 @@ def test_the_quota_of_the_computer_counts_before_that_of_the_queue(world: World)
     assert handle.send_packets([packet]).result()[0] == [2]
 
 
+@pytest.mark.rule("DM-097")
+def test_the_quota_of_a_queue_is_in_units_of_1024_bytes(world: World) -> None:
+    world.create("small", quota_kb=9)
+    handle = world.sender("small")
+    fixed = len(handle.stamp(Message()).to_packet())
+    for more, result in ((1, 1), (0, 4)):
+        packet = handle.stamp(Message(body=bytes(9 * 1024 - fixed + more), delivery=1)).to_packet()
+        assert world.finish(handle.send_packets([packet]))[0] == [result]
+
+
 @pytest.mark.rule("DM-101")
 @pytest.mark.parametrize("delivery", [0, 1])
 def test_a_message_arrives_when_it_is_put_into_its_queue(world: World, delivery: int) -> None:
