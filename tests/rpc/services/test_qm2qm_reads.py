@@ -231,7 +231,7 @@ def test_a_cursor_receives_what_it_stands_on(remote: RemoteWorld, reader: Reader
 def test_nothing_there_is_a_time_out_and_for_cursors_not_found(reader: Reader) -> None:
     assert result(reader.start()) == IO_TIMEOUT
     assert result(reader.start(hCursor=reader.cursor())) == NOT_FOUND
-    assert result(reader.start(PEEK)) == IO_TIMEOUT
+    assert {result(reader.start(PEEK, hCursor=at)) for at in (0, reader.cursor())} == {IO_TIMEOUT}
 
 
 @pytest.mark.rule("QP-065", "QP-072", "QP-187", "QP-188")

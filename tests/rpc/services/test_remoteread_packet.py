@@ -41,8 +41,12 @@ def nobody(_ordinal: int) -> str:
 @pytest.mark.rule("RR-040")
 def test_the_packet_tells_when_the_message_expires(world: World) -> None:
     queue = world.manager.find("orders")
-    world.send(b"one", time_to_reach_queue=3600)
+    sender = world.sender()
+    sent = sender.stamp(Message(body=b"one", time_to_reach_queue=3600)).to_packet()
+    world.advance(60)
+    world.finish(sender.send_packets([sent]))
     message = stored(world)
+    assert message.arrived_time == WALL + 60
     packet = message_packet(message, queue, nobody)
     assert int.from_bytes(packet[TTRQ], "little") == WALL + 3600
     size = len(message.packet)
