@@ -12,6 +12,7 @@ from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, provider_info
 from msmq_fast.qm.transacted import TransactedQueue
 from msmq_fast.rpc.idl.mqmq import OBJECTID
+from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.services.dependent import DependentPolicy
 
 from .dependents import DependentWorld, sent, wanted
@@ -501,4 +502,7 @@ def test_a_large_message(size: int) -> None:
 def test_nothing_is_received_without_dependent_clients() -> None:
     client = DependentWorld(policy=DependentPolicy(enabled=False)).dependent()
     results = client.qmcomm2.call("receive_message_ex", hQMContext=1, ptb=wanted())
+    assert results.result == ILLEGAL_OPERATION
+    handle = bytes(4) + bytes(range(16))
+    results = client.qmcomm2.call("create_cursor_ex", hQueue=handle, pcc=CREATE_REMOTE_CURSOR())
     assert results.result == ILLEGAL_OPERATION

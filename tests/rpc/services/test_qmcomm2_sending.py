@@ -72,7 +72,7 @@ def test_a_message_of_defaults(remote: DependentWorld) -> None:
     assert (message.source_machine, message.sent_time) == (manager.guid, manager.ledger.now_s)
 
 
-@pytest.mark.rule("MP-170", "MP-172", "MP-220")
+@pytest.mark.rule("MP-170", "MP-171", "MP-172", "MP-220")
 def test_a_message_with_everything(remote: DependentWorld) -> None:
     buffer = sent(
         b"\0\1\2",

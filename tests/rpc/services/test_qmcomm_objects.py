@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +16,10 @@ from msmq_fast.rpc.services.dependent import DependentPolicy
 from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.sddl import parse_sddl, to_sddl
+from msmq_fast.security.token import Privilege
 
 from .dependents import NOBODY, ORDERS, Dependent, DependentWorld, queue_object
-from .peers import ALICE, caller
+from .peers import ADMIN, ALICE, caller
 
 PROPERTY, QUEUE_EXISTS, INVALID_PARAMETER = 0xC00E0002, 0xC00E0005, 0xC00E0006
 QUEUE_NOT_FOUND, ACCESS_DENIED, ILLEGAL_OPERATION = 0xC00E0003, 0xC00E0025, 0xC00E0064
@@ -446,6 +448,12 @@ def test_the_audit_list_is_for_administrators(remote: DependentWorld) -> None:
     remote.world.create("mine", security=parse_sddl(f"O:{ALICE}D:(A;;GA;;;{ALICE})"))
     mine = r"DIRECT=OS:HOST\private$\mine"
     assert permissions(remote.dependent(caller()), 8, 1000, mine).result == PRIVILEGE_NOT_HELD
+    audit = "S:(AU;SA;CC;;;WD)"
+    remote.world.create("audited", security=parse_sddl(SDDL + audit))
+    auditor = replace(ADMIN, token=replace(ADMIN.token, privileges=Privilege.SECURITY))
+    found = permissions(remote.dependent(auditor), 8, 1000, r"DIRECT=OS:HOST\private$\audited")
+    given = SecurityDescriptor.from_bytes(found.pSecurityDescriptor[: found.lpnLengthNeeded])
+    assert to_sddl(given) == audit
 
 
 # ---- ranges
