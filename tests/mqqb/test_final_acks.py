@@ -10,6 +10,7 @@ import pytest
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
@@ -34,8 +35,9 @@ FINAL = 2  # TransactionHeader.Flags.FA
 class Destination(World):
     """A queue manager with a session to another one; without `everybody` nobody may send there."""
 
-    def __init__(self, *, everybody: bool = True) -> None:
+    def __init__(self, *, everybody: bool = True, hooks: Hooks | None = None) -> None:
         self.everybody = everybody
+        self.hooks = hooks or Hooks()
         super().__init__()
 
     def _begin(self) -> None:
@@ -56,6 +58,7 @@ class Destination(World):
             history=DuplicateHistory(),
             nack=manager.disposition.reject,
             order_acks=acks,
+            hooks=self.hooks,
         )
         self.run()
         self.session = Session(self.node, ADDRESS, self.clock.seconds, initiator=False)
@@ -408,9 +411,8 @@ def test_who_may_not_send_hears_of_it_by_a_final_ack_only() -> None:
 def test_a_message_that_is_not_opened_is_told_of_with_the_reason(
     refusal: Refusal, reason: MessageClass
 ) -> None:
-    world = Destination()
+    world = Destination(hooks=Hooks(protection=Refusing(refusal)))  # type: ignore[arg-type]
     world.create("orders", transactional=True, authenticated=True)
-    world.node.hooks.protection = Refusing(refusal)  # type: ignore[assignment]
     world.take(tx(1))
     world.run()
     assert [answer.message_class for answer in world.answers()] == [reason]

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
@@ -28,9 +29,8 @@ ORDER = struct.pack("<IIII20x", 3, 9, 12, 11)
 class Sequences:
     """Keeps the acknowledgments that it is given."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self) -> None:
         self.given: list[OrderAck | FinalAck] = []
-        host.node.hooks.sequences = self
 
     def order_ack(self, ack: OrderAck, now: float, messenger: Messenger) -> None:
         self.given.append(ack)
@@ -44,9 +44,9 @@ class Sequences:
 @pytest.mark.parametrize("label", [LABEL, "QM ordering ack", ""])
 @pytest.mark.parametrize("kind", [0x00FF, 0x0002, 0x3FFF, 0x4000, 0x8000])
 def test_queue_label_and_class_together_make_an_acknowledgment(queue: str, label: str, kind: int) -> None:
-    host = Host()
+    sequences = Sequences()
+    host = Host(hooks=Hooks(sequences=sequences))  # type: ignore[arg-type]
     host.add("order_queue$")
-    sequences = Sequences(host)
     packet = wire.message(1, queue=f"OS:h\\private$\\{queue}", body=ORDER, label=label, message_class=kind)
     host.opened().receive(packet, 101.0)
     is_one = queue == "order_queue$" and label == LABEL and (kind == 0xFF or kind >= 0x4000)
@@ -56,8 +56,8 @@ def test_queue_label_and_class_together_make_an_acknowledgment(queue: str, label
 
 @pytest.mark.rule("QB-158", "QB-159")
 def test_acknowledgments_come_by_the_number_of_the_order_queue_too() -> None:
-    host = Host()
-    sequences = Sequences(host)
+    sequences = Sequences()
+    host = Host(hooks=Hooks(sequences=sequences))  # type: ignore[arg-type]
     order, final = OrderAck(3, 9, 12), FinalAck(3, 9, 12, 11, OWN, 55, MessageClass.NACK_Q_PURGED)
     session = host.opened()
     for number, ack in enumerate((order, final), 1):
