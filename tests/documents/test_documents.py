@@ -14,7 +14,7 @@ from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(msmq_fast.__file__).parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\w*\$ +|> +|docker exec msmq )?(msmq-(?:fast|lake) .*)")
