@@ -120,7 +120,7 @@ cdef class Writer(Undoable):
     cdef Batch* _current
     cdef Batch* _spare              # one kept for reuse
     cdef int _depth                 # nesting of begin_unit
-    cdef int _refused_depth         # of the innermost unit of which an operation was refused, 0: none
+    cdef uint64_t _refused          # a bit for each open unit of which an operation was refused
     cdef Savepoint* _savepoints     # of the open units
     cdef int _savepoint_room
     cdef uint64_t _handles          # grows when places in the batch end: with the batch, and with a unit that is rolled back

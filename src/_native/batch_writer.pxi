@@ -27,7 +27,7 @@ cdef class Callback(CommitListener):
 
 
 cdef int _refuse(Writer writer) except -1:
-    writer._refused_depth = writer._depth   # the unit is not whole any more, and must not be kept
+    writer._refused |= <uint64_t>1 << min(writer._depth, 63)    # the unit is not whole any more, and must not be kept
     PyErr_NoMemory()
 
 
@@ -133,7 +133,7 @@ cdef class Writer:
     cpdef int keep_unit(self) except -1:
         if self._depth == 0:
             raise RuntimeError("keep_unit without begin_unit")
-        if self._refused_depth >= self._depth:
+        if self._refused >> min(self._depth, 63):
             self.roll_back()
             raise StoreError("an operation of this unit of work was refused")
         self._depth -= 1
@@ -157,7 +157,7 @@ cdef class Writer:
         self._handles += 1
         self._depth -= 1
         self.undo.depth = self._depth
-        self._refused_depth = min(self._refused_depth, self._depth)
+        self._refused &= (<uint64_t>1 << min(self._depth + 1, 63)) - 1  # those around it are whole
         if self._depth == 0:
             (<BatchFields*>self._current).units -= 1
         if fault is not None:
@@ -648,7 +648,7 @@ cdef class MemoryWriter(Writer):
         Writer._check(self)
         self._calls += 1
         if self._calls == self._fail_call:
-            self._refused_depth = self._depth
+            self._refused |= <uint64_t>1 << min(self._depth, 63)
             raise StoreError("refused by the test")
         return 0
 

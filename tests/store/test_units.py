@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,6 +144,30 @@ def test_a_unit_of_which_an_operation_was_refused_is_not_kept() -> None:
     writer.put_record(Table.META, b"c", b"3")
     writer.complete_all()
     assert writer.tables.tables[Table.META] == {b"c": b"3"}
+
+
+@pytest.mark.parametrize("where", ["inner", "outer"])
+def test_a_refused_operation_takes_its_own_unit_and_not_the_one_around_it(where: str) -> None:
+    writer = MemoryWriter()
+    writer.begin_unit()
+    writer.put_record(Table.META, b"a", b"1")
+    if where == "outer":
+        writer.fail_call(1)
+        with pytest.raises(StoreError):
+            writer.put_record(Table.META, b"b", b"2")
+    writer.begin_unit()
+    if where == "inner":
+        writer.fail_call(1)
+    with pytest.raises(StoreError) if where == "inner" else nullcontext():
+        writer.put_record(Table.META, b"c", b"3")
+    writer.roll_back()
+    if where == "outer":
+        with pytest.raises(StoreError, match="refused"):
+            writer.keep_unit()
+    else:
+        writer.keep_unit()
+    writer.complete_all()
+    assert writer.tables.tables[Table.META] == ({b"a": b"1"} if where == "inner" else {})
 
 
 SEQUENCE_STEPS = st.lists(
