@@ -32,6 +32,7 @@ def failed(server: Server, *arguments: str, code: Exit) -> str:
     return lines[-1]
 
 
+@pytest.mark.rule("DS-01")
 def test_an_object_from_create_to_delete(server: Server) -> None:
     server.ok(
         "directory", "create", "site", "name=north", "IntraSiteReplicationInterval=5", "ForeignSite=false"

@@ -180,6 +180,18 @@ def test_the_probe_runs_every_minute_until_the_directory_is_back() -> None:
     assert [item["Label"] for item in scene.local.refreshed] == ["from the directory"]
 
 
+@pytest.mark.rule("DS-06")
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_enumeration_that_finds_no_directory_goes_offline(begun: bool) -> None:
+    scene = Scene()
+    handle = scene.world.finish(scene.events.begin(ObjectType.QUEUE)) if begun else 0
+    scene.script.connected = False
+    done = scene.events.next(handle) if begun else scene.events.begin(ObjectType.QUEUE)
+    scene.world.run()
+    assert done.exception() is not None
+    assert scene.events.offline
+
+
 def test_a_probe_under_way_is_not_started_twice() -> None:
     scene = Scene()
     scene.go_offline()
@@ -236,7 +248,7 @@ def test_nobody_is_told_of_what_failed() -> None:
     assert scene.at.notices == []
 
 
-@pytest.mark.rule("DM-165", "DS-09")
+@pytest.mark.rule("DM-165", "DS-09", "DS-31")
 def test_another_queue_manager_is_told_of_a_change_of_itself() -> None:
     scene = Scene()
     for identifier in (OWN, OTHER):

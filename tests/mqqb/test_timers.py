@@ -375,7 +375,7 @@ def test_no_timer_outlives_its_session() -> None:
 # --------------------------------------------------------------------- 9: Ping Response Timer
 
 
-@pytest.mark.rule("QB-317", "QB-068", "QB-082", "QB-368", "QB-369", "QB-371")
+@pytest.mark.rule("QB-068", "QB-069", "QB-082", "QB-317", "QB-368", "QB-369", "QB-371")
 def test_each_ping_has_its_own_cookie_and_second() -> None:
     done: list[tuple[int, bool, float]] = []
     pinger = Pinger(OWN, Timers().ping_response, lambda *outcome: done.append(outcome))

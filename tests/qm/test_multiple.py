@@ -59,7 +59,7 @@ def test_a_descriptor_of_several_queues_has_children_and_no_queue_of_its_own() -
     assert [child.queue.descriptors for child in handle.children] == [[child] for child in handle.children]
 
 
-@pytest.mark.rule("DM-070")
+@pytest.mark.rule("DM-070", "DM-086")
 def test_several_queues_are_opened_for_sending_and_shared_with_everybody_only() -> None:
     world = made()
     for access in (Access.RECEIVE, Access.PEEK, Access.MOVE):

@@ -153,11 +153,11 @@ class DirectoryEvents:
         owner: object = None,
     ) -> Completion[int]:
         """Read Directory Begin (3.1.7.1.21)."""
-        return self.provider.begin(kind, conditions, attributes, order, owner=owner)
+        return self._watched(self.provider.begin(kind, conditions, attributes, order, owner=owner))
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
         """Read Directory Next (3.1.7.1.22)."""
-        return self.provider.next(handle)
+        return self._watched(self.provider.next(handle))
 
     def end(self, handle: int) -> Completion[None]:
         """Read Directory End (3.1.7.1.23)."""

@@ -303,7 +303,7 @@ def test_what_is_not_ended_is_in_no_transaction(
         assert remote.world.bodies() == [b"two"]
 
 
-@pytest.mark.rule("RR-070")
+@pytest.mark.rule("RR-070", "RR-083")
 def test_without_a_coordinator_only_what_is_known_can_be_enlisted_in(
     remote: RemoteWorld, reader: RemoteReader
 ) -> None:
