@@ -222,7 +222,8 @@ cdef class QueueCore(CommitListener):
         )
         self.positions.set_body(slot, packet)
         self._use(slot.size)
-        log_placed(self, key, UNDO_PLACED)
+        if self.ledger.writer._depth:
+            log_placed(self, key, UNDO_PLACED)
         self._arm(slot)
         note_passing(self, slot)
         return slot

@@ -41,12 +41,9 @@ cdef struct ReapUndo:
 
 cdef int log_placed(QueueCore core, uint64_t key, int kind) except -1:
     cdef QueueUndo undo
-    cdef UndoLog log = core.ledger.writer.undo
-    if log.depth:
-        undo.kind = kind
-        undo.total = core.arrived_total
-        log.add(core, key, &undo, sizeof(undo), None)
-    return 0
+    undo.kind = kind
+    undo.total = core.arrived_total
+    return core.ledger.writer.undo.add(core, key, &undo, sizeof(undo), None)
 
 
 cdef int log_number(QueueCore core, int kind, uint64_t number) except -1:

@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport Writer
 from msmq_fast._native.framing cimport PacketScanner, UserMessage
 from msmq_fast._native.history cimport DuplicateHistory, Identity
 from msmq_fast._native.instream cimport InStream, InStreams
@@ -85,6 +86,7 @@ cdef class Receiver:
     cdef inline bint _expired(self) noexcept
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
+    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m, Writer writer) except -1
     cdef int _drop(self) except -1
     # The identity of the current message, calculated once.
     cdef inline Identity* _identify(self) noexcept

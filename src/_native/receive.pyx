@@ -315,9 +315,8 @@ cdef class Receiver:
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
-        cdef const Identity* identity = NULL
         cdef UserMessage silent
-        cdef Writer writer = None
+        cdef Writer writer
         cdef int result
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
@@ -328,28 +327,17 @@ cdef class Receiver:
             silent = m[0]
             silent.ack_flags = 0
             m = &silent
-        if m.transaction_offset == 0:
-            identity = self._identify()
-        if self._number:
+        if self._number == 0:
+            result = self._put(core, packet, m, None)
+        else:
             writer = self._ledger.writer
             writer.make_room(PyBytes_GET_SIZE(packet))
             writer.begin_unit()
-        try:
-            result = core.enqueue(
-                packet, m, self._window, self._number,
-                identity.fingerprint if self._number != 0 and identity != NULL else 0
-            )
-            if result != ENQUEUED and result != ENQUEUED_PENDING:
-                pass
-            elif m.transaction_offset:
-                decide(self, core.ordinal)
-            else:
-                self._history.remember(identity, self._origin, self._ledger.now_s, writer)
-        except BaseException:
-            if writer is not None:
+            try:
+                result = self._put(core, packet, m, writer)
+            except BaseException:
                 writer.roll_back()
-            raise
-        if writer is not None:
+                raise
             writer.keep_unit()
         if result == ENQUEUED or result == ENQUEUED_PENDING:
             self.delivered += 1
@@ -361,6 +349,23 @@ cdef class Receiver:
         if result == QUEUE_SAYS_GONE:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
+
+    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m, Writer writer) except -1:
+        # `writer`: whose unit it is part of; None for an express one.
+        cdef const Identity* identity = NULL
+        cdef int result
+        if m.transaction_offset == 0:
+            identity = self._identify()
+        result = core.enqueue(
+            packet, m, self._window, self._number, identity.fingerprint if self._number != 0 and identity != NULL else 0
+        )
+        if result != ENQUEUED and result != ENQUEUED_PENDING:
+            return result
+        if m.transaction_offset:
+            decide(self, core.ordinal)
+        else:
+            self._history.remember(identity, self._origin, self._ledger.now_s, writer)
+        return result
 
     cdef inline Identity* _identify(self) noexcept:
         if self._identified != self.packets:
