@@ -77,7 +77,7 @@ cdef class QueueCore(CommitListener):
 
     cdef int _enter(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                     uint32_t dead_letter, bint recoverable) except -1:
-        """A message that is let in. Within a unit, but for an express one from whose arrival nothing follows."""
+        """Puts an accepted message into the list. Call inside a unit, unless the message is express and its arrival has no side effects."""
         cdef Ledger ledger = self.ledger
         cdef Slot* slot = NULL
         cdef NumberedPosition record

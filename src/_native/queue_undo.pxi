@@ -12,7 +12,7 @@ cdef enum UndoKind:
     UNDO_EXPECTED = 6           # how many moves come here
     UNDO_DOOMED = 7             # a message waits for reap()
     UNDO_REAPED = 8             # one of them was taken
-    UNDO_FINALS = 9             # who waits for the FinalAcks of an ordinal; `kept` is the tuple
+    UNDO_FINALS = 9             # the messages that wait for the FinalAcks of an ordinal; `kept` is the tuple
     UNDO_STREAM = 10            # which queue sends a sequence; `kept` is the queue
     UNDO_RESERVING = 11         # a block of SequentialIDs is asked for
 

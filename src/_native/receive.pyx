@@ -351,7 +351,7 @@ cdef class Receiver:
         return DELIVERY_MACHINE_QUOTA
 
     cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m, Writer writer) except -1:
-        # `writer`: whose unit it is part of; None for an express one.
+        # `writer`: the writer with the open unit; None for an express message, which has no unit.
         cdef const Identity* identity = NULL
         cdef int result
         if m.transaction_offset == 0:

@@ -1,9 +1,9 @@
 # What takes back in memory what the open unit of work did there.
 #
-# A unit of work (Writer.begin_unit … keep_unit, or roll_back) is all or nothing, in the store and in memory. The store's side is the
-# batch, which is rewound. The side of memory is this log:
+# A unit of work (Writer.begin_unit … keep_unit, or roll_back) is all or nothing, in the store and in memory. The batch of the store is
+# rewound; memory is taken back by this log:
 #
-#   1. Whoever changes something in memory that the unit's mutations describe adds an entry, with what is needed to change it back.
+#   1. Code that changes memory in a unit adds an entry first, with the state that the change overwrites.
 #   2. `roll_back` runs the entries of the unit, the newest first, each by the `undone` of its owner.
 #   3. When the outermost unit is kept, all entries go.
 #
