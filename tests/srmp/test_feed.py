@@ -34,14 +34,6 @@ def told(station: Station, act: Callable[[], object]) -> list[FeedEvent]:
     return [event for event in feed.read(after) if event.kind != EventKind.QUEUE_CREATED]
 
 
-@pytest.fixture
-def station() -> Station:
-    made = Station()
-    made.make("in")
-    made.make("tx", transactional=True)
-    return made
-
-
 def ordinal(station: Station, name: str) -> int:
     return int(station.manager.find(f".\\private$\\{name}").ordinal)
 

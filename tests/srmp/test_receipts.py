@@ -24,14 +24,6 @@ ORIGINAL = SENDER.bytes_le + (7).to_bytes(4, "little")
 BOTH = services(durable=True, commitment=OTHER, positive=True, negative=True)
 
 
-@pytest.fixture
-def station() -> Station:
-    made = Station()
-    made.make("in")
-    made.make("tx", transactional=True)
-    return made
-
-
 def name(queue: str) -> str:
     return f".\\private$\\{queue}"
 

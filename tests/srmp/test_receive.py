@@ -26,14 +26,6 @@ DURABLE = services(durable=True)
 ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
 
 
-@pytest.fixture
-def station() -> Station:
-    made = Station()
-    made.make("in")
-    made.make("tx", transactional=True)
-    return made
-
-
 def url(name: str) -> str:
     return Station.base + name
 

@@ -19,14 +19,6 @@ def url(name: str) -> str:
     return Station.base + name
 
 
-@pytest.fixture
-def station() -> Station:
-    made = Station()
-    made.make("in")
-    made.make("tx", transactional=True)
-    return made
-
-
 @pytest.mark.rule("SR-134")
 @pytest.mark.parametrize(
     ("text", "status", "reason"),

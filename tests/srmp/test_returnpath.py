@@ -19,14 +19,6 @@ HERE = Station.base + "in"
 THERE = "http://elsewhere.example:8500/msmq/private$/x"
 
 
-@pytest.fixture
-def station() -> Station:
-    made = Station()
-    made.make("in")
-    made.make("tx", transactional=True)
-    return made
-
-
 # ---- the policy
 
 

@@ -12,7 +12,7 @@ from msmq_fast.mqqb import ping
 from msmq_fast.mqqb.limits import Admission
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, Wake, nobody
+from msmq_fast.mqqb.session import Session, Wake, ignore
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.timed import TimedGroup
@@ -93,7 +93,7 @@ class Endpoint:
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
     def accept(
-        self, address: str, now: float, wake: Wake = nobody, *, crowded: bool | None = None
+        self, address: str, now: float, wake: Wake = ignore, *, crowded: bool | None = None
     ) -> Session:
         """The session of a connection that was accepted from `address`; over a limit it will answer with a
         refusal. `crowded` says whether it is over a limit where the caller counts connections, too, and has
@@ -107,7 +107,7 @@ class Endpoint:
         self.sessions.add(session)
         return session
 
-    def connected(self, link: int, now: float, wake: Wake = nobody) -> Session | None:
+    def connected(self, link: int, now: float, wake: Wake = ignore) -> Session | None:
         """The session of a connection that a Connect effect opened; None: close it."""
         session = self.transfer.connected(link, now, self, wake)
         if session is not None:

@@ -37,7 +37,7 @@ Wake = Callable[["Session"], None]
 """Something happened outside a call (a commit, new work): `Session.pump` should run."""
 
 
-def nobody(_: Session) -> None:
+def ignore(_: Session) -> None:
     """No transport is to be woken."""
 
 
@@ -60,7 +60,7 @@ class Session:
         pinged: bool = False,
         refusal: CloseReason | None = None,
         owner: SessionOwner[Session] | None = None,
-        wake: Wake = nobody,
+        wake: Wake = ignore,
     ) -> None:
         self.node = node
         self._owner = owner

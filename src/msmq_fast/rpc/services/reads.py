@@ -194,7 +194,7 @@ class RemoteRead:
         return self.request is not None and self.request.cancel(error)
 
     def _abandoned(self) -> None:
-        """Nobody waits for the reply any more: nothing is to be read (RA-15)."""
+        """The caller no longer waits for the reply: the read takes nothing (RA-15)."""
         self.cancel()
 
     def _found(self, done: Completion[Received]) -> None:
