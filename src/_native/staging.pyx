@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Staged messages in the store: contents without positions, and rows of META that say what becomes of them.
 
-A stage has an identifier of 16 bytes. Its rows have the keys ROW_PREFIX, identifier, number from 1 on; row 0 is its head (qm/staging.py). The
+A stage has an identifier of 16 bytes. Its rows have the keys ROW_PREFIX, identifier, number from 1 on; row 0 is its head (qm/bulk/staging.py). The
 content of a message and the row that names it are put by one unit, so that nothing in the store is ever without an owner. Publishing places
 the messages of some rows in their queues and deletes the rows, dropping deletes both.
 """

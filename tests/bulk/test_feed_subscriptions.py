@@ -9,8 +9,8 @@ import pytest
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import InsufficientResources, MessageStorageFailed
-from msmq_fast.qm import subscriptions as module
-from msmq_fast.qm.subscriptions import SlotDropped, SubscriptionNotFound, Subscriptions
+from msmq_fast.qm.feed import subscriptions as module
+from msmq_fast.qm.feed.subscriptions import SlotDropped, SubscriptionNotFound, Subscriptions
 from msmq_fast.store.decode import FEED_ENTRY
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import MetaName, Table

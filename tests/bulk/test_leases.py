@@ -18,11 +18,11 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm import leases as module
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.leases import Leased, LeaseLost, Leases, Settled
-from msmq_fast.qm.lessee import CHUNK
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.bulk import leases as module
+from msmq_fast.qm.bulk.leases import Leased, LeaseLost, Leases, Settled
+from msmq_fast.qm.bulk.lessee import CHUNK
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.decode import EventKind
 from msmq_fast.store.schema import MetaName, Table
 from tests.qm.world import World, body

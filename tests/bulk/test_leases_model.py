@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.qm import leases as module
-from msmq_fast.qm.leases import LeaseLost, Settled
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import Transaction
+from msmq_fast.qm.bulk import leases as module
+from msmq_fast.qm.bulk.leases import LeaseLost, Settled
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import Transaction
 from tests.qm.world import World, body
 
 SUBSCRIPTIONS = ("spark", "lake")

@@ -26,8 +26,8 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.qm.bulk.stages import Staged
 from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.qm.stages import Staged
 from msmq_fast.security.token import EVERYONE_TOKEN
 from tests.bulk.stages import counts, publish
 from tests.qm.world import World

@@ -17,9 +17,9 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.rollforward import Publication
-from msmq_fast.qm.stages import Part
-from msmq_fast.qm.staging import Fenced, Published, StageNotFound
+from msmq_fast.qm.bulk.rollforward import Publication
+from msmq_fast.qm.bulk.stages import Part
+from msmq_fast.qm.bulk.staging import Fenced, Published, StageNotFound
 from msmq_fast.store.schema import EventKind, MetaName, Table
 from tests.bulk.stages import bodies, counts, opened, packet, publish, put, staged
 from tests.qm.world import World

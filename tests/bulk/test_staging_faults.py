@@ -11,7 +11,7 @@ import pytest
 
 from msmq_fast._native.batch import StoreError
 from msmq_fast.packet.errors import MSMQError
-from msmq_fast.qm.staging import StageNotFound
+from msmq_fast.qm.bulk.staging import StageNotFound
 from tests.bulk.stages import Row, counts, staged
 from tests.qm.world import World
 
@@ -92,8 +92,8 @@ class Client:
 
 def small_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few messages make a unit that a handful of them makes several."""
-    monkeypatch.setattr("msmq_fast.qm.rollforward._UNIT", 1)
-    monkeypatch.setattr("msmq_fast.qm.rollforward._PAGE", 1)
+    monkeypatch.setattr("msmq_fast.qm.bulk.rollforward._UNIT", 1)
+    monkeypatch.setattr("msmq_fast.qm.bulk.rollforward._PAGE", 1)
 
 
 def started() -> tuple[Fragile, Client]:

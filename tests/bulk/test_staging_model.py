@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from msmq_fast.packet.errors import MSMQError
-from msmq_fast.qm.staging import Fenced, StageNotFound
+from msmq_fast.qm.bulk.staging import Fenced, StageNotFound
 from tests.bulk.stages import Row, bodies, counts, staged
 from tests.qm.world import World
 

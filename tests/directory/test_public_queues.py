@@ -16,10 +16,10 @@ from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.settings import DirectoryMode
 from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory

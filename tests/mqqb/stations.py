@@ -19,9 +19,9 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Connect, Resolve, Target
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.timing import earliest
 from tests.qm.world import WALL, StillClock, World
 

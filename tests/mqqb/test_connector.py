@@ -9,7 +9,7 @@ import pytest
 from msmq_fast.directory.objects import DirectoryObject, ObjectType
 from msmq_fast.packet.errors import AccessDenied, MSMQError, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.packet.message import Acknowledge, Journal, Message
-from msmq_fast.qm.access import Access
+from msmq_fast.qm.queues.access import Access
 from msmq_fast.security.masks import ConnectedNetworkRight
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import sid

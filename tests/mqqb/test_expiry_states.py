@@ -11,7 +11,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.mqqb import wire
 from tests.mqqb.test_transactional_sending import DEADXACT, NAME, Sender
 

@@ -20,7 +20,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb import wire
 from tests.mqqb.hosts import sent
 from tests.qm.test_acknowledgment_arrival import Refusing

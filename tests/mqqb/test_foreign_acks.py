@@ -12,7 +12,7 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.link import Progress
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.session import Session
-from msmq_fast.qm.resending import Heard
+from msmq_fast.qm.outgoing.resending import Heard
 from tests.mqqb import wire
 from tests.mqqb.test_transactional_sending import DEADXACT, JOURNAL, Sender, Sent, asked, sender
 

@@ -17,11 +17,11 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.resending import OutgoingSequences
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.stations import Network, Station
 from tests.qm.injection import Operation, failing, lines
 from tests.qm.world import WALL, World

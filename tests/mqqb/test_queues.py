@@ -14,8 +14,8 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.transfer import Connect, Target
 from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties
+from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
 

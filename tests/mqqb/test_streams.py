@@ -17,7 +17,7 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.qm.resending import Messenger
+from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.mqqb import wire

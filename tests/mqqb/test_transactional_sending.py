@@ -21,12 +21,12 @@ from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Journal, Message
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.multiple import MultipleQueue, open_destinations
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.resending import OutgoingSequences
-from msmq_fast.qm.sequences import transfer_info
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.outgoing.sequences import transfer_info
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, renew_incarnation

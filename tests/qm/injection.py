@@ -30,7 +30,7 @@ from msmq_fast._native.batch import MemoryTables
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.store import Store
 from tests.qm.world import WALL, World
 

@@ -13,13 +13,13 @@ from msmq_fast.packet.acks import OrderAck, order_queue
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import FormatName, parse_format_name
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.acknowledgment import lifetime
-from msmq_fast.qm.answers import UNKNOWN, may_answer
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.retirement import ANSWERS_IDLE
+from msmq_fast.qm.outgoing.acknowledgment import lifetime
+from msmq_fast.qm.outgoing.answers import UNKNOWN, may_answer
+from msmq_fast.qm.outgoing.retirement import ANSWERS_IDLE
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.qm.world import WALL, World
 
 PEER, OTHER = "192.0.2.7", "192.0.2.8"

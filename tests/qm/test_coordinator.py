@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.coordinator import ResourceManager
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.transactions.coordinator import ResourceManager
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.schema import Table
 
 from .test_transaction import _header, aborts, accounts, fill, made, reading, send, take

@@ -20,10 +20,10 @@ from msmq_fast.packet.errors import (
     QueueNotAvailable,
     ServiceNotAvailable,
 )
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.handle import Lookup
+from msmq_fast.qm.handles.handle import Lookup
 from msmq_fast.qm.manager import State
-from msmq_fast.qm.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.store.schema import MetaName, Table
 from tests.qm.world import World, body
 

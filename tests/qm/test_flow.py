@@ -10,9 +10,9 @@ from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, dead_letter
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Journal
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.flow import MEMORY_FULL, FlowControl
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.flow import MEMORY_FULL, FlowControl
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World
 
 BODY = bytes(900)
@@ -164,7 +164,7 @@ def test_the_levels_have_hysteresis(steps: list[int]) -> None:
 def test_the_log_says_when_the_memory_is_full_and_when_it_suffices_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level("INFO", "msmq_fast.qm.flow")
+    caplog.set_level("INFO", "msmq_fast.qm.queues.flow")
     world = made(64)
     ledger = world.manager.ledger
     for bound, lines in ((ledger.express_mid, 0), (ledger.express_high, 1)):

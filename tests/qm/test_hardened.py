@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.outgoing import OutgoingQueue, OutgoingState
-from msmq_fast.qm.queue import Privacy
+from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.queue import Privacy
 from msmq_fast.security.defaults import queue_descriptor
 from tests.qm.world import World
 

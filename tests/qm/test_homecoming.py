@@ -10,8 +10,8 @@ from msmq_fast._native.framing import parse
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.user import SecurityHeader
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import sid
 from tests.qm.world import World

@@ -8,16 +8,16 @@ import pytest
 
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.homecoming import Homecoming
-from msmq_fast.qm.importing import Import
-from msmq_fast.qm.jobs import Progress
-from msmq_fast.qm.multiple import open_destinations
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.relocation import Outcome, Selection, Stretch, relocate
-from msmq_fast.qm.resubmission import resubmit
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.operator.importing import Import
+from msmq_fast.qm.operator.jobs import Progress
+from msmq_fast.qm.operator.relocation import Outcome, Selection, Stretch, relocate
+from msmq_fast.qm.operator.resubmission import resubmit
+from msmq_fast.qm.outgoing.homecoming import Homecoming
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.multiple import open_destinations
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.bulk.stages import staged
 from tests.qm.injection import Operation, failing, lines
 from tests.qm.world import World

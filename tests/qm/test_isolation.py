@@ -11,7 +11,7 @@ from msmq_fast._native.queue import Received
 from msmq_fast.mqqb.ping import Inquirer
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.faults import Faults, for_each
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.timed import LONGEST, TimedGroup
 from msmq_fast.store.schema import Table
 from tests.qm.world import World

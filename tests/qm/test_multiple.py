@@ -14,9 +14,9 @@ from msmq_fast.packet import Message, errors
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
 from msmq_fast.store.completion import Completion
 from tests.qm.world import World
 

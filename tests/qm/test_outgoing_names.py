@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.qm.world import WALL, World
 
 NULL = UUID(int=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.queue import Queue
 from tests.qm.world import World
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from msmq_fast._native.queue import order_ack
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sid import sid
 from msmq_fast.security.token import Token
 from msmq_fast.store.schema import Table, outgoing_stream_key

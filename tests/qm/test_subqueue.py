@@ -8,9 +8,9 @@ import pytest
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.fields import DIRECT
-from msmq_fast.qm.access import Access, Share, excludes
-from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.queue import NOBODY, Queue, QueueKind
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.queues.access import Access, Share, excludes
+from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
 
 from .world import World
 

@@ -11,8 +11,8 @@ from msmq_fast._native.queue import QueueCore, Received
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.reading import Readers, Subscription
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.reading.readers import Readers, Subscription
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Table
 from tests.qm.test_large_transaction import SLICED, taken
 from tests.qm.world import World

@@ -11,10 +11,10 @@ from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.user import TransactionHeader
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.handle import Lookup, OpenQueue
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.qm.handles.handle import Lookup, OpenQueue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 

@@ -9,9 +9,9 @@ import pytest
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.handle import Lookup, OpenQueue
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.twophase import RemoteReadState
+from msmq_fast.qm.handles.handle import Lookup, OpenQueue
+from msmq_fast.qm.reading.twophase import RemoteReadState
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 from .world import World, body
 

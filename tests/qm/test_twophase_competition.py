@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.cursor import Cursor
-from msmq_fast.qm.reading import ReadRequest
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import Transaction
+from msmq_fast.qm.reading.cursor import Cursor
+from msmq_fast.qm.reading.readers import ReadRequest
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import Transaction
 
 from .world import World, body
 

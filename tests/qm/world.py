@@ -7,11 +7,11 @@ from random import Random
 from msmq_fast._native.batch import MemoryWriter
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
-from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store

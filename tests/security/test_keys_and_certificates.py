@@ -29,10 +29,10 @@ from msmq_fast.mqqb.receive import Destination
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
-from msmq_fast.qm.certificates import Certificates
-from msmq_fast.qm.keyring import Keyring, KeyUse
-from msmq_fast.qm.outgoing import ConnectionStatus
-from msmq_fast.qm.signing import Signing
+from msmq_fast.qm.identity.certificates import Certificates
+from msmq_fast.qm.identity.keyring import Keyring, KeyUse
+from msmq_fast.qm.identity.signing import Signing
+from msmq_fast.qm.queues.outgoing import ConnectionStatus
 from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS, HashAlgorithm
 from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, read_user_certificates, write_key_list
 from msmq_fast.security.certificates import described, from_file, key_of, self_signed

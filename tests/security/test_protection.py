@@ -24,7 +24,7 @@ from msmq_fast.packet.protect import protected, security_of, with_multi_signatur
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.keyring import KeyUse
+from msmq_fast.qm.identity.keyring import KeyUse
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.security.algorithms import (
     ENHANCED,

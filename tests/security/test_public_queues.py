@@ -8,7 +8,7 @@ from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.mqqb.queues import destinations
-from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.defaults import DefaultPolicy
 from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl, to_sddl

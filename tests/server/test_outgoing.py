@@ -6,7 +6,7 @@ import pytest
 
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.outgoing import Dispatcher
 from tests.qm.world import WALL, World
 

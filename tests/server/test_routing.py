@@ -13,7 +13,7 @@ from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import format_name
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.server.addresses import is_own_address
 from msmq_fast.server.config import Config, MqqbConfig, RouteDeclaration

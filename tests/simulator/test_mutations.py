@@ -17,10 +17,10 @@ from msmq_fast._native.queue import order_ack as native_order_ack
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
-from msmq_fast.qm import resending
 from msmq_fast.qm.deadlines import Deadlines
-from msmq_fast.qm.reading import Subscription
-from msmq_fast.qm.transaction import Transaction
+from msmq_fast.qm.outgoing import resending
+from msmq_fast.qm.reading.readers import Subscription
+from msmq_fast.qm.transactions.transaction import Transaction
 from msmq_fast.server import mqqblistener
 from msmq_fast.server.mqqblistener import MqqbListener
 from msmq_fast.srmp import sending, transfer

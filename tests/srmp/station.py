@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.srmp.destinations import Destinations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.srmp.destinations import Destinations
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.qm.certificates import Certificates
+from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.vault import Vault

@@ -7,8 +7,8 @@ import pytest
 from msmq_fast.directory.objects import ObjectType
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.sddl import parse_sddl

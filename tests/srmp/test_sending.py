@@ -13,12 +13,12 @@ import pytest
 from msmq_fast.packet.errors import TransactionUsage, UnsupportedFormatNameOperation
 from msmq_fast.packet.message import Delivery, Journal, Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.outgoing import OutgoingQueue, OutgoingState
-from msmq_fast.qm.resending import OutgoingSequences
-from msmq_fast.qm.sequences import transfer_info
-from msmq_fast.qm.signing import prepare
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.outgoing.sequences import transfer_info
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.srmp.sending import Place, Sender, StreamReceipts
 from msmq_fast.srmp.transfer import Effect, Outgoing, Progress, Reach, Timers, Transfer
 from msmq_fast.srmp.urls import Url

@@ -9,9 +9,9 @@ from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.permissions import descriptor_of
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
-from msmq_fast.qm.outgoing import ConnectionEvent, OutgoingQueue
-from msmq_fast.qm.queue import Queue, QueueKind
-from msmq_fast.qm.sequences import transfer_info
+from msmq_fast.qm.outgoing.sequences import transfer_info
+from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.sddl import to_sddl
 from msmq_fast.security.token import Token
 

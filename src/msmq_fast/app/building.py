@@ -12,11 +12,11 @@ from msmq_fast.packet.errors import MSMQError, error
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import ReplyNames
-from msmq_fast.qm.signing import demands, prepare
+from msmq_fast.qm.identity.signing import demands, prepare
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
     from msmq_fast.security.token import Token
 
 __all__ = ["MessageBuilder"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import INFINITE, CursorRead, Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
-from msmq_fast.qm.cursor import Cursor
+from msmq_fast.qm.reading.cursor import Cursor
 
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handle, Handler, Session
-    from msmq_fast.qm.reading import ReadRequest
-    from msmq_fast.qm.remote import RemoteCursor, RemoteRead
+    from msmq_fast.qm.reading.readers import ReadRequest
+    from msmq_fast.qm.reading.remote import RemoteCursor, RemoteRead
 
 _HANDLE = Field("handle", int)
 _CURSOR = Field("cursor", int)

@@ -9,15 +9,15 @@ from msmq_fast._native.appcodec import Encoder
 from msmq_fast.app.pace import Pace
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
-from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast._native.appcodec import Stored
     from msmq_fast.app.engine import AppEngine
-    from msmq_fast.qm.reading import Subscription
-    from msmq_fast.qm.remote import RemoteQueue, RemoteSubscription
-    from msmq_fast.qm.transacted import TransactedQueue
+    from msmq_fast.qm.reading.readers import Subscription
+    from msmq_fast.qm.reading.remote import RemoteQueue, RemoteSubscription
+    from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 
 class Delivery:

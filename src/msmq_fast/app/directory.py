@@ -17,7 +17,7 @@ from msmq_fast.store.completion import Completion
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handler, Session
     from msmq_fast.qm.publication import Publication
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
 
 _MAX_PAGE = 1000
 _TYPE = Field("object", str)

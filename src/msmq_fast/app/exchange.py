@@ -13,15 +13,24 @@ from msmq_fast.packet.errors import (
     InvalidParameter,
     UnsupportedAccessMode,
 )
-from msmq_fast.qm.importing import Entry, Import
-from msmq_fast.qm.jobs import Progress, check_job
-from msmq_fast.qm.relocation import EVER, SEQUENCE_MASK, Outcome, Page, Selection, Stretch, browse, relocate
-from msmq_fast.qm.resubmission import resubmit
+from msmq_fast.qm.operator.importing import Entry, Import
+from msmq_fast.qm.operator.jobs import Progress, check_job
+from msmq_fast.qm.operator.relocation import (
+    EVER,
+    SEQUENCE_MASK,
+    Outcome,
+    Page,
+    Selection,
+    Stretch,
+    browse,
+    relocate,
+)
+from msmq_fast.qm.operator.resubmission import resubmit
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.app.requests import Handler, Session
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
 
 MAX_IMPORTS: Final = 16  # of one connection at once
 _MAX_PATTERN: Final = 249  # characters, as a label

@@ -13,13 +13,13 @@ from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.security.token import Token
 
 __all__ = ["FanOut", "open_sending"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.reading import Readers
+    from msmq_fast.qm.reading.readers import Readers
 
 AHEAD_MESSAGES = 1024  # under way at once
 AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the messages before

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError
-from msmq_fast.qm.queue import Queue, QueueKind
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.acl import Ace, AceType
 from msmq_fast.security.authorizer import MACHINE, QUEUE, ObjectKind, entry_text
 from msmq_fast.security.descriptor import SecurityDescriptor

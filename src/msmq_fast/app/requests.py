@@ -35,15 +35,15 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
     UnsupportedOperation,
 )
-from msmq_fast.qm import access as qm_access
-from msmq_fast.qm.handle import Lookup as QmLookup
-from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.importing import Import
-from msmq_fast.qm.reading import ReadRequest
+from msmq_fast.qm.handles.handle import Lookup as QmLookup
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.operator.importing import Import
+from msmq_fast.qm.queues import access as qm_access
+from msmq_fast.qm.reading.readers import ReadRequest
+from msmq_fast.qm.reading.remote import RemoteQueue, RemoteRead
 from msmq_fast.qm.records import storage_error
-from msmq_fast.qm.remote import RemoteQueue, RemoteRead
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import Transaction
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.snapshots import Snapshot
 

@@ -11,15 +11,15 @@ from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
 from msmq_fast.packet.fields import sent_field
-from msmq_fast.qm.handle import OpenQueue, refusal
-from msmq_fast.qm.queue import Queue, QueueKind
-from msmq_fast.qm.signing import demands
-from msmq_fast.qm.transacted import TransactedQueue, check_usage
+from msmq_fast.qm.handles.handle import OpenQueue, refusal
+from msmq_fast.qm.identity.signing import demands
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.transactions.transacted import TransactedQueue, check_usage
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.security.token import Token
 
 _FIRST, _LAST, _NEXT = 1 << 2, 1 << 3, 1 << 4  # TransactionHeader.Flags: FM, LM, one more in ID

@@ -14,8 +14,8 @@ from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.certificates import Certificates
-    from msmq_fast.qm.keyring import Keyring
+    from msmq_fast.qm.identity.certificates import Certificates
+    from msmq_fast.qm.identity.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.store.snapshots import Snapshots
 

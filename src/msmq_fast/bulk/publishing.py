@@ -13,7 +13,7 @@ from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import Refusal, bad_request
 from msmq_fast.bulk.fields import ARROW_TYPE, body_fields, pieces
 from msmq_fast.bulk.staging import StageRequest, StageUpload
-from msmq_fast.qm.staging import MOST_STAGES, Fenced, Staged, StageNotFound
+from msmq_fast.qm.bulk.staging import MOST_STAGES, Fenced, Staged, StageNotFound
 
 __all__ = ["routes"]
 

@@ -21,12 +21,12 @@ from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.text import printable
-from msmq_fast.qm.bounds import Plan, Planned, kind_of
+from msmq_fast.qm.feed.bounds import Plan, Planned, kind_of
 from msmq_fast.store.schema import EventKind, Transport
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part"]
 

@@ -12,7 +12,7 @@ from msmq_fast.bulk.application import answer
 from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import Refusal
 from msmq_fast.bulk.fields import body_fields, query_fields
-from msmq_fast.qm.subscriptions import SlotDropped, Subscription, SubscriptionNotFound, Subscriptions
+from msmq_fast.qm.feed.subscriptions import SlotDropped, Subscription, SubscriptionNotFound, Subscriptions
 
 __all__ = ["routes"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msmq_fast.bulk.fields import Fields
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import utf16_units
-from msmq_fast.qm.stages import Part
+from msmq_fast.qm.bulk.stages import Part
 
 __all__ = ["StageRequest"]
 

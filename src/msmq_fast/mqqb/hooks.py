@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from msmq_fast._native.receive import Receiver
     from msmq_fast.mqqb.receive import Destination
     from msmq_fast.packet.acks import FinalAck, OrderAck
-    from msmq_fast.qm.resending import Messenger
+    from msmq_fast.qm.outgoing.resending import Messenger
 
 
 class Protection(Protocol):

@@ -18,8 +18,8 @@ from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.incoming import IncomingTransfer
-from msmq_fast.qm.superseding import Place, Superseding
+from msmq_fast.qm.outgoing.superseding import Place, Superseding
+from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.store.paging import Scan, scan_pages
 from msmq_fast.store.schema import Table
 from msmq_fast.timing import earliest

@@ -18,7 +18,7 @@ from msmq_fast.packet.errors import InsufficientResources, code_of
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.protect import protected, security_of
 from msmq_fast.packet.user import SecurityHeader
-from msmq_fast.qm.outgoing import ConnectionStatus
+from msmq_fast.qm.queues.outgoing import ConnectionStatus
 from msmq_fast.security.algorithms import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel, SignatureType
 from msmq_fast.security.certificates import CertificateKeys
 from msmq_fast.security.encryption import EncryptionError, Failure, ReceivedKeys, SentKeys
@@ -31,7 +31,7 @@ from msmq_fast.security.switches import SecuritySwitches
 if TYPE_CHECKING:
     from msmq_fast.mqqb.receive import Destination
     from msmq_fast.packet.names import FormatName
-    from msmq_fast.qm.outgoing import OutgoingQueue
+    from msmq_fast.qm.queues.outgoing import OutgoingQueue
 
 __all__ = ["DEFAULT_ACCEPTED", "OutgoingProtection", "ReceivedProtection", "SentProtection"]
 

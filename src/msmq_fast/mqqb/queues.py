@@ -15,10 +15,10 @@ from msmq_fast.mqqb.receive import Destination, Resolver
 from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.qm.queue import Privacy, Queue, QueueKind
-from msmq_fast.qm.resending import OutgoingSequences
-from msmq_fast.qm.system import is_internal
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind
+from msmq_fast.qm.queues.system import is_internal
 
 TAKE_BYTES = 1 << 20
 """Bytes of packets handed to a session at a time."""

@@ -35,7 +35,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.packet.text import is_name
-from msmq_fast.qm.resending import Messenger
+from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.signature import multi_signature
 from msmq_fast.store.schema import EventKind

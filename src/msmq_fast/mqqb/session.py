@@ -28,7 +28,7 @@ from msmq_fast.mqqb.sending import Outbox, Source
 from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.packet.errors import PacketFaultCode
-from msmq_fast.qm.resending import Messenger
+from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER

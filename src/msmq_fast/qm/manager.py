@@ -20,43 +20,43 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.text import printable, quoted
-from msmq_fast.qm.answers import AnswerQueues
-from msmq_fast.qm.bounds import Bounds
+from msmq_fast.qm.bulk.leases import Leases
+from msmq_fast.qm.bulk.staging import Staging
 from msmq_fast.qm.clock import Clock
-from msmq_fast.qm.connector import Connectors
-from msmq_fast.qm.definitions import Definitions
-from msmq_fast.qm.disposition import Disposition
-from msmq_fast.qm.eventfeed import EventFeed
-from msmq_fast.qm.expiry import Expiry
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.flow import FlowControl
-from msmq_fast.qm.guard import Guard
-from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.housekeeping import Housekeeping
+from msmq_fast.qm.feed.bounds import Bounds
+from msmq_fast.qm.feed.eventfeed import EventFeed
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.handles.opener import Opener
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
-from msmq_fast.qm.incoming import Arrival, IncomingTransfer
-from msmq_fast.qm.jobs import Jobs
-from msmq_fast.qm.journal import without_journal
-from msmq_fast.qm.leases import Leases
-from msmq_fast.qm.lookup import Directory
-from msmq_fast.qm.opener import Opener
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.poison import PoisonHandling
+from msmq_fast.qm.operator.definitions import Definitions
+from msmq_fast.qm.operator.jobs import Jobs
+from msmq_fast.qm.outgoing.answers import AnswerQueues
+from msmq_fast.qm.outgoing.disposition import Disposition
+from msmq_fast.qm.outgoing.retirement import Retirement
+from msmq_fast.qm.outgoing.sequences import OutgoingStreams
 from msmq_fast.qm.publication import Publication
-from msmq_fast.qm.queue import Queue
-from msmq_fast.qm.reading import Readers
+from msmq_fast.qm.queues.connector import Connectors
+from msmq_fast.qm.queues.expiry import Expiry
+from msmq_fast.qm.queues.flow import FlowControl
+from msmq_fast.qm.queues.guard import Guard
+from msmq_fast.qm.queues.housekeeping import Housekeeping
+from msmq_fast.qm.queues.incoming import Arrival, IncomingTransfer
+from msmq_fast.qm.queues.journal import without_journal
+from msmq_fast.qm.queues.lookup import Directory
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.subqueue import Subqueues
+from msmq_fast.qm.queues.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
+from msmq_fast.qm.reading.readers import Readers
+from msmq_fast.qm.reading.remote import RemoteReader
 from msmq_fast.qm.records import Records, Store, followed_by
 from msmq_fast.qm.recovery import recover
-from msmq_fast.qm.remote import RemoteReader
-from msmq_fast.qm.retirement import Retirement
-from msmq_fast.qm.sequences import OutgoingStreams
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
-from msmq_fast.qm.signing import Signing
-from msmq_fast.qm.staging import Staging
-from msmq_fast.qm.subqueue import Subqueues
-from msmq_fast.qm.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
 from msmq_fast.qm.timed import TimedGroup
-from msmq_fast.qm.transaction import Transactions
+from msmq_fast.qm.transactions.poison import PoisonHandling
+from msmq_fast.qm.transactions.transaction import Transactions
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultPolicy

@@ -27,10 +27,10 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.homecoming import Homecoming
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import Queue, QueueKind, QueueProperties
+from msmq_fast.qm.outgoing.homecoming import Homecoming
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError

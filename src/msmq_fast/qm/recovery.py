@@ -8,12 +8,12 @@ from uuid import UUID
 
 from msmq_fast._native.queue import Loader
 from msmq_fast.packet.errors import MSMQError
-from msmq_fast.qm.connector import ConnectorQueue
-from msmq_fast.qm.journal import JournalQueue
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
+from msmq_fast.qm.queues.connector import ConnectorQueue
+from msmq_fast.qm.queues.journal import JournalQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, stored_part
+from msmq_fast.qm.queues.system import DEADLETTER, DEADXACT, JOURNAL, SYSTEM_QUEUES, SystemQueue
 from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.qm.system import DEADLETTER, DEADXACT, JOURNAL, SYSTEM_QUEUES, SystemQueue
 from msmq_fast.store.schema import MetaName
 
 if TYPE_CHECKING:

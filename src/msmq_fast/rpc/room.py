@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.reading import Readers
+    from msmq_fast.qm.reading.readers import Readers
     from msmq_fast.rpc.outbox import Outbox
 
 __all__ = ["ReplyRoom"]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.packet.errors import MSMQError, QueueNotFound
-from msmq_fast.qm.guard import Guard
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy

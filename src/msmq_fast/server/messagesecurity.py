@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast._native.batch import Tables
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
-from msmq_fast.qm.certificates import Certificates
-from msmq_fast.qm.keyring import Keyring, Pairs
+from msmq_fast.qm.identity.certificates import Certificates
+from msmq_fast.qm.identity.keyring import Keyring, Pairs
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.signing import Signing
 from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.security.algorithms import (
     BASE,

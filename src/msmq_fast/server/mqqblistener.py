@@ -27,11 +27,11 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass, name_of
-from msmq_fast.qm.incoming import IncomingTransfer
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import Queue
-from msmq_fast.qm.resending import Heard, OutgoingSequences
+from msmq_fast.qm.outgoing.resending import Heard, OutgoingSequences
+from msmq_fast.qm.queues.incoming import IncomingTransfer
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.opening import is_http
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.opening import is_http
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 
 __all__ = ["Carrier", "Dispatcher"]
 

@@ -14,7 +14,7 @@ from typing import Final
 from msmq_fast.admin.view import Labelled
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
 from msmq_fast.server.counters import RefusalCounters

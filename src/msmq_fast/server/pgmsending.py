@@ -10,7 +10,7 @@ from typing import Final
 
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.server.pgminterfaces import Interface
 from msmq_fast.server.pgmsockets import PgmSockets
 from msmq_fast.srmp.multicast import Feed

@@ -16,9 +16,9 @@ from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.config import Config, PeerDeclaration, RouteDeclaration
 
 __all__ = ["Routing", "named_routers", "pinned_addresses", "static_routes"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from msmq_fast.qm.certificates import Certificates
-from msmq_fast.qm.lookup import Directory
+from msmq_fast.qm.identity.certificates import Certificates
+from msmq_fast.qm.queues.lookup import Directory
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns

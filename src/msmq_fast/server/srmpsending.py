@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue
-from msmq_fast.qm.resending import OutgoingSequences
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue
 from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.queue import QueueKind
-from msmq_fast.qm.sequences import transfer_info
+from msmq_fast.qm.outgoing.sequences import transfer_info
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import QueueKind
 
 if TYPE_CHECKING:
     from msmq_fast.app.service import Counters

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msmq_fast.packet.errors import AccessDenied
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.guard import Guard
-from msmq_fast.qm.queue import Queue, QueueKind, QueueState
-from msmq_fast.qm.system import ORDER
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.guard import Guard
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState
+from msmq_fast.qm.queues.system import ORDER
 from msmq_fast.security.sid import ANONYMOUS, EVERYONE, Sid
 from msmq_fast.security.token import Token
 from msmq_fast.srmp.redirection import Destination, Redirector

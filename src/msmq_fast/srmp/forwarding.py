@@ -24,7 +24,7 @@ from msmq_fast.srmp.urls import Url
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.outgoing import OutgoingQueue
+    from msmq_fast.qm.queues.outgoing import OutgoingQueue
 
 __all__ = ["Forwarder", "Pass"]
 

@@ -15,7 +15,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.srmp.model import Nonconforming
 from msmq_fast.srmp.pgm.model import Datagram
 from msmq_fast.srmp.pgm.source import ApduTooLarge, Source

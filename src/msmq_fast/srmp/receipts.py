@@ -21,9 +21,9 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Delivery, Journal, Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.soap import SRMPEnvelopeHeader, has_envelope
-from msmq_fast.qm.acknowledgment import identifier
-from msmq_fast.qm.queue import Queue
-from msmq_fast.qm.superseding import Place
+from msmq_fast.qm.outgoing.acknowledgment import identifier
+from msmq_fast.qm.outgoing.superseding import Place
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.destinations import Place as QueuePlace
 from msmq_fast.srmp.model import Envelope, Nonconforming

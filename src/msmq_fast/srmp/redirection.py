@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from msmq_fast.qm.queue import Queue, QueueKind
-from msmq_fast.qm.system import ORDER
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.system import ORDER
 from msmq_fast.srmp.urls import OwnUrls, Url, parse_url
 
 __all__ = ["Destination", "Pair", "Redirections", "Redirector", "matches"]

@@ -19,8 +19,8 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.qm.resending import OutgoingSequences
+from msmq_fast.qm.outgoing.resending import OutgoingSequences
+from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.srmp.returnpath import split
 from msmq_fast.srmp.transfer import Endpoint, Outgoing, Progress
 from msmq_fast.srmp.urls import Url, parse_url

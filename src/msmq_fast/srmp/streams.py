@@ -21,8 +21,8 @@ from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.text import printable
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.incoming import IncomingTransfer
-from msmq_fast.qm.superseding import Place, Superseding
+from msmq_fast.qm.outgoing.superseding import Place, Superseding
+from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.srmp.model import StreamPart
 from msmq_fast.store import decode
 from msmq_fast.store.paging import Scan, scan_pages

@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from msmq_fast.packet.names import QueuePart, Scope, parse_queue_part
-from msmq_fast.qm.lookup import Directory, Target
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.lookup import Directory, Target
+from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["DEFAULT_PORTS", "OwnUrls", "Url", "authority", "is_http", "parse_url", "queue_parts"]
 

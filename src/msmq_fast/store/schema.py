@@ -68,12 +68,12 @@ class MetaName:
     TX_TIMESTAMP: Final = b"txseq_timestamp"  # time stamp half of transactional sequence identifiers
     QUEUE_ORDINAL_HW: Final = b"queue_ord_hw"
     PRIVATE_NUMBER_HW: Final = b"privnum_hw"
-    JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/jobs.py
-    WRITER: Final = b"writer:"  # and a name: the last batch that a writer published, see qm/staging.py
+    JOB: Final = b"job:"  # and 16 bytes: how far an import or a copy got, see qm/operator/jobs.py
+    WRITER: Final = b"writer:"  # and a name: the last batch that a writer published, see qm/bulk/staging.py
     SUBSCRIPTION: Final = b"feed_sub:"  # and a name: how far a reader of the feed has come
     DELETED_QUEUE: Final = b"gone_queue:"  # and a queue ordinal: its name, as long as events mean it
     LEASE: Final = (
-        b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/leases.py
+        b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/bulk/leases.py
     )
     LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lessee may begin with
     COMPUTER_NAME: Final = b"computer_name"  # under which the queue manager ran last

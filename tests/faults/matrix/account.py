@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.qm.queue import QueueKind
-from msmq_fast.qm.system import SYSTEM_QUEUES
+from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.qm.queues.system import SYSTEM_QUEUES
 from msmq_fast.store import decode
 from msmq_fast.store.schema import PositionFlag, Table
 from tests.faults.matrix.host import Host

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msmq_fast.qm.queue import Queue
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.completion import Completion
 from tests.faults.matrix.host import Host
 

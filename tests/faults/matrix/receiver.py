@@ -9,8 +9,8 @@ from msmq_fast._native.queue import final_ack, order_ack
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Journal
-from msmq_fast.qm.outgoing import OutgoingQueue
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import PositionFlag
 from tests.faults.matrix.account import Stored, stored

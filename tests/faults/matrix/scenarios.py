@@ -14,11 +14,11 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MessageNotFound
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.access import Access
+from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.records import stored
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import State as TransactionState
-from msmq_fast.qm.transaction import Transaction
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import State as TransactionState
+from msmq_fast.qm.transactions.transaction import Transaction
 from msmq_fast.store.completion import Completion
 from tests.faults.matrix import leasing, receiver
 from tests.faults.matrix.account import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.packet.errors import MSMQError, RemoteMachineNotAvailable
-from msmq_fast.qm.remote import RemoteMessage, RemoteQueue, RemoteSubscription
+from msmq_fast.qm.reading.remote import RemoteMessage, RemoteQueue, RemoteSubscription
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.client.fakes import Later, Network
 from tests.rpc.client.remotes import Reader, RemoteReadComputer, packet

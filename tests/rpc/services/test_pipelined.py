@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from msmq_fast.qm.handle import OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 from tests.rpc import wire
 from tests.rpc.services.lines import Endpoint, Line

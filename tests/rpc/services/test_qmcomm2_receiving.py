@@ -10,7 +10,7 @@ import pytest
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, provider_info
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.services.dependent import DependentPolicy

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.reads import Ack, Action
 from tests.qm.world import World
 from tests.rpc.services.peers import MadeCall, Peer, Reader, RemoteWorld

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet.message import Journal, Message
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.transacted import TransactedQueue
-from msmq_fast.qm.transaction import State, Transaction
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.rpc.services.reads import Ack, Action
 from tests.rpc.services.peers import RemoteWorld
 from tests.rpc.services.remotereader import ORDERS, RemoteReader, body, opening, remote_peer, result

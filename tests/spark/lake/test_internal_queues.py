@@ -7,7 +7,7 @@ import re
 import pytest
 
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.system import is_internal
+from msmq_fast.qm.queues.system import is_internal
 from msmq_fast.spark.lake.lifecycle import INTERNAL_QUEUE
 
 GUID = "083867ce-6e70-40d4-8940-51d0356f5179"

@@ -18,10 +18,10 @@ from msmq_fast.packet.errors import (
     StaleHandle,
     error,
 )
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.handle import Lookup
-from msmq_fast.qm.reading import Gate
-from msmq_fast.qm.remote import RemoteCursor, RemoteMessage, RemoteSink
+from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.reading.readers import Gate
+from msmq_fast.qm.reading.remote import RemoteCursor, RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.errors import CallLost, refusal
 from msmq_fast.rpc.client.packets import Undecodable, message_of
 from msmq_fast.rpc.client.sessions import INFINITE, Ack, Action, QueueSession, RequestIds, Started, Wanted

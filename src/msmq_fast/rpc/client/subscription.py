@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msmq_fast.packet.errors import IOTimeout, MSMQError, StaleHandle
-from msmq_fast.qm.remote import RemoteMessage, RemoteSink
+from msmq_fast.qm.reading.remote import RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.sessions import Ack
 from msmq_fast.store.completion import Completion
 

@@ -17,7 +17,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import Scope
 from msmq_fast.packet.text import printable
-from msmq_fast.qm.queue import QueueKind
+from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.rpc.services.dependentproperties import Variant, read, to_create, to_set
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
@@ -26,7 +26,7 @@ from msmq_fast.security.token import Privilege
 if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
     from msmq_fast.security.token import Token
     from msmq_fast.store.completion import Completion
 

@@ -11,7 +11,7 @@ from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError, error
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["PropId", "VarType", "Variant", "read", "to_create", "to_set"]
 

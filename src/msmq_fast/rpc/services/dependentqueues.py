@@ -11,14 +11,14 @@ from msmq_fast.packet.errors import (
     QueueNotFound,
     RemoteMachineNotAvailable,
 )
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.handle import OpenQueue
-from msmq_fast.qm.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
 
 if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
-    from msmq_fast.qm.cursor import Cursor
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.rpc.association import Association
     from msmq_fast.rpc.call import Call, Caller
     from msmq_fast.store.completion import Completion

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.packet.errors import IllegalCursorAction, InvalidParameter, MSMQError
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.dependentfilling import fill
 from msmq_fast.rpc.services.reads import Action
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
-    from msmq_fast.qm.cursor import Cursor, CursorState
-    from msmq_fast.qm.reading import Gate, ReadRequest
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.reading.cursor import Cursor, CursorState
+    from msmq_fast.qm.reading.readers import Gate, ReadRequest
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.ndr.record import Record
     from msmq_fast.rpc.services.dependentqueues import DependentQueue
     from msmq_fast.store.completion import Completion

@@ -20,21 +20,21 @@ from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
-from msmq_fast.qm.handle import refusal
-from msmq_fast.qm.multiple import MultipleQueue
-from msmq_fast.qm.queue import Queue, QueueKind
-from msmq_fast.qm.signing import prepare
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.handles.handle import refusal
+from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.transactions.multiple import MultipleQueue
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.security.algorithms import PrivacyLevel
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
-    from msmq_fast.qm.handle import OpenQueue, SentMessage
+    from msmq_fast.qm.handles.handle import OpenQueue, SentMessage
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.multiple import Finish
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.transactions.multiple import Finish
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.services.dependentqueues import DependentQueue, DependentQueues
     from msmq_fast.security.token import Token
 

@@ -13,7 +13,7 @@ from msmq_fast.packet.errors import TransactionSequence
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.association import Association
     from msmq_fast.rpc.call import Call
     from msmq_fast.store.completion import Completion

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter, MSMQError
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.twophase import RemoteReadState
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.reading.twophase import RemoteReadState
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.cursor import Cursor
-    from msmq_fast.qm.handle import OpenQueue
+    from msmq_fast.qm.handles.handle import OpenQueue
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.rpc.association import Association
     from msmq_fast.rpc.call import Caller
     from msmq_fast.rpc.services.reads import RemoteRead

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from msmq_fast._native.queue import holds
 from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
-from msmq_fast.qm.handle import Lookup
-from msmq_fast.qm.transacted import TransactedQueue
+from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import QueueCore, Received
-    from msmq_fast.qm.cursor import Cursor
-    from msmq_fast.qm.reading import ReadRequest
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.reading.cursor import Cursor
+    from msmq_fast.qm.reading.readers import ReadRequest
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.call import Call
     from msmq_fast.rpc.services.openqueues import RemoteQueue
     from msmq_fast.store.completion import Completion

@@ -21,10 +21,10 @@ from msmq_fast.packet.errors import (
     TransactionUsage,
 )
 from msmq_fast.packet.names import NameKind
-from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.handle import Lookup
-from msmq_fast.qm.moving import check_move
-from msmq_fast.qm.transacted import TransactedQueue, check_usage
+from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.handles.moving import check_move
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.transactions.transacted import TransactedQueue, check_usage
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
 from msmq_fast.rpc.interface import InterfacePolicy
@@ -46,9 +46,9 @@ from msmq_fast.rpc.services.remotereadpacket import message_packet, sections
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
-    from msmq_fast.qm.cursor import Cursor
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.transaction import Transaction
+    from msmq_fast.qm.reading.cursor import Cursor
+    from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.call import Call
     from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
     from msmq_fast.rpc.services.ports import RpcPorts

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from msmq_fast._native.queue import Received
-    from msmq_fast.qm.queue import Queue
+    from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["Section", "SectionType", "message_packet", "sections"]
 

@@ -24,7 +24,7 @@ BANDS: Final = 8  # priorities: the first byte of a LookupIdentifier
 BAND: Final = 56
 SEQUENCES: Final = (1 << BAND) - 1
 
-# QueueKind of qm/queue.py -> what readers are told
+# QueueKind of qm/queues/queue.py -> what readers are told
 _PUBLIC, _PRIVATE, _SYSTEM, _CONNECTOR, _OUTGOING, _JOURNAL, _SUBQUEUE = range(7)
 _KINDS: Final = ("queue", "queue", "system", "connector", "outgoing", "journal", "subqueue")
 _PARTS: Final = {

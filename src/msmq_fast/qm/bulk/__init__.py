@@ -1,0 +1,1 @@
+"""Leases for bulk readers and stages of bulk writers."""

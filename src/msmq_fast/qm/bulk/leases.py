@@ -1,0 +1,475 @@
+"""Leases: messages of a queue that a subscription has for a while, to read them as often as it needs to and
+to acknowledge them in the end.
+
+A leased message is locked: no other reader gets it, no operator moves it; whoever looks at the queue without
+taking anything still sees it. Leases outlive the process. One that ends puts its messages back in their
+places; its numbers are void from then on.
+
+Long work (a lease, an acknowledgment, the end of a lease) is done in stretches, so that it keeps nobody
+waiting; the wishes of one subscription and queue are fulfilled one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from errno import ENOSPC
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msmq_fast._native.queue import lease as lock
+from msmq_fast._native.queue import lock_again, settle
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MessageStorageFailed,
+    QueueDeleted,
+    SharingViolation,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.packet.text import quoted
+from msmq_fast.qm.bulk.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
+from msmq_fast.qm.feed.subscriptions import check_name
+from msmq_fast.qm.queues.access import Access, Share, excludes
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import StoreError
+from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["Holding", "LeaseLost", "Leased", "Leases", "Settled"]
+
+DEFAULT_SECONDS: Final = 900.0
+LONGEST_SECONDS: Final = 86_400.0
+MOST_HELD: Final = 1_000_000
+"""Messages of all leases together."""
+MOST_LESSEES: Final = 1024
+"""Pairs of a subscription and a queue."""
+MOST_BYTES: Final = 1 << 62
+ACK_STEP: Final = 1000
+"""Messages that leave with one unit."""
+SLICE: Final = 0.01  # seconds that the work keeps the loop
+RETRY: Final = 1.0  # seconds after which records are written again that were not kept
+NEXT: Final = False
+WAIT: Final = True
+
+T = TypeVar("T")
+
+
+class Leased(NamedTuple):
+    """Delivery numbers from `start` up to but not including `stop`."""
+
+    start: int
+    stop: int
+
+
+class Settled(NamedTuple):
+    """`removed`: received, or put back. `gone`: not there any more: purged, or express and lost with a
+    restart.
+    """
+
+    removed: int
+    gone: int
+
+
+class Holding(NamedTuple):
+    """What one subscription has of one queue, for the operator; `remaining` in seconds."""
+
+    subscription: str
+    queue: Queue
+    start: int
+    next: int
+    remaining: float
+
+
+class Leases:
+    """The leases of a queue manager: `QueueManager.leases`."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._ledger = manager.ledger
+        self._lessees: dict[int, dict[str, Lessee]] = {}  # by queue ordinal and subscription
+        self._busy: deque[Lessee] = deque()  # with work to do
+        self._due = math.inf  # when the next one may end, or earlier
+        self._mend = math.inf  # when records that were not kept are written again
+        self.ended = 0  # leases whose time was over, since the start
+        self._floor = 1  # numbers below it may have been given by lessees that were forgotten
+
+    def _all(self) -> Iterator[Lessee]:
+        for lessees in self._lessees.values():
+            yield from lessees.values()
+
+    # ---- what subscriptions do
+
+    def lease(
+        self,
+        subscription: str,
+        queue: Queue,
+        max_rows: int,
+        max_bytes: int,
+        seconds: float = DEFAULT_SECONDS,
+    ) -> Completion[Leased]:
+        """Give up to `max_rows` messages, and packets of up to `max_bytes`, from the front of a queue; one at
+        least if there is one. Resolved when that outlives a crash; equal numbers: there was nothing.
+
+        `seconds`: when the lease ends, counted from the latest call for the subscription. ValueError for
+        impossible values; UNSUPPORTED_FORMATNAME_OPERATION: the queue leads elsewhere; SHARING_VIOLATION;
+        INSUFFICIENT_RESOURCES.
+        """
+        self._manager.serving()
+        if max_rows < 1 or max_bytes < 1:
+            raise Malformed("a lease has room for at least one message and one byte")
+        if not 1 <= seconds <= LONGEST_SECONDS:
+            raise Malformed(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
+        if queue.kind is QueueKind.OUTGOING:
+            raise UnsupportedFormatNameOperation("messages of an outgoing queue are not received here")
+        if any(excludes(one.access, one.share, Access.RECEIVE, Share.DENY_NONE) for one in queue.descriptors):
+            raise SharingViolation(f"{queue.name} is open to one receiver only")
+        found = self._find(subscription, queue) or self._new(subscription, queue)
+        found.seconds = seconds
+        self._touch(found)
+        return self._ask(found, lambda done: self._gather(found, max_rows, min(max_bytes, MOST_BYTES), done))
+
+    def rows(self, subscription: str, queue: Queue, start: int, stop: int) -> tuple[array[int], array[int]]:
+        """(lookup ids, delivery numbers) of the messages with `start` <= number < `stop` that are there.
+
+        LeaseLost: not all of these numbers belong to the subscription (any more).
+        """
+        self._manager.serving()
+        if not 0 < start <= stop:
+            raise Malformed(f"{start} to {stop} is no range of delivery numbers")
+        found = self._find(subscription, queue)
+        if found is None:
+            raise LeaseLost(f"{subscription} has nothing of {queue.name}")
+        found.check(start, stop)
+        self._touch(found)
+        return found.still(start, stop)
+
+    def ack(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
+        """Receive everything with a number below `upto`; resolved when durable. Again with the same number:
+        nothing is left to do. The completion fails with LeaseLost when the latest of these numbers is void.
+        """
+        self._manager.serving()
+        found = self._find(subscription, queue)
+        if found is None:
+            return _never_given(subscription, queue, upto, self._floor)
+        self._touch(found)
+        return self._ask(found, lambda done: self._receive(found, upto, done))
+
+    def release(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
+        """Put everything with a number below `upto` back, which makes the numbers void; resolved when
+        durable.
+        """
+        self._manager.serving()
+        found = self._find(subscription, queue)
+        if found is None:
+            return Completion.of(Settled(0, 0))
+        self._touch(found)
+        return self._ask(found, lambda done: self._put_back(found, upto, done))
+
+    def renew(self, subscription: str) -> None:
+        """The subscription is alive: nothing that it has ends soon."""
+        for lessee in self._all():
+            if lessee.subscription == subscription:
+                self._extend(lessee)
+
+    # ---- for others
+
+    def holders(self) -> dict[int, str]:
+        """Whose lock it is: the subscription of each owner number."""
+        return {lessee.owner: lessee.subscription for lessee in self._all() if lessee.held}
+
+    def listed(self) -> list[Holding]:
+        """Who has what."""
+        now = self._manager.monotonic()
+        return [
+            Holding(lessee.subscription, lessee.queue, lessee.start, lessee.next, max(lessee.due - now, 0.0))
+            for lessee in self._all()
+        ]
+
+    @property
+    def held(self) -> int:
+        """Delivery numbers that are neither acknowledged nor void."""
+        return sum(lessee.held for lessee in self._all())
+
+    def forget(self, queue: Queue) -> None:
+        """A queue is deleted, with the current batch."""
+        for lessee in self._lessees.pop(queue.ordinal, {}).values():
+            lessee.gone = True
+            lessee.delete()
+
+    # ---- who
+
+    def _find(self, subscription: str, queue: Queue) -> Lessee | None:
+        found = self._lessees.get(queue.ordinal, {}).get(check_name(subscription))
+        if found is not None and found.held and not found.jobs and found.due <= self._manager.monotonic():
+            self._end(found)
+        return found
+
+    def _new(self, subscription: str, queue: Queue) -> Lessee:
+        if sum(map(len, self._lessees.values())) >= MOST_LESSEES:
+            idle = [one for one in self._all() if not one.held and not one.jobs]
+            if not idle:
+                raise InsufficientResources(f"there are {MOST_LESSEES} leases")
+            oldest = min(idle, key=lambda lessee: lessee.used)
+            del self._lessees[oldest.queue.ordinal][oldest.subscription]
+            oldest.delete()
+            # Who comes back acknowledges numbers from before: they must not be given to other messages.
+            self._floor = max(self._floor, oldest.next)
+            self._manager.records.set_meta(MetaName.LEASE_FLOOR, self._floor)
+        owner = self._ledger.new_owner(lease=True)
+        lessee = Lessee(subscription, queue, owner, self._manager.records)
+        lessee.start = lessee.next = self._floor
+        lessee.on_rest = self._go_on
+        self._lessees.setdefault(queue.ordinal, {})[subscription] = lessee
+        return lessee
+
+    def _touch(self, lessee: Lessee) -> None:
+        lessee.used = self._ledger.now_s
+        self._extend(lessee)
+        self.renew(lessee.subscription)
+
+    def _extend(self, lessee: Lessee) -> None:
+        lessee.due = self._manager.monotonic() + lessee.seconds
+        if lessee.held:
+            self._due = min(self._due, lessee.due)
+
+    # ---- work in stretches: a job yields NEXT between two of them, WAIT until what it wrote is durable
+
+    def _ask(self, lessee: Lessee, job: Callable[[Completion[T]], Iterator[bool]]) -> Completion[T]:
+        done: Completion[T] = Completion()
+        lessee.jobs.append(_guarded(job(done), done))
+        if len(lessee.jobs) == 1:
+            self._step(lessee)  # small work is done at once
+        return done
+
+    def _step(self, lessee: Lessee) -> None:
+        """The next stretch of its first job; another turn follows, or waits for what the job waits for."""
+        wish = next(lessee.jobs[0], None)
+        if wish is None:
+            lessee.jobs.popleft()
+            self._extend(lessee)
+        if lessee.jobs and wish is not WAIT:
+            self._busy.append(lessee)
+
+    def _go_on(self, lessee: Lessee) -> None:
+        """What it wrote is durable, or was not kept."""
+        if lessee.jobs and lessee not in self._busy:
+            self._step(lessee)
+
+    def _durable(self, lessee: Lessee) -> Generator[bool, None, int]:
+        """Waits for what it wrote; the status."""
+        while lessee.flying:
+            yield WAIT
+        status = lessee.take_failure()
+        if status:
+            self._mend = min(self._mend, self._manager.monotonic() + RETRY)
+        return status
+
+    def _gather(self, lessee: Lessee, rows: int, size: int, done: Completion[Leased]) -> Iterator[bool]:
+        first, core = lessee.next, lessee.queue.core
+        rows = min(rows, MOST_HELD - self.held)
+        if rows <= 0:
+            raise InsufficientResources(f"{MOST_HELD} messages are leased")
+        self._orderly(lessee)
+        try:
+            while rows > 0 and not lessee.gone and not lessee.failure:
+                keys, taken = lock(core, lessee.owner, min(rows, CHUNK), size, lessee.next == first)
+                if not keys:
+                    break
+                rows -= len(keys)
+                size = max(size - taken, 0)
+                chunk = lessee.give(keys)
+                with self._manager.store.unit():
+                    lessee.write(chunk)
+                if rows > 0:
+                    yield NEXT
+            status = yield from self._durable(lessee)
+            if status:
+                raise storage_error(status)
+        except Exception:
+            core.release(lessee.take_back(first), lessee.owner)
+            yield from self._mended(lessee)
+            raise
+        if lessee.gone:
+            raise QueueDeleted("the queue is deleted")
+        done.resolve(Leased(first, lessee.next))
+
+    def _receive(self, lessee: Lessee, upto: int, done: Completion[Settled]) -> Iterator[bool]:
+        removed = gone = 0
+        _check_last(lessee, upto)
+        if lessee.broken or upto > lessee.start:
+            self._orderly(lessee)
+        if lessee.broken and upto <= lessee.start:
+            yield from self._mended(lessee)
+        while lessee.start < upto and not lessee.gone:
+            keys = lessee.front(upto, ACK_STEP)
+            with self._manager.store.unit() as writer:
+                received = settle(lessee.queue.core, keys, lessee.owner)
+                writer.on_roll_back(lessee.snapshot())
+                lessee.advance(len(keys))
+                lessee.write()
+            removed += received
+            gone += len(keys) - received
+            if lessee.start < upto:
+                yield NEXT
+        status = yield from self._durable(lessee)
+        if status:
+            raise storage_error(status)
+        done.resolve(Settled(removed, gone + max(upto - lessee.start, 0)))
+
+    def _put_back(self, lessee: Lessee, upto: int, done: Completion[Settled]) -> Iterator[bool]:
+        self._orderly(lessee)
+        before = lessee.start
+        released = 0
+        parts = lessee.void(upto)
+        # The records first: nobody else gets a message that a start would take for leased.
+        written = True
+        if lessee.start > before or lessee.broken:
+            written = self._write(lessee)
+        for part in parts:
+            if not lessee.gone:
+                released += lessee.queue.core.release(part, lessee.owner)
+            yield NEXT
+        status = yield from self._durable(lessee)
+        if status or not written:
+            raise storage_error(status or ENOSPC)
+        done.resolve(Settled(released, lessee.start - before - released))
+
+    def _mended(self, lessee: Lessee) -> Iterator[bool]:
+        """Writes records again that were not kept."""
+        written = self._write(lessee)
+        status = yield from self._durable(lessee)
+        if status or not written:
+            raise storage_error(status or ENOSPC)
+
+    def _write(self, lessee: Lessee) -> bool:
+        """The records of a lessee as they should be, in a unit of their own; False: the store takes nothing
+        now, and is asked again.
+        """
+        if lessee.gone:
+            return True
+        try:
+            with self._manager.store.unit():
+                lessee.write()
+        except StoreError:
+            self._mend = min(self._mend, self._manager.monotonic() + RETRY)
+            return False
+        return True
+
+    def _orderly(self, lessee: Lessee) -> None:
+        """MESSAGE_STORAGE_FAILED: removals that the store did not keep are not repeated yet, and its records
+        must not run ahead of them.
+        """
+        if lessee.broken and self._ledger.doomed:
+            raise MessageStorageFailed("the store is full: what was acknowledged is being removed again")
+
+    # ---- time
+
+    def _end(self, lessee: Lessee) -> None:
+        """Its time is over: its numbers are void from now on, and the messages go back."""
+        self.ended += 1
+        done: Completion[Settled] = Completion()
+        lessee.jobs.append(_guarded(self._put_back(lessee, lessee.next, done), done))
+        self._step(lessee)
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        if self._busy:
+            return self._manager.monotonic()
+        due = min(self._due, self._mend)
+        return None if due == math.inf else due
+
+    def expire(self, now: float) -> None:
+        """Go on with what is under way; end what nobody has renewed."""
+        if self._due <= now:
+            for lessee in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
+                self._isolated(lessee, self._end)
+            idle = (one.due for one in self._all() if one.held and not one.jobs)
+            self._due = min(idle, default=math.inf)
+        if self._mend <= now:
+            self._mend = math.inf
+            self._write_again(now)
+        while self._busy:
+            self._isolated(self._busy.popleft(), self._step)
+            if self._manager.monotonic() >= now + SLICE:
+                return
+
+    def _isolated(self, lessee: Lessee, step: Callable[[Lessee], None]) -> None:
+        """One lease's fault stops its job, and no other lease."""
+        try:
+            step(lessee)
+        except Exception as error:
+            self._manager.faults.note("a lease", error)
+            if lessee.jobs:
+                lessee.jobs.popleft()
+            self._extend(lessee)
+
+    def _write_again(self, now: float) -> None:
+        for lessee in [one for one in self._all() if one.broken and not one.gone and not one.jobs]:
+            if self._ledger.doomed:
+                self._mend = now + RETRY
+                return
+            done: Completion[None] = Completion()
+            lessee.jobs.append(_guarded(self._mended(lessee), done))
+            self._step(lessee)
+
+    # ---- recovery
+
+    def recover(self) -> None:
+        """What was leased is leased again, for as long as it was at first; messages that are not there any
+        more are gone. A lease whose records are damaged is over. To be called within a unit.
+        """
+        floor = self._manager.records.meta(MetaName.LEASE_FLOOR, 1)
+        self._floor = max(floor, 1) if isinstance(floor, int) else 1
+        queues = {queue.ordinal: queue for queue in self._manager.queues()}
+        for (ordinal, name), found in stored_leases(self._manager.records).items():
+            queue = queues.get(ordinal)
+            if queue is None:
+                continue
+            try:
+                self._restore(name, queue, found)
+            except (ValueError, TypeError, KeyError) as error:
+                self._manager.set_aside(
+                    "lease", f"the lease of {quoted(name)} on {queue.name} is damaged: {error!r}"
+                )
+                for record in found.names:
+                    self._manager.records.delete_meta(record)
+
+    def _restore(self, name: str, queue: Queue, found: Stored) -> None:
+        lessee = Lessee(check_name(name), queue, self._ledger.new_owner(lease=True), self._manager.records)
+        lessee.on_rest = self._go_on
+        lessee.restore(found)
+        self._lessees.setdefault(queue.ordinal, {})[name] = lessee
+        for chunk in lessee.chunks:
+            lock_again(queue.core, chunk.part(lessee.start, lessee.next), lessee.owner)
+        self._extend(lessee)
+
+
+def _check_last(lessee: Lessee, upto: int) -> None:
+    """LeaseLost: the number before `upto` is void, or was never given out."""
+    if upto > lessee.start or any(first < upto <= stop for first, stop in lessee.voids):
+        lessee.check(upto - 1, upto)
+
+
+def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Completion[Settled]:
+    done: Completion[Settled] = Completion()
+    if upto > floor:
+        done.fail(LeaseLost(f"{subscription} was given nothing of {queue.name}"))
+    else:
+        done.resolve(Settled(0, 0))
+    return done
+
+
+def _guarded(job: Iterator[bool], done: Completion[T]) -> Iterator[bool]:
+    """A job whose fault is told to whoever waits for it."""
+    try:
+        yield from job
+    except StoreError as error:
+        done.fail(MessageStorageFailed(str(error)))
+    except Exception as error:
+        done.fail(error)

@@ -1,0 +1,273 @@
+"""What one subscription has been given of one queue, by delivery number, and its records.
+
+Delivery numbers are dense and grow by one for every message that is handed to the subscription, for good: a
+message that comes back gets another one when it is handed out again.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msmq_fast._native.queue import chain, leased
+from msmq_fast.store.schema import ORDINAL_KEY, MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.queues.queue import Queue
+    from msmq_fast.qm.records import Records
+
+__all__ = ["CHUNK", "Chunk", "LeaseLost", "Lessee", "Stored", "stored_leases"]
+
+CHUNK: Final = 8192
+"""Messages that one record names at most."""
+
+_VOIDS: Final = 32  # ranges of numbers that are remembered as void
+
+
+class LeaseLost(Exception):
+    """409: the numbers are void, or were never given out."""
+
+
+class Chunk(NamedTuple):
+    """Messages by lookup id, numbered from `first` on."""
+
+    first: int
+    keys: array[int]
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.keys)
+
+    def part(self, start: int, stop: int) -> array[int]:
+        """The lookup ids of numbers that it has."""
+        return self.keys[max(start - self.first, 0) : max(stop - self.first, 0)]
+
+
+class Lessee:
+    """Numbers below `start` are over: acknowledged or, as far as `voids` says it, void; those up to `next`
+    are its own.
+
+    `owner` is what its messages are locked with. What it writes builds on what it wrote before: a record
+    never says more than what is durable of the messages.
+    """
+
+    def __init__(self, subscription: str, queue: Queue, owner: int, records: Records) -> None:
+        self.subscription = subscription
+        self.queue = queue
+        self.owner = owner
+        self.start = 1
+        self.next = 1
+        self.voids: deque[tuple[int, int]] = deque(maxlen=_VOIDS)
+        self.chunks: deque[Chunk] = deque()
+        self.seconds = 0.0  # how long a lease lasts
+        self.due = 0.0  # monotonic
+        self.used = 0  # Unix seconds
+        self.jobs: deque[Iterator[bool]] = deque()  # what it has asked for, in order
+        self.gone = False  # the queue was deleted
+        self.flying = 0  # units that are not durable yet
+        self.failure = 0  # status of a unit that was not kept, since `take_failure`
+        self.broken = False  # a unit was not kept: the records are behind
+        self.on_rest: Callable[[Lessee], object] = bool  # called when nothing is flying any more
+        self._records = records
+        self._stale: list[bytes] = []  # rows that are to be deleted
+        self._batch = 0
+
+    @property
+    def held(self) -> int:
+        """How many numbers are its own, those of messages that are gone included."""
+        return self.next - self.start
+
+    # ---- numbers
+
+    def give(self, keys: array[int]) -> Chunk:
+        """The next numbers for messages."""
+        chunk = Chunk(self.next, keys)
+        self.chunks.append(chunk)
+        self.next = chunk.stop
+        return chunk
+
+    def check(self, start: int, stop: int) -> None:
+        """LeaseLost: not all numbers from `start` up to but not including `stop` are its own."""
+        for first, behind in self.voids:
+            if start < behind and first < stop:
+                first, last = max(first, start), min(behind, stop) - 1
+                raise LeaseLost(
+                    f"deliveries {first} to {last} of {self.queue.name} went back: the lease of"
+                    f" {self.subscription} had ended"
+                )
+        if stop > self.next:
+            raise LeaseLost(f"{self.subscription} was given deliveries up to {self.next - 1}, not {stop - 1}")
+        if start < min(self.start, stop):
+            raise LeaseLost(f"deliveries up to {self.start - 1} were acknowledged: {start} is gone")
+
+    def still(self, start: int, stop: int) -> tuple[array[int], array[int]]:
+        """(lookup ids, numbers) of those from `start` up to `stop` whose messages are there."""
+        keys, numbers = array("Q"), array("Q")
+        for chunk in self.chunks:
+            first = max(chunk.first, start)
+            part = chunk.part(first, min(chunk.stop, stop))
+            if part:
+                there, numbered = leased(self.queue.core, part, first, self.owner)
+                keys += there
+                numbers += numbered
+        return keys, numbers
+
+    def front(self, stop: int, limit: int) -> array[int]:
+        """Lookup ids of the next numbers below `stop`, at most `limit`, and not beyond one record."""
+        chunk = self.chunks[0]
+        return chunk.part(self.start, min(chunk.stop, stop, self.start + limit))
+
+    def advance(self, count: int) -> None:
+        """The first `count` numbers are over."""
+        self.start += count
+        while self.chunks and self.chunks[0].stop <= self.start:
+            self._stale.append(self._row(self.chunks.popleft().first))
+
+    def snapshot(self) -> Callable[[], None]:
+        """Puts the numbers back to where they are now."""
+        start, chunks, stale = self.start, list(self.chunks), list(self._stale)
+
+        def restore() -> None:
+            self.start, self.chunks, self._stale = start, deque(chunks), stale
+
+        return restore
+
+    def take_back(self, first: int) -> array[int]:
+        """Numbers from `first` on were not given out after all; the lookup ids of their messages."""
+        keys = array("Q")
+        while self.chunks and self.chunks[-1].first >= first:
+            chunk = self.chunks.pop()
+            self._stale.append(self._row(chunk.first))
+            keys = chunk.keys + keys
+        self.next = first
+        return keys
+
+    def void(self, stop: int) -> list[array[int]]:
+        """All numbers below `stop` are void; the lookup ids of their messages, which are still locked."""
+        stop = min(stop, self.next)
+        if stop <= self.start:
+            return []
+        parts = [chunk.part(max(chunk.first, self.start), min(chunk.stop, stop)) for chunk in self.chunks]
+        if self.voids and self.voids[-1][1] == self.start:
+            self.voids[-1] = (self.voids[-1][0], stop)
+        else:
+            self.voids.append((self.start, stop))
+        self.advance(stop - self.start)
+        return [part for part in parts if part]
+
+    # ---- records, in the current unit
+
+    def write(self, chunk: Chunk | None = None) -> None:
+        """Bring the records up to date, with a new chunk or without. To be called within a unit, which the
+        caller takes back if this raises.
+        """
+        live = {self._row(one.first) for one in self.chunks}  # numbers that were taken back are given again
+        stale = [row for row in self._stale if row not in live]
+
+        def ended(status: int) -> None:
+            self.flying -= 1
+            if status:
+                self._stale += stale
+                self.broken = True
+                self._batch = 0  # what comes builds on nothing that has failed
+                self.failure = self.failure or status
+            elif not self.flying:
+                self.broken = False
+            if not self.flying:
+                self.on_rest(self)
+
+        try:
+            self._put(chunk, stale)
+            self.queue.core.ledger.writer.when_durable(ended)
+        except Exception:
+            self.broken = True
+            raise
+        self._stale = []
+        self.flying += 1
+
+    def _put(self, chunk: Chunk | None, stale: list[bytes]) -> None:
+        self._batch = chain(self.queue.core.ledger, self._batch)
+        for row in stale:
+            self._records.delete_meta(row)
+        if chunk is not None:
+            keys = chunk.keys
+            if sys.byteorder == "big":
+                keys = keys[:]
+                keys.byteswap()
+            self._records.set_meta(self._row(chunk.first), keys.tobytes())
+        self._records.set_meta(self._row(None), self._head())
+
+    def take_failure(self) -> int:
+        """Status of the first unit that was not kept since the last call, else 0."""
+        status, self.failure = self.failure, 0
+        return status
+
+    def delete(self) -> None:
+        """No record is left."""
+        for chunk in self.chunks:
+            self._records.delete_meta(self._row(chunk.first))
+        for row in self._stale:
+            self._records.delete_meta(row)
+        self._records.delete_meta(self._row(None))
+
+    def _head(self) -> dict[str, Any]:
+        voids = [list(pair) for pair in self.voids]
+        return {
+            "start": self.start,
+            "next": self.next,
+            "voids": voids,
+            "seconds": self.seconds,
+            "used": self.used,
+        }
+
+    def _row(self, first: int | None) -> bytes:
+        name = MetaName.LEASE + ORDINAL_KEY.pack(self.queue.ordinal) + self.subscription.encode() + b"\0"
+        return name if first is None else name + first.to_bytes(8)
+
+    def restore(self, stored: Stored) -> None:
+        """What an earlier life has left. ValueError, TypeError, KeyError: it is damaged."""
+        head = stored.head
+        self.start, self.next = int(head["start"]), int(head["next"])
+        self.seconds, self.used = float(head["seconds"]), int(head["used"])
+        self.voids.extend((int(first), int(stop)) for first, stop in head["voids"])
+        if not 0 < self.start <= self.next:
+            raise ValueError("its numbers are impossible")
+        for first, packed in sorted(stored.chunks.items()):
+            keys = array("Q", packed)
+            if sys.byteorder == "big":
+                keys.byteswap()
+            chunk = Chunk(first, keys)
+            if not chunk.stop <= self.next or (self.chunks and self.chunks[-1].stop != first):
+                raise ValueError("its records do not fit together")
+            self.chunks.append(chunk)
+        self.advance(0)
+        named = self.chunks and self.chunks[0].first <= self.start and self.chunks[-1].stop == self.next
+        if self.held and not named:
+            raise ValueError("a record of its messages is missing")
+
+
+class Stored(NamedTuple):
+    """The records of one subscription and one queue; `names` are their own."""
+
+    head: dict[str, Any]
+    chunks: dict[int, bytes]
+    names: list[bytes]
+
+
+def stored_leases(records: Records) -> dict[tuple[int, str], Stored]:
+    """By queue ordinal and name of the subscription."""
+    found: dict[tuple[int, str], Stored] = {}
+    for key, value in records.metas(MetaName.LEASE):
+        size = ORDINAL_KEY.size
+        (ordinal,) = ORDINAL_KEY.unpack(key[:size])
+        name, _, rest = key[size:].partition(b"\0")
+        stored = found.setdefault((ordinal, name.decode("ascii", "replace")), Stored({}, {}, []))
+        stored.names.append(MetaName.LEASE + key)
+        if rest:
+            stored.chunks[int.from_bytes(rest)] = value
+        else:
+            stored.head.update(value)
+    return found

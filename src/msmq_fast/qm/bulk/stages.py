@@ -1,0 +1,271 @@
+"""A stage: messages of one writer that are kept but in no queue yet; how they come in, and its record."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msmq_fast._native.batch import StoreError
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.staging import Intake, Refused
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MessageStorageFailed,
+    MSMQError,
+    OperationCancelled,
+    error,
+)
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.qm.handles.handle import refusal
+from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.records import cold
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queues.queue import Queue
+
+MOST_QUEUES: Final = 10_000
+"""Queues of one stage: its record names them all."""
+
+_MOST_PENDING: Final = 2 << 20  # bytes on their way to the disk above which no more is taken in
+_FEW_PENDING: Final = 1 << 20
+_LONGEST_WRITER: Final = 200  # characters
+_NUMBERS: Final = 1 << 63
+
+
+class StageState(IntEnum):
+    """What can be done with a stage."""
+
+    OPEN = 1  # messages come in
+    READY = 2  # durable: it can be published
+    PUBLISHING = 3
+    GONE = 4
+
+
+class Staged(NamedTuple):
+    """A stage that is durable: `stage` is its name, `bytes` counts stored packets."""
+
+    stage: str
+    rows: int
+    bytes: int
+
+
+def check_writer(writer: str) -> None:
+    """ValueError: it cannot be the name of a writer."""
+    if not 0 < len(writer) <= _LONGEST_WRITER or not writer.isprintable():
+        raise Malformed(f"a writer has a name of 1 to {_LONGEST_WRITER} printable characters")
+
+
+def check_number(name: str, value: int) -> None:
+    """ValueError: an epoch, a batch, a part or an attempt is out of range."""
+    if not 0 <= value < _NUMBERS:
+        raise Malformed(f"{name} is a number from 0 to 2^63-1, not {value}")
+
+
+class Part(NamedTuple):
+    """Which attempt at which part of which batch a stage is."""
+
+    writer: str
+    batch: int
+    number: int
+    attempt: int
+
+    def check(self) -> None:
+        """ValueError: no writer, or a number out of range."""
+        check_writer(self.writer)
+        check_number("batch", self.batch)
+        check_number("part", self.number)
+        check_number("attempt", self.attempt)
+
+
+class Stage:
+    """`owner` is who brought it; `created` are Unix seconds. `reserved` is what it holds of quotas, `names`
+    are its queues by ordinal, `rows` how many rows of the store have its messages.
+    """
+
+    __slots__ = (
+        "bytes",
+        "created",
+        "identifier",
+        "messages",
+        "names",
+        "owner",
+        "part",
+        "reserved",
+        "rows",
+        "state",
+    )
+
+    def __init__(self, identifier: bytes, part: Part, owner: str, created: int) -> None:
+        self.identifier = identifier
+        self.part = part
+        self.owner = owner
+        self.created = created
+        self.messages = self.bytes = self.rows = 0
+        self.reserved: dict[QueueCore, int] = {}
+        self.names: dict[int, str] = {}
+        self.state = StageState.OPEN
+
+    @property
+    def name(self) -> str:
+        """As clients know it."""
+        return self.identifier.hex()
+
+    @property
+    def lost(self) -> str:
+        """A queue of it that was deleted meanwhile, or nothing."""
+        alive = {core.ordinal for core in self.reserved if not core.gone}
+        return next((name for ordinal, name in self.names.items() if ordinal not in alive), "")
+
+    def head(self, rows: int) -> bytes:
+        """Its record, with which it is complete; `rows` of the store have its messages."""
+        self.rows = rows
+        self.names = {core.ordinal: self.names[core.ordinal] for core in self.reserved}
+        queues = [[core.ordinal, self.names[core.ordinal], size] for core, size in self.reserved.items()]
+        values = [*self.part, self.owner, self.created, self.messages, self.bytes, self.rows, queues]
+        return cold(values)
+
+    @classmethod
+    def load(cls, identifier: bytes, stored: Any, core: Callable[[int], QueueCore | None]) -> Stage:
+        """From its record; nothing is reserved. ValueError, TypeError: it is damaged."""
+        writer, batch, number, attempt, owner, created, messages, size, rows, queues = stored
+        part = Part(writer, batch, number, attempt)
+        part.check()
+        stage = cls(identifier, part, owner, created)
+        stage.messages, stage.bytes, stage.rows = messages, size, rows
+        for ordinal, name, held in queues:
+            stage.names[ordinal] = name
+            found = core(ordinal)
+            if found is not None:
+                stage.reserved[found] = held
+        stage.state = StageState.READY
+        return stage
+
+
+class OpenStage:
+    """A stage into which messages come. `ended` is called once, when it is ready or when it is given up and
+    nothing of it is on its way to the store any more.
+    """
+
+    def __init__(
+        self, manager: QueueManager, stage: Stage, ended: Callable[[Stage], None], *, whole: bool
+    ) -> None:
+        self._manager = manager
+        self._stage = stage
+        self._ended: Callable[[Stage], None] | None = ended
+        number = manager.transactions.take_numbers() if whole else 0
+        self._intake = Intake(manager.ledger, stage.identifier, number)
+        self._intake.on_written = self._written
+        stage.reserved = self._intake.reserved
+        self._done: Completion[Staged] | None = None
+        self._headed = False
+
+    def put(
+        self, packets: list[bytes], targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
+    ) -> None:
+        """Take messages in: packets that nobody else has seen; `targets[i]` says which of `queues` gets
+        which.
+
+        Those without an ordinal and a transaction number get theirs here. `first` is the number of the first
+        of them in its stage, for words about one that is refused: INSUFFICIENT_RESOURCES, QUEUE_DELETED,
+        MESSAGE_STORAGE_FAILED; OPERATION_CANCELLED: the stage is not open (any more). Then it is given up.
+        """
+        stage, manager = self._stage, self._manager
+        if stage.state is not StageState.OPEN or self._done is not None:
+            raise OperationCancelled("the stage is not open any more")
+        try:
+            if self._intake.status:
+                raise storage_error(self._intake.status)
+            ordinal = manager.message_ordinals.take(len(packets))
+            number = manager.transactions.take_numbers(len(packets))
+            stage.names.update((queue.ordinal, queue.name) for queue in queues)
+            self._intake.put(packets, targets, [queue.core for queue in queues], ordinal, number)
+        except Refused as refused:
+            self.abort()
+            problem = refusal(refused.result)
+            queue = queues[targets[refused.index]]
+            raise error(
+                problem.code, f"row {first + refused.index}: {queue.name}: {problem.detail}"
+            ) from None
+        except Exception as problem:
+            self.abort()
+            raise _error(problem) from None
+        stage.messages, stage.bytes = self._intake.messages, self._intake.bytes
+
+    def room(self) -> Completion[None]:
+        """Resolved when as little is on its way to the disk that more may come."""
+        done: Completion[None] = Completion()
+        writer = self._manager.store.writer
+        if writer.pending_bytes <= _MOST_PENDING:
+            done.resolve(None)
+        else:
+            writer.when_room(_FEW_PENDING, lambda: done.resolve(None))
+        return done
+
+    def finish(self) -> Completion[Staged]:
+        """Everything has come; resolved when it is durable. Raises, or fails with, what `put` does."""
+        if self._stage.state is not StageState.OPEN or self._done is not None:
+            raise OperationCancelled("the stage is not open any more")
+        self._done = Completion()
+        done = self._done
+        self._end()
+        return done
+
+    def _end(self) -> None:
+        try:
+            self._headed = self._intake.end(self._stage.head)
+        except Exception as problem:
+            self._fail(_error(problem))
+
+    def _written(self) -> None:
+        """Units have ended."""
+        intake, stage = self._intake, self._stage
+        if stage.state is StageState.GONE:
+            self._gone()
+        elif intake.status:
+            self._fail(storage_error(intake.status))
+        elif self._done is not None and not intake.flying:
+            if not self._headed:
+                self._end()
+                return
+            stage.state = StageState.READY
+            self._tell()
+            self._done.resolve(Staged(stage.name, stage.messages, stage.bytes))
+
+    def _fail(self, problem: MSMQError) -> None:
+        done, self._done = self._done, None
+        self.abort()
+        if done is not None:
+            done.fail(problem)
+
+    def abort(self) -> None:
+        """Nothing is staged; what has been written goes. No effect once it is ready."""
+        if self._stage.state is StageState.OPEN:
+            self._stage.state = StageState.GONE
+            self._intake.forget()
+            if self._done is not None:
+                self._done.fail(OperationCancelled("the stage was given up"))
+            self._gone()
+
+    def _gone(self) -> None:
+        if not self._intake.flying:
+            self._tell()
+
+    def _tell(self) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            self._intake.on_written = None
+            ended(self._stage)
+
+
+def _error(problem: Exception) -> MSMQError:
+    if isinstance(problem, MSMQError):
+        return problem
+    if isinstance(problem, OverflowError):
+        return InsufficientResources(str(problem))
+    if isinstance(problem, StoreError):
+        return MessageStorageFailed(str(problem))
+    raise problem

@@ -1,0 +1,535 @@
+"""Staged publishing: messages are brought in stage by stage, out of sight, and become visible when their
+writer publishes a batch, exactly once.
+
+A publication is decided by one small unit: the writer's fence, a record that names the stages, and the end of
+their own records. From then on it is carried out, whatever happens (`qm/bulk/rollforward.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
+from msmq_fast.packet.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.qm.bulk.rollforward import PUBLICATION_PREFIX, Publication, RollForward
+from msmq_fast.qm.bulk.stages import OpenStage, Part, Stage, Staged, StageState, check_number, check_writer
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.errors import StoreError
+from msmq_fast.store.schema import MetaName, Table
+from msmq_fast.timing import earliest
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["Fenced", "OpenStage", "Part", "Published", "StageNotFound", "Staged", "Staging"]
+
+_log = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 50_000
+"""Stages of all writers that are open or wait to be published."""
+
+MOST_STAGES: Final = 10_000
+"""Stages of one publication: the unit of its decision names them all."""
+
+_SWEEP_SECONDS: Final = 3600.0
+_IDENTIFIER: Final = 16
+_LAST: Final = b"\xff" * 5  # behind the keys of the rows of a stage
+
+
+class Fenced(Exception):
+    """409 FENCED: a later epoch of the writer has published, or another origin in this one."""
+
+
+class StageNotFound(Exception):
+    """404 STAGE_NOT_FOUND: there is no such stage (any more)."""
+
+
+class Published(NamedTuple):
+    """`dup`: the batch, or a later one of the same epoch, had been published before, and nothing happened.
+    `last` is the last batch of the epoch that was published.
+    """
+
+    dup: bool
+    rows: int
+    last: int
+
+
+_Key = tuple[str, int, str]  # writer, batch, owner
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The stages of a batch that wait to be published, and when they go: all at a time, for its tasks may
+    take long one after the other.
+    """
+
+    stages: dict[Stage, None] = field(default_factory=dict)  # in the order in which they came
+    due: float = 0.0  # monotonic
+
+
+_Waiting = tuple[Completion[Published], Callable[[], None]]
+
+
+class _Fence(NamedTuple):
+    """What is remembered of a writer: the last batch that it published."""
+
+    epoch: int
+    batch: int
+    rows: int
+    published_s: int  # Unix seconds
+    owner: str
+    origin: str = ""
+
+
+class Staging:
+    """The stages, writers and publications of a queue manager: `QueueManager.staging`.
+
+    `lifetime`: seconds after which the stages of a batch go that nobody publishes, counted from the last one
+    that was brought; `writer_lifetime`: those after which a
+    writer is forgotten that has published nothing more.
+    """
+
+    def __init__(self, manager: QueueManager, lifetime: float, writer_lifetime: float) -> None:
+        self._manager = manager
+        self._lifetime = lifetime
+        self._writer_lifetime = writer_lifetime
+        self._sweep: float | None = None  # when writers are looked at, if there may be any
+        self._stages: dict[bytes, Stage] = {}
+        self._open: dict[Stage, OpenStage] = {}
+        self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they go
+        self._writers: dict[str, deque[_Waiting]] = {}  # who publishes, and what waits for its end
+        self._rolling = RollForward(manager)
+        self._number = 0  # of the latest publication
+
+    def __len__(self) -> int:
+        return len(self._stages)
+
+    def totals(self) -> tuple[int, int]:
+        """Stages that are open or wait to be published, and the bytes of their packets."""
+        return len(self._stages), sum(stage.bytes for stage in self._stages.values())
+
+    # ---- stages
+
+    def open(self, part: Part, *, owner: str = "", whole: bool = False) -> OpenStage:
+        """A new stage; `whole`: its transactional messages are one transaction, else each is one of its own.
+
+        Any number of them may be of the same part and attempt: one of them is published, the others go.
+        Raises ValueError, SERVICE_NOT_AVAILABLE; INSUFFICIENT_RESOURCES: there are MOST_WAITING.
+        """
+        self._manager.serving()
+        part.check()
+        if len(self._stages) >= MOST_WAITING:
+            raise InsufficientResources(f"{MOST_WAITING} stages wait to be published")
+        identifier = self._manager.random_bytes(_IDENTIFIER)
+        stage = Stage(identifier, part, owner, self._manager.ledger.now_s)
+        self._stages[identifier] = stage
+        self._open[stage] = OpenStage(self._manager, stage, self._ended, whole=whole)
+        return self._open[stage]
+
+    def _ended(self, stage: Stage) -> None:
+        """A stage is ready, or it has been given up."""
+        self._open.pop(stage)
+        if stage.state is StageState.READY:
+            self._rest(stage, self._lifetime)
+            return
+        del self._stages[stage.identifier]
+        self._rolling.discard(stage.identifier)
+
+    def _rest(self, stage: Stage, seconds: float) -> None:
+        """It waits to be published; its batch goes in so many seconds, and later than all others."""
+        batch = self._idle.pop(_key(stage), None) or _Batch()
+        batch.stages[stage] = None
+        batch.due = self._manager.monotonic() + seconds
+        self._idle[_key(stage)] = batch
+
+    def _wake(self, stage: Stage) -> None:
+        """It waits no more."""
+        batch = self._idle[_key(stage)]
+        del batch.stages[stage]
+        if not batch.stages:
+            del self._idle[_key(stage)]
+
+    def _remove(self, stages: Iterable[Stage]) -> int:
+        """Nobody publishes these; how many went. Their records have to go with the current unit."""
+        count = 0
+        for stage in stages:
+            if stage.state is StageState.OPEN:
+                self._open[stage].abort()
+                count += 1
+            elif stage.state is StageState.READY:
+                stage.state = StageState.GONE
+                del self._stages[stage.identifier]
+                self._wake(stage)
+                give_back(stage.reserved)
+                self._rolling.discard(stage.identifier)
+                count += 1
+        return count
+
+    def _behead(self, stages: Iterable[Stage]) -> None:
+        """With the current unit: stages are not complete any more."""
+        for stage in stages:
+            self._manager.store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
+
+    def discard(self, stages: Sequence[str], *, owner: str = "") -> Completion[int]:
+        """Forget stages; those that are unknown, somebody else's or being published are passed over.
+
+        Resolved with how many went, when they do not come back.
+        """
+        self._manager.serving()
+        found = [self._stages.get(identifier) for identifier in map(_identifier, dict.fromkeys(stages))]
+        return self._forget([stage for stage in found if stage is not None and stage.owner == owner])
+
+    def _forget(self, stages: list[Stage]) -> Completion[int]:
+        done = self._manager.records.unit(lambda: self._behead(stages))
+        count = self._remove(stages)
+        return done.then(lambda _: Completion.of(count))
+
+    # ---- publishing
+
+    def publish(
+        self,
+        writer: str,
+        epoch: int,
+        batch: int,
+        stages: Sequence[str],
+        *,
+        owner: str = "",
+        origin: str = "",
+        remember: bool = True,
+    ) -> Completion[Published]:
+        """Make stages visible, in this order; resolved when all of it is durable.
+
+        `origin` names where the batches of an epoch are counted, if it is known: the numbers of another one
+        say nothing of these. Without `remember` nothing is kept of the writer: no repetition is known.
+
+        Publications of one writer take their turns. All other stages of the batch go. Raises, or fails with:
+        Fenced; StageNotFound; ValueError (a stage of another writer or batch, two attempts of one part, a
+        stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer is somebody else's);
+        SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. Then nothing becomes visible, and the stages stay.
+        """
+        self._manager.serving()
+        check_writer(writer)
+        check_number("epoch", epoch)
+        check_number("batch", batch)
+        identifiers = [_identifier(stage) for stage in stages]
+        if len(identifiers) > MOST_STAGES:
+            raise Malformed(f"{len(identifiers)} stages: {MOST_STAGES} is the limit of one batch")
+        if len(set(identifiers)) != len(identifiers):
+            raise Malformed("a stage is named twice")
+        completion: Completion[Published] = Completion()
+
+        def begin() -> None:
+            completion.add_done_callback(lambda _: self._free(writer))
+            try:
+                self._decide(
+                    writer, epoch, batch, identifiers, owner, origin if remember else None, completion
+                )
+            except Exception as problem:
+                completion.fail(problem)
+
+        if writer in self._writers:
+            self._writers[writer].append((completion, begin))
+        else:
+            self._writers[writer] = deque()
+            begin()
+        return completion
+
+    def _free(self, writer: str) -> None:
+        """A publication has ended: the next one of this writer."""
+        waiting = self._writers[writer]
+        if waiting:
+            waiting.popleft()[1]()
+        else:
+            del self._writers[writer]
+
+    def _decide(
+        self,
+        writer: str,
+        epoch: int,
+        batch: int,
+        identifiers: list[bytes],
+        owner: str,
+        origin: str | None,
+        completion: Completion[Published],
+    ) -> None:
+        """`origin`: None if nothing is remembered."""
+        manager = self._manager
+        siblings = [
+            stage
+            for stage in self._stages.values()
+            if (stage.part.writer, stage.part.batch, stage.owner) == (writer, batch, owner)
+        ]
+        fence = None if origin is None else self._fence(writer)
+        if fence is not None and fence.owner != owner:
+            raise AccessDenied(f"the writer {writer} is somebody else's")
+        if fence is not None and epoch < fence.epoch:
+            raise Fenced(
+                f"epoch {epoch} of the writer {writer} is over: epoch {fence.epoch} has published batch"
+                f" {fence.batch}; a new one needs a greater epoch"
+            )
+        if fence is not None and epoch == fence.epoch and origin and fence.origin not in ("", origin):
+            raise Fenced(
+                f"batches of the writer {writer} in epoch {epoch} come from elsewhere, {fence.origin}, up to"
+                f" batch {fence.batch}: those of {origin} need a greater epoch"
+            )
+        if fence is not None and epoch == fence.epoch and batch <= fence.batch:
+            named = [self._stages[one] for one in identifiers if one in self._stages]
+            mine = [stage for stage in named if (stage.part.writer, stage.owner) == (writer, owner)]
+            self._forget(list(dict.fromkeys(mine + siblings)))
+            completion.resolve(Published(dup=True, rows=0, last=fence.batch))
+            return
+        chosen = [self._chosen(identifier, writer, batch, owner) for identifier in identifiers]
+        _check_parts(chosen)
+        others = [stage for stage in siblings if stage not in chosen]
+        publication = self._publication(writer, chosen)
+        known = fence.origin if fence is not None and epoch == fence.epoch else ""
+        record = [epoch, batch, publication.messages, manager.ledger.now_s, owner, origin or known]
+
+        def fill() -> None:
+            if origin is not None:
+                manager.records.set_meta(MetaName.WRITER + writer.encode(), record)
+            if publication.stages:
+                manager.store.writer.put_record(Table.META, publication.key, publication.record())
+            self._behead(chosen + others)
+
+        for stage in chosen:
+            stage.state = StageState.PUBLISHING
+            self._wake(stage)
+
+        if self._sweep is None:
+            self._sweep = manager.monotonic() + _SWEEP_SECONDS
+
+        def carried_out(done: Completion[int]) -> None:
+            completion.resolve(Published(dup=False, rows=done.result(), last=batch))
+
+        def decided(done: Completion[None]) -> None:
+            problem = done.exception()
+            if problem is not None:
+                self._undecided(chosen)
+                completion.fail(problem)
+                return
+            for stage in chosen:
+                stage.state = StageState.GONE
+                del self._stages[stage.identifier]
+            self._remove(others)
+            publication.done.add_done_callback(carried_out)
+            if publication.stages:
+                self._rolling.publish(publication)
+            else:
+                publication.done.resolve(0)
+
+        try:
+            unit = manager.records.unit(fill)
+        except Exception:
+            self._undecided(chosen)
+            raise
+        unit.add_done_callback(decided)
+
+    def _undecided(self, stages: list[Stage]) -> None:
+        for stage in stages:
+            stage.state = StageState.READY
+            self._rest(stage, self._lifetime)
+
+    def _chosen(self, identifier: bytes, writer: str, batch: int, owner: str) -> Stage:
+        stage = self._stages.get(identifier)
+        if stage is None or stage.state is not StageState.READY or stage.owner != owner:
+            raise StageNotFound(
+                f"there is no stage {identifier.hex()}: it was discarded, its time is over, or its messages"
+                " have not all come"
+            )
+        if (stage.part.writer, stage.part.batch) != (writer, batch):
+            raise Malformed(
+                f"the stage {stage.name} is of batch {stage.part.batch} of the writer {stage.part.writer},"
+                f" not of batch {batch} of {writer}"
+            )
+        if stage.lost:
+            raise QueueDeleted(f"{stage.lost}, for which the stage {stage.name} has messages, was deleted")
+        return stage
+
+    def _publication(self, writer: str, stages: list[Stage]) -> Publication:
+        reserved: dict[QueueCore, int] = {}
+        for stage in stages:
+            for core, size in stage.reserved.items():
+                reserved[core] = reserved.get(core, 0) + size
+        self._number += 1
+        parts = [(stage.identifier, stage.rows) for stage in stages]
+        return Publication(self._number, writer, sum(stage.messages for stage in stages), parts, reserved)
+
+    def _fence(self, writer: str) -> _Fence | None:
+        stored = self._manager.records.meta(MetaName.WRITER + writer.encode())
+        return None if stored is None else _Fence(*stored)
+
+    # ---- time
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        first = next(iter(self._idle.values()), None)
+        return earliest(None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
+
+    def expire(self, now: float) -> None:
+        """Carry on with what was decided; forget stages whose time is over."""
+        over: list[Stage] = []
+        for batch in self._idle.values():
+            if batch.due > now:
+                break
+            over += batch.stages
+        for stage in over:
+            _log.warning(
+                "the stage %s of batch %d of the writer %s was not published in %g s: its %d messages go",
+                stage.name,
+                stage.part.batch,
+                stage.part.writer,
+                self._lifetime,
+                stage.messages,
+            )
+        if over:
+            self._end(over)
+        if self._sweep is not None and now >= self._sweep:
+            self._sweep = now + _SWEEP_SECONDS
+            self._forget_writers()
+        self._rolling.expire(now)
+
+    def _end(self, over: list[Stage]) -> None:
+        """Forget stages together or, if that raises, one by one; one that cannot be forgotten stays."""
+        try:
+            self._forget(over)
+        except StoreError:
+            raise  # the store takes nothing now: all of them are tried again
+        except Exception as error:
+            self._manager.faults.note("a stage whose time is over", error)
+            if len(over) > 1:
+                for stage in over:
+                    self._end([stage])
+            else:
+                self._idle.pop(_key(over[0]), None)
+
+    def _forget_writers(self) -> None:
+        """Most jobs have a name of their own and run once."""
+        manager = self._manager
+        before = manager.ledger.now_s - self._writer_lifetime
+        try:
+            names = [
+                name
+                for name, stored in manager.records.metas(MetaName.WRITER)
+                if name.decode() not in self._writers and _Fence(*stored).published_s < before
+            ]
+        except (StoreError, TypeError, ValueError) as problem:
+            _log.error("writers are not forgotten, since the record of one is damaged: %r", problem)
+            return
+        if names:
+
+            def fill() -> None:
+                for name in names:
+                    manager.records.delete_meta(MetaName.WRITER + name)
+
+            manager.records.unit(fill)
+
+    def stop(self) -> None:
+        """No new work. Stages stay; what was decided is carried out by the next start."""
+        for opened in list(self._open.values()):
+            opened.abort()
+        for waiting in self._writers.values():
+            while waiting:
+                waiting.popleft()[0].fail(ServiceNotAvailable("the queue manager stops"))
+
+    # ---- recovery
+
+    def recover(self) -> None:
+        """What the store has of stages and publications; quotas are taken again."""
+        manager = self._manager
+        if manager.store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
+            self._sweep = manager.monotonic() + _SWEEP_SECONDS
+        publications: list[Publication] = []
+        decided: dict[bytes, Publication] = {}
+        first: dict[bytes, int] = {}  # rows of what is being published
+        for name, stored in manager.records.metas(PUBLICATION_PREFIX):
+            try:
+                publication = Publication.load(name, stored)
+            except (ValueError, TypeError) as problem:
+                manager.set_aside("stage", f"the record of publication {name.hex()} is damaged: {problem!r}")
+                continue
+            self._number = max(self._number, publication.number)
+            publications.append(publication)
+            decided.update(dict.fromkeys((one for one, _, _ in publication.stages), publication))
+        ready: list[Stage] = []
+        lower = ROW_PREFIX
+        while rows := manager.store.tables.scan(Table.META, lower, ROW_PREFIX[:-1] + b"\x01", 1):
+            key, value = rows[0]
+            identifier = key[len(ROW_PREFIX) : len(ROW_PREFIX) + _IDENTIFIER]
+            if identifier in decided:
+                first.setdefault(identifier, int.from_bytes(key[len(ROW_PREFIX) + _IDENTIFIER :]))
+                self._count(decided[identifier], value)
+                lower = key + b"\0"
+                continue
+            if key == row_key(identifier, 0):
+                self._load(identifier, ready)
+            else:
+                self._rolling.discard(identifier)
+            lower = ROW_PREFIX + identifier + _LAST
+        for publication in publications:
+            publication.resume(first)
+            self._resume(publication)
+        for stage in sorted(ready, key=lambda stage: stage.created):
+            age = min(max(manager.ledger.now_s - stage.created, 0), self._lifetime)
+            self._rest(stage, self._lifetime - age)
+
+    def _resume(self, publication: Publication) -> None:
+        self._writers[publication.writer] = deque()
+        publication.done.add_done_callback(lambda _: self._free(publication.writer))
+        self._rolling.publish(publication)
+
+    def _count(self, publication: Publication, row: bytes) -> None:
+        """Quota of what is still to be published."""
+        try:
+            sums = tally(row)
+        except ValueError:
+            return  # it is told of when its turn comes
+        for ordinal, size in sums.items():
+            core = self._manager.ledger.core(ordinal)
+            if core is not None:
+                reserve_again({core: size})
+                publication.reserved[core] = publication.reserved.get(core, 0) + size
+
+    def _load(self, identifier: bytes, ready: list[Stage]) -> None:
+        try:
+            stored = self._manager.records.meta(row_key(identifier, 0))
+            stage = Stage.load(identifier, stored, self._manager.ledger.core)
+        except (ValueError, TypeError, StoreError) as problem:
+            self._manager.set_aside(
+                "stage", f"the record of stage {identifier.hex()} is damaged: {problem!r}"
+            )
+            return
+        reserve_again(stage.reserved)
+        self._stages[identifier] = stage
+        ready.append(stage)
+
+
+def _key(stage: Stage) -> _Key:
+    return stage.part.writer, stage.part.batch, stage.owner
+
+
+def _identifier(name: str) -> bytes:
+    """Of the name of a stage. ValueError: it is none."""
+    try:
+        identifier = bytes.fromhex(name)
+    except ValueError:
+        identifier = b""
+    if len(identifier) != _IDENTIFIER or identifier.hex() != name:
+        raise Malformed(f"the name of a stage has {2 * _IDENTIFIER} hexadecimal digits in lower case")
+    return identifier
+
+
+def _check_parts(stages: list[Stage]) -> None:
+    parts: dict[int, Stage] = {}
+    for stage in stages:
+        other = parts.setdefault(stage.part.number, stage)
+        if other is not stage:
+            raise Malformed(
+                f"the stages {other.name} and {stage.name} are two attempts of part {stage.part.number}"
+            )

@@ -1,0 +1,1 @@
+"""The event feed and its subscriptions."""

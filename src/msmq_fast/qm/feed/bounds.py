@@ -1,0 +1,171 @@
+"""What readers in bulk ask before they read: how far they may, what is there, and how to part it.
+
+A reader goes through a queue by arrival sequences, from one watermark to the next. Below the watermark
+nothing new appears except messages that are moved to a queue or given back to it: `late` counts those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast._native.columns import Tally, first_sequence
+from msmq_fast._native.queue import Horizon
+from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.qm.queues.system import ADMINISTRATION, DEADLETTER, DEADXACT, INTERNAL_KEYS, JOURNAL
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queues.queue import Queue
+
+__all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "kind_of", "plan", "watermark"]
+
+UNLIMITED: Final = (1 << 63) - 1
+
+_KINDS: Final = {
+    QueueKind.PUBLIC: "queue",
+    QueueKind.PRIVATE: "queue",
+    QueueKind.SYSTEM: "system",
+    QueueKind.CONNECTOR: "connector",
+    QueueKind.OUTGOING: "outgoing",
+    QueueKind.JOURNAL: "journal",
+    QueueKind.SUBQUEUE: "subqueue",
+}
+_SYSTEM: Final = {
+    JOURNAL.part.key: "journal",
+    DEADLETTER.part.key: "deadletter",
+    DEADXACT.part.key: "xact_deadletter",
+    ADMINISTRATION.key: "admin",
+} | dict.fromkeys(INTERNAL_KEYS, "system")
+
+
+def kind_of(queue: Queue) -> str:
+    """What a queue is to readers: queue, subqueue, journal, deadletter, xact_deadletter, outgoing, connector,
+    admin or system.
+    """
+    return _SYSTEM.get(queue.key) or _KINDS[queue.kind]
+
+
+class Bounds:
+    """The watermark of a queue manager. It is moved when somebody asks: the hot paths know nothing of it."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._ledger = manager.ledger
+        self._horizon = Horizon(manager.ledger)
+
+    @property
+    def watermark(self) -> int:
+        """All that arrived before this sequence is available, or gone. It may lag behind `settled`."""
+        return self._horizon.look()
+
+    def settled(self) -> Completion[int]:
+        """The watermark behind all that has arrived until now, when that is durable.
+
+        The caller submits the current batch.
+        """
+        completion: Completion[int] = Completion()
+        self._horizon.look(lambda: completion.resolve(self._ledger.horizon))
+        return completion
+
+
+def watermark(manager: QueueManager) -> int:
+    """`Bounds.watermark`."""
+    return manager.bounds.watermark
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """One queue. `first`: nothing stands before this sequence (the watermark, if it is empty); `bytes` of
+    packets; `late`: messages that came behind a watermark since the server started.
+    """
+
+    queue: str
+    guid: str
+    kind: str
+    transactional: bool
+    first: int
+    count: int
+    bytes: int
+    late: int
+
+
+def bounds_of(manager: QueueManager, queue: Queue) -> QueueBounds:
+    """Where a queue stands. `count` and `bytes` are of all that is visible, also above the watermark."""
+    core = queue.core
+    return QueueBounds(
+        queue.name,
+        str(queue.guid),
+        kind_of(queue),
+        queue.transactional,
+        first_sequence(core, manager.ledger.horizon),
+        core.messages,
+        core.bytes,
+        core.late,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Sequences from `start` up to but not including `stop`, and what is there now; `bytes` of packets."""
+
+    start: int
+    stop: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`ranges` follow one another up to `stop`; none if nothing is there."""
+
+    ranges: tuple[Range, ...]
+    stop: int
+    rows: int
+    bytes: int
+
+
+class Plan:
+    """Counts what a queue holds between two sequences; a great one takes several steps.
+
+    It ends at `stop`, at the watermark, or before the message by which it would exceed `max_rows` messages or
+    `max_bytes` of packets, but not before the first.
+    """
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        queue: Queue,
+        start: int,
+        stop: int,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
+        stop = max(start, min(stop, manager.ledger.horizon))
+        self._tally = Tally(queue.core, start, stop, max_rows or UNLIMITED, max_bytes or UNLIMITED)
+
+    def step(self) -> bool:
+        """Count some ten thousand messages more (under a millisecond). True when all are counted."""
+        return self._tally.advance()
+
+    def planned(self, parts: int = 1) -> Planned:
+        """The stretch in at most `parts` ranges of about as many messages."""
+        tally = self._tally
+        ranges = tuple(Range(*cut) for cut in tally.ranges(parts))
+        return Planned(ranges, tally.next, tally.rows, tally.bytes)
+
+
+def plan(
+    manager: QueueManager,
+    queue: Queue,
+    start: int,
+    stop: int,
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    parts: int = 1,
+) -> Planned:
+    """A `Plan` in one go; whoever serves others meanwhile makes its steps himself."""
+    steps = Plan(manager, queue, start, stop, max_rows, max_bytes)
+    while not steps.step():
+        pass
+    return steps.planned(parts)

@@ -1,0 +1,70 @@
+"""The event feed as the queue manager keeps it: what it tells of queues and of itself, and how long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast.qm.feed.feednames import FeedNames
+from msmq_fast.qm.feed.subscriptions import Subscriptions
+from msmq_fast.store.feed import Feed
+from msmq_fast.store.schema import EventKind
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queues.queue import Queue
+
+__all__ = ["EventFeed"]
+
+
+class EventFeed:
+    """`feed` reads, `subscriptions` keep a reader's place, `names` says which queue an event means."""
+
+    def __init__(self, manager: QueueManager, *, enabled: bool) -> None:
+        self._manager = manager
+        self.feed = Feed(manager.store, enabled=enabled)
+        self.names = FeedNames(manager)
+        self.subscriptions = Subscriptions(manager.records, self.feed, manager.ledger)
+
+    def load(self) -> None:
+        """At start."""
+        self.names.load()
+        self.subscriptions.load(self._manager.set_aside)
+
+    # ---- what the queue manager tells, with the current batch
+
+    def started(self) -> None:
+        """It begins to work: what was express is gone."""
+        self._tell(EventKind.STARTED)
+
+    def stopped(self) -> None:
+        """It stops cleanly. What was under way may still follow."""
+        self._tell(EventKind.STOPPED)
+
+    def created(self, queue: Queue) -> None:
+        """A queue came into being."""
+        self._tell(EventKind.QUEUE_CREATED, queue)
+
+    def deleted(self, queue: Queue) -> None:
+        """A queue is gone; what was in it is purged, of which the feed tells later."""
+        if self.feed.enabled:
+            self._tell(EventKind.QUEUE_DELETED, queue)
+            self.names.deleted(queue)
+
+    def _tell(self, kind: EventKind, queue: Queue | None = None) -> None:
+        now = self._manager.ledger.now_us
+        if queue is None:
+            self.feed.append(kind, now)
+        else:
+            self.feed.append(kind, now, queue=queue.ordinal, subject=queue.guid.bytes_le)
+
+    # ---- how long it is kept
+
+    def trim(self, max_age_s: int, max_bytes: int, limit: int) -> int:
+        """Drop up to `limit` of the oldest records beyond an age or a size, but nothing that a subscription
+        may still ask for; returns how many.
+        """
+        keep = self.subscriptions.keep_from()
+        dropped = self.feed.trim(self._manager.ledger.now_us, max_age_s, max_bytes, limit, keep)
+        if not dropped:
+            self.names.trimmed(self.feed.bounds()[0])
+        return dropped

@@ -1,0 +1,1 @@
+"""Opening a queue by name, and what its handle does."""

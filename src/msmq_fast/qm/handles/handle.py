@@ -1,0 +1,499 @@
+"""An open queue (OpenQueueDescriptor): what an application or a session does with one queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
+
+from msmq_fast._native.positions import PositionState
+from msmq_fast._native.queue import TAKEN, EnqueueResult, Received, readable, seek
+from msmq_fast.packet.base import INFINITE, NULL_GUID
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InsufficientResources,
+    InvalidHandle,
+    InvalidParameter,
+    MessageAlreadyReceived,
+    MessageLocked,
+    MessageNotFound,
+    MSMQError,
+    OperationCancelled,
+    QueueDeleted,
+    QueueNotAvailable,
+    TransactionUsage,
+)
+from msmq_fast.packet.fields import manager_of
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.handles.moving import move
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.reading.cursor import Cursor
+from msmq_fast.qm.reading.readers import Gate, Hold, ReadRequest, Sink, Subscription
+from msmq_fast.qm.reading.twophase import TwoPhaseReads
+from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.queues.queue import Queue
+
+T = TypeVar("T")
+
+_LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDING))
+_READABLE = (int(PositionState.STATE_AVAILABLE), *_LOCKED)
+_LAST_KEY = (1 << 64) - 1
+_ENQUEUED = int(EnqueueResult.ENQUEUED)
+
+
+class Lookup(IntEnum):
+    """MessageSeekAction."""
+
+    CURRENT = 0
+    NEXT = 1
+    PREVIOUS = 2
+    FIRST = 3
+    LAST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """What a sender is told: the place in the (local or outgoing) queue, and the ordinal of the
+    message identifier.
+    """
+
+    lookup_id: int
+    message_id: int
+
+    @property
+    def arrival_seq(self) -> int:
+        return self.lookup_id & 0x00FF_FFFF_FFFF_FFFF
+
+
+def refusal(result: int) -> MSMQError:
+    """The error of an enqueue that was refused (an EnqueueResult)."""
+    if result == EnqueueResult.QUEUE_GONE:
+        return QueueDeleted("the queue was deleted")
+    details = {
+        EnqueueResult.QUEUE_QUOTA: "the queue's quota is used up",
+        EnqueueResult.MACHINE_QUOTA: "the computer's quota is used up",
+        EnqueueResult.EXPIRED: "the message has expired",
+    }
+    return InsufficientResources(details[EnqueueResult(result)])
+
+
+class OpenQueue:
+    """Made by QueueManager.open.
+
+    Every call raises INVALID_HANDLE once closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
+    ACCESS_DENIED for what the access mode does not allow.
+    """
+
+    def __init__(
+        self,
+        manager: QueueManager,
+        queue: Queue,
+        access: Access,
+        share: Share,
+        format_name: FormatName,
+        handle: int,
+    ) -> None:
+        self._manager = manager
+        self._queue: Queue | None = queue
+        self.access = access
+        self.share = share
+        self.format_name = format_name
+        self.handle = handle
+        self.closed = False
+        self._requests: set[ReadRequest] = set()
+        self._subscriptions: set[Subscription] = set()
+        self.cursors: dict[int, Cursor] = {}
+        self.two_phase = TwoPhaseReads(manager.ledger)
+
+    @property
+    def queue(self) -> Queue:
+        """QueueReference."""
+        if self.closed:
+            raise InvalidHandle("the queue handle is closed")
+        if self._queue is None:
+            raise QueueNotAvailable("the queue was deleted")
+        return self._queue
+
+    # ---- sending
+
+    def _target(self) -> Queue:
+        """The queue to which is sent. QUEUE_DELETED: there is none any more (DM-174)."""
+        if self._queue is None and not self.closed:
+            raise QueueDeleted("the queue was deleted")
+        return self.queue
+
+    @property
+    def destination_manager(self) -> UUID:
+        """UserHeader.QueueManagerAddress of what is sent here: NULL_GUID for direct names, and where nobody
+        knows whose queue it is. Routers go by it.
+        """
+        queue = self.queue
+        known = queue.manager if isinstance(queue, OutgoingQueue) else None
+        return known or manager_of(self.format_name)
+
+    def stamp(self, message: Message) -> Message:
+        """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime,
+        destination.
+        """
+        manager = self._manager
+        message.source_machine = manager.guid
+        message.message_id = manager.message_ordinals.take()
+        message.sent_time = manager.ledger.now_s
+        if message.destination is None:
+            message.destination = self.format_name
+        if message.destination_manager == NULL_GUID:
+            message.destination_manager = self.destination_manager
+        return message
+
+    def send(self, message: Message) -> Completion[SentMessage]:
+        """Enqueue one message; resolved when it is kept (DU-01, DU-02).
+
+        Raises TRANSACTION_USAGE, INSUFFICIENT_RESOURCES (quota, size), and what Message.to_packet raises.
+        """
+        packet = self._packet(message)
+        completion: Completion[SentMessage] = Completion()
+        core = self.queue.core
+        sent: list[SentMessage] = []
+
+        def kept(status: int) -> None:
+            if status:
+                completion.fail(storage_error(status))
+            elif sent:
+                completion.resolve(sent[0])
+
+        results, keys = core.enqueue_packets([packet], kept)
+        if results[0] not in TAKEN:
+            raise refusal(results[0])
+        sent.append(SentMessage(keys[0], message.message_id))
+        if results[0] == _ENQUEUED:
+            completion.resolve(sent[0])
+        return completion
+
+    def send_many(self, messages: list[Message]) -> Completion[list[SentMessage | MSMQError]]:
+        """Enqueue messages in order; one completion, with a SentMessage or the refusal for each."""
+        outcomes: list[SentMessage | MSMQError] = []
+        packets: list[bytes] = []
+        places: list[tuple[int, int]] = []
+        for message in messages:
+            try:
+                packet = self._packet(message)
+            except MSMQError as error:
+                outcomes.append(error)
+                continue
+            places.append((len(outcomes), message.message_id))
+            packets.append(packet)
+            outcomes.append(MSMQError())
+        completion: Completion[list[SentMessage | MSMQError]] = Completion()
+
+        def fill(results: list[int], keys: list[int]) -> None:
+            for (place, message_id), result, key in zip(places, results, keys, strict=True):
+                outcomes[place] = SentMessage(key, message_id) if result in TAKEN else refusal(result)
+
+        self._enqueue(packets, fill, completion, outcomes)
+        return completion
+
+    def send_packets(
+        self, packets: list[bytes], dead_letters: list[int] | None = None
+    ) -> Completion[tuple[list[int], list[int]]]:
+        """Enqueue UserMessage packets that are stamped already.
+
+        `dead_letters`: for each what QueueManager.dead_letter_queue gives, or 0. Resolved with
+        (EnqueueResults, lookup ids).
+        """
+        self._may(self.access is Access.SEND)
+        completion: Completion[tuple[list[int], list[int]]] = Completion()
+        outcome: tuple[list[int], list[int]] = ([], [])
+
+        def fill(results: list[int], keys: list[int]) -> None:
+            outcome[0].extend(results)
+            outcome[1].extend(keys)
+
+        self._enqueue(packets, fill, completion, outcome, dead_letters)
+        return completion
+
+    def _enqueue(
+        self,
+        packets: list[bytes],
+        fill: Callable[[list[int], list[int]], None],
+        completion: Completion[T],
+        value: T,
+        dead_letters: list[int] | None = None,
+    ) -> None:
+        early: list[int] = []
+        filled = False
+
+        def kept(status: int) -> None:
+            if not filled:
+                early.append(status)
+            elif status:
+                completion.fail(storage_error(status))
+            else:
+                completion.resolve(value)
+
+        results, keys = self._target().core.enqueue_packets(packets, kept, 0, dead_letters)
+        fill(results, keys)
+        filled = True
+        if early:
+            kept(early[0])
+
+    def _packet(self, message: Message) -> bytes:
+        self._may(self.access is Access.SEND)
+        queue = self._target()
+        if queue.core.outgoing is False and queue.transactional != message.transactional:
+            raise TransactionUsage(
+                "a transactional queue takes transactional messages, and only it does (DM-107)"
+            )
+        return self.stamp(message).to_packet()
+
+    # ---- reading
+
+    def receive(
+        self,
+        timeout_ms: int | None,
+        *,
+        peek: bool = False,
+        gate: Gate | None = None,
+        hold: Hold | None = None,
+        tag: int | None = None,
+    ) -> ReadRequest:
+        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
+
+        A message is taken only when `gate` lets it through. With `hold` it stays in the queue, locked. `tag`
+        is for `cancel`.
+        """
+        self.may_read(peek=peek)
+        readers = self.queue.readers
+        return self.wait(ReadRequest(readers, peek, gate, hold=hold, tag=tag), timeout_ms)
+
+    def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
+        """Have a read of this handle served, now or when there is a message."""
+        readers = self.queue.readers
+        readers.enter(request)
+        if request.completion.done or not readers.waits(request):
+            return self.track(request)
+        if timeout_ms is None or timeout_ms >= INFINITE:
+            return self.track(request)
+        if timeout_ms <= 0:
+            readers.time_out(request)
+        else:
+            self._manager.expiry.start_read(request, readers, timeout_ms)
+        return self.track(request)
+
+    def track(self, request: ReadRequest) -> ReadRequest:
+        """Have a read end with this handle."""
+        if not request.completion.done:
+            self._requests.add(request)
+            request.completion.add_done_callback(lambda _: self._requests.discard(request))
+        return request
+
+    def cancel(self, tag: int, error: MSMQError | None = None) -> bool:
+        """End the waiting read of this handle with a tag (DM-148); False if there is none (DM-149)."""
+        for request in self._requests:
+            if request.tag == tag and self.queue.readers.waits(request):
+                return request.cancel(error)
+        return False
+
+    def begin(
+        self,
+        timeout_ms: int | None,
+        *,
+        gate: Gate | None = None,
+        tag: int | None = None,
+        cursor: Cursor | None = None,
+        transaction: Hold | None = None,
+    ) -> ReadRequest:
+        """Dequeue Message Begin: hand the message out, locked until `end` (DM-120), or until the end of
+        `transaction`, which decides alone (DM-118).
+        """
+        hold = transaction or self.two_phase.begin()
+        if cursor is not None:
+            return cursor.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
+        return self.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
+
+    def end(self, lookup_id: int, *, delete: bool, transactional: bool = False) -> Completion[None]:
+        """Dequeue Message End: remove what `begin` handed out, or put it back (DM-121 … DM-125).
+
+        Raises TRANSACTION_SEQUENCE: this handle has not locked it. With `transactional` nothing happens: the
+        transaction decides.
+        """
+        core = self.queue.core
+        if transactional:
+            return Completion.of(None)
+        return self.two_phase.end(core, lookup_id, delete=delete)
+
+    def lookup(
+        self, lookup_id: int, operation: Lookup, *, peek: bool = False, hold: Hold | None = None
+    ) -> Completion[Received]:
+        """Receive or peek by LookupIdentifier (DM-127 … DM-131); with `hold` it stays in the queue, locked.
+
+        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for one on which a cursor stands;
+        TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
+        """
+        if hold is not None:
+            return self.look_up(lookup_id, operation, hold, peek=peek).completion
+        self.may_read(peek=peek)
+        core = self.queue.core
+        key = self._seek(lookup_id, operation, peek)
+        completion: Completion[Received] = Completion()
+
+        def received(messages: list[Received], status: int) -> None:
+            if status:
+                completion.fail(storage_error(status))
+            elif self.closed:
+                core.give_back(messages)
+                completion.fail(OperationCancelled())
+            elif not messages:
+                completion.fail(MessageNotFound())
+            else:
+                completion.resolve(messages[0])
+
+        def peeked(message: Received | None, status: int) -> None:
+            received([] if message is None else [message], status)
+
+        taken = core.peek(key, peeked) if peek else core.receive_key(key, received, lambda: not self.closed)
+        if not taken:
+            raise MessageNotFound(f"no message has the lookup identifier {key}")
+        return completion
+
+    def look_up(self, lookup_id: int, operation: Lookup, hold: Hold, *, peek: bool = False) -> ReadRequest:
+        """`lookup` for a `hold`, as a read that can be cancelled."""
+        self.may_read(peek=peek)
+        if peek:
+            raise InvalidParameter("a message cannot be peeked in a transaction")
+        key = self._seek(lookup_id, operation, peek)
+        request = ReadRequest(self.queue.readers, peek=False, hold=hold)
+        if not request.take(self.queue.core, key):
+            raise MessageNotFound(f"no message has the lookup identifier {key}")
+        return self.track(request)
+
+    def _seek(self, lookup_id: int, operation: Lookup, peek: bool) -> int:
+        core = self.queue.core
+        if not 0 <= lookup_id < 1 << 64:
+            raise MessageNotFound("a lookup identifier has 64 bits")
+        key: int | None
+        if operation is Lookup.FIRST:
+            key = seek(core, 0, peek=peek)
+        elif operation is Lookup.LAST:
+            key = seek(core, _LAST_KEY, forward=False, peek=peek)
+        else:
+            state = core.positions.state(lookup_id)
+            if state not in _READABLE and not self._cursor_stands_on(lookup_id):
+                raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
+            if operation is Lookup.NEXT:
+                key = seek(core, lookup_id, peek=peek)
+            elif operation is Lookup.PREVIOUS:
+                key = seek(core, lookup_id, forward=False, peek=peek)
+            elif readable(core, lookup_id, peek=peek):
+                key = lookup_id
+            elif state not in _LOCKED:
+                raise MessageAlreadyReceived("the message was received")
+            else:
+                raise (
+                    TransactionUsage("the message is locked")
+                    if peek
+                    else MessageLocked("the message is locked")
+                )
+        if key is None:
+            raise MessageNotFound("there is no such message")
+        return key
+
+    def _cursor_stands_on(self, key: int) -> bool:
+        """A message that is gone is remembered as long as a cursor stands on it (DA-006)."""
+        return any(
+            cursor.key == key for handle in self.queue.descriptors for cursor in handle.cursors.values()
+        )
+
+    # ---- cursors, moving
+
+    def open_cursor(self) -> Cursor:
+        """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
+        self.may_read(peek=True)
+        cursor = Cursor(self, self._manager.new_cursor(self.queue))
+        self.cursors[cursor.number] = cursor
+        return cursor
+
+    def forget_cursor(self, cursor: Cursor) -> None:
+        """A cursor was closed."""
+        self.cursors.pop(cursor.number, None)
+
+    def move(self, lookup_id: int, target: OpenQueue) -> Completion[None]:
+        """Move an available message between the queue and its subqueues; resolved when durable (DU-11).
+
+        `target` is open for moving. See qm.moving.move for what is refused.
+        """
+        self._may(self.access.receives)
+        return move(self.queue, lookup_id, target)
+
+    def subscribe(self, sink: Sink, credit: int, *, acknowledge: bool) -> Subscription:
+        """Have up to `credit` messages handed to `sink`, in batches; see Subscription."""
+        self._may(self.access.receives)
+        readers = self.queue.readers
+        subscription = Subscription(readers, sink, credit, self._manager.ledger.new_owner(), acknowledge)
+        self.enter(subscription)
+        return subscription
+
+    def enter(self, subscription: Subscription) -> None:
+        """Have a subscription of this handle served, and end with it."""
+        self._may(self.access.receives)
+        self._subscriptions.add(subscription)
+        self.queue.readers.enter(subscription)
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; what it holds unacknowledged is available again."""
+        subscription.close()
+        self._subscriptions.discard(subscription)
+
+    # ---- the rest
+
+    def purge(self) -> Completion[int]:
+        """Remove every available message (DM-092 … DM-094).
+
+        Resolved with their number when nothing can bring them back.
+        """
+        self._may(self.access.receives)
+        return self._manager.purge(self.queue)
+
+    def close(self) -> None:
+        """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back.
+
+        Closing twice is fine (DM-089, DM-090).
+        """
+        if self.closed:
+            return
+        self.closed = True
+        for request in list(self._requests):
+            request.cancel()
+        for cursor in list(self.cursors.values()):
+            cursor.close()
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        self._subscriptions.clear()
+        if self._queue is not None:
+            self.two_phase.run_down(self._queue.core)
+        self._manager.forget(self, self._queue)
+
+    def orphan(self) -> None:
+        """The queue was deleted (DM-065, DM-068)."""
+        self._queue = None
+        self.two_phase.forget()
+        for request in list(self._requests):
+            request.cancel(QueueDeleted("the queue was deleted"))
+        for subscription in list(self._subscriptions):
+            subscription.end(QueueDeleted("the queue was deleted"))
+        self._subscriptions.clear()
+
+    def may_read(self, *, peek: bool) -> None:
+        """ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        self._may(self.access.receives or (peek and self.access.peeks))
+
+    def _may(self, allowed: bool) -> None:
+        if not allowed:
+            raise AccessDenied(f"the queue is open for {self.access.name} only")

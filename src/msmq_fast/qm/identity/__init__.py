@@ -1,0 +1,1 @@
+"""Certificates, key pairs and signatures of the queue manager and its users."""

@@ -1,0 +1,218 @@
+"""Signs messages of local programs as they are sent (MS-MQQB 3.1.7.1.4), with certificates kept here; those
+for HTTP, HTTPS and multicast get an XML signature (MC-MQSRM 3.1.7.2.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmq_fast._native.framing import ParsedMessage, parse
+from msmq_fast._native.queue import is_transactional
+from msmq_fast.packet.errors import (
+    IllegalPropertyValue,
+    MessageNotAuthenticated,
+    UnsupportedFormatNameOperation,
+    UnsupportedOperation,
+    error,
+)
+from msmq_fast.packet.names import NameKind
+from msmq_fast.packet.protect import protected, security_of, with_multi_signature
+from msmq_fast.packet.text import is_xml, quoted
+from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.qm.identity.certificates import Certificates
+from msmq_fast.qm.queues.opening import check_transactional
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind
+from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
+from msmq_fast.security.principals import SenderType
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.signature import sign
+from msmq_fast.security.switches import SecuritySwitches
+from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_info
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.security.token import Token
+
+__all__ = ["Signing", "Wish", "check_kept", "demands", "prepare"]
+
+Wish = tuple[int, int, bytes]
+"""How a message is to be signed: level, hash algorithm (0: the usual one), MD5 of the certificate (nothing:
+the usual one). Level 0: the SID of the sender goes with the message, but no signature."""
+
+_PRIVACY = 40  # MessagePropertiesHeader.PrivacyLevel
+
+_KINDS = {1: SignatureType.MSMQ_1, 2: SignatureType.MSMQ_2}
+_HASHES = tuple(HashAlgorithm)
+
+
+class Signing:
+    """`algorithm` is the hash of messages that name none."""
+
+    def __init__(
+        self, certificates: Certificates, algorithm: HashAlgorithm, switches: SecuritySwitches
+    ) -> None:
+        self._certificates = certificates
+        self._algorithm = algorithm
+        self._switches = switches
+
+    @property
+    def to_direct_names(self) -> bool:
+        """Whether messages to direct format names of other computers are signed (QB-402)."""
+        return self._switches.qb402_sign_direct
+
+    def sign(
+        self,
+        packet: bytes,
+        user: Sid,
+        *,
+        level: int,
+        algorithm: int = 0,
+        digest: bytes = b"",
+        local: bool = False,
+    ) -> bytes:
+        """The signed packet, with the SID of its sender.
+
+        `level` is 1 for a signature of MSMQ 1.0, 2 for 2.0; a message for several queues gets one of 3.0
+        whatever it says. `digest` chooses the certificate by its MD5. A message for a queue of this computer
+        (`local`) counts as verified. Raises ILLEGAL_PROPERTY_VALUE, CERTIFICATE_NOT_PROVIDED,
+        CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
+        """
+        if level not in _KINDS or algorithm not in (0, *_HASHES):
+            raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "no such authentication level or hash algorithm")
+        chosen = HashAlgorithm(algorithm) if algorithm else self._algorithm
+        signer = self._certificates.signer(user, digest)
+        message = parse(packet)
+        kind = SignatureType.MSMQ_3 if message.mqf_offset else _KINDS[level]
+        header = security_of(message) or SecurityHeader()
+        header.sender_id_type, header.sender_id = SenderType.SID, user.data
+        header.certificate, header.default_provider = signer.certificate, True
+        header.authentication_level = int(kind) if local else 0
+        try:
+            signature = sign(message, kind, chosen, signer.key, self._switches)
+        except ValueError as problem:
+            raise error("MQ_ERROR_CANNOT_SIGN_DATA_EX", str(problem)) from None
+        if kind is not SignatureType.MSMQ_3:
+            header.signature = signature
+            return protected(message, header, hash_algorithm=chosen)
+        return with_multi_signature(parse(protected(message, header, hash_algorithm=chosen)), signature)
+
+    def sign_xml(self, packet: bytes, user: Sid, *, digest: bytes = b"") -> bytes:
+        """The packet with an XML signature for SRMP, over the bytes of its body and extension.
+
+        Raises CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
+        """
+        signer = self._certificates.signer(user, digest)
+        message = parse(packet)
+        octets = signed_info(UUID(bytes_le=message.source), bytes(message.body), bytes(message.extension))
+        header = security_of(message) or SecurityHeader()
+        header.sender_id_type, header.sender_id = SenderType.SID, user.data
+        header.certificate, header.default_provider = signer.certificate, True
+        header.authentication_level = XML_SIGNATURE
+        try:
+            header.signature = sign_value(signer.key, octets)
+        except ValueError as problem:
+            raise error("MQ_ERROR_CANNOT_SIGN_DATA_EX", str(problem)) from None
+        return protected(message, header, hash_algorithm=HashAlgorithm.SHA1)
+
+    def identify(self, packet: bytes, user: Sid) -> bytes:
+        """The packet with the SID of its sender, which nothing proves (PROPID_M_SENDERID_TYPE)."""
+        message = parse(packet)
+        header = security_of(message) or SecurityHeader()
+        header.sender_id_type, header.sender_id = SenderType.SID, user.data
+        return protected(message, header)
+
+
+def _is_direct(queue: Queue) -> bool:
+    return isinstance(queue, OutgoingQueue) and queue.destination.kind is NameKind.DIRECT
+
+
+def _by_srmp(queue: Queue) -> bool:
+    """Whether messages leave a queue by SRMP."""
+    return queue.kind is QueueKind.OUTGOING and queue.core.srmp
+
+
+def demands(queue: Queue) -> bool:
+    """Whether it is looked at how messages are protected that go into a queue: one of this computer, or one
+    whose messages leave by SRMP, which protects none.
+    """
+    properties = queue.properties
+    if queue.kind is QueueKind.OUTGOING:
+        return _by_srmp(queue)
+    return properties.authenticated or properties.privacy is not Privacy.OPTIONAL
+
+
+def prepare(
+    manager: QueueManager, queue: Queue, packet: bytes, wish: Wish | None, token: Token | None
+) -> bytes:
+    """The packet of a local program as it goes into `queue`: signed if it wishes, and as a queue of this
+    computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts is the wish.
+
+    Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: nobody can sign here;
+    UNSUPPORTED_FORMATNAME_OPERATION: nor for a direct name, or encrypted messages do not leave that way;
+    TRANSACTION_USAGE: nor those of transactions; MESSAGE_NOT_AUTHENTICATED,
+    ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages only.
+    """
+    local = queue.kind is not QueueKind.OUTGOING
+    if wish is not None:
+        if manager.signing is None or token is None:
+            raise UnsupportedOperation("nothing is signed here")
+        level, algorithm, digest = wish
+        if level and _is_direct(queue) and not manager.signing.to_direct_names:
+            raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
+        if level and _by_srmp(queue):
+            packet = manager.signing.sign_xml(packet, token.user, digest=digest)
+        elif level:
+            packet = manager.signing.sign(
+                packet, token.user, level=level, algorithm=algorithm, digest=digest, local=local
+            )
+        else:
+            packet = manager.signing.identify(packet, token.user)
+    if not demands(queue):
+        return packet
+    if not local:
+        _check_srmp(queue, parse(packet))
+        return packet
+    _check(queue, parse(packet), signed=wish is not None and bool(wish[0]))
+    return packet
+
+
+def check_kept(queue: Queue, packet: bytes) -> None:
+    """Whether a message of another queue of this computer may go into `queue`: one whose signature was
+    verified when it came, as that queue demands. Raises as `prepare`.
+    """
+    if demands(queue):
+        message = parse(packet)
+        security = security_of(message)
+        _check(queue, message, signed=security is not None and bool(security.authentication_level))
+
+
+def _check_srmp(queue: Queue, message: ParsedMessage) -> None:
+    """SR-226, A-77, A-89: SRMP has no encryption but that of HTTPS, multicast has no streams, and a label
+    stands in XML.
+    """
+    if not is_xml(message.label):
+        raise IllegalPropertyValue(
+            f"{quoted(message.label)} cannot be the label of a message to {queue.name}: "
+            "it goes there in XML, which carries no control characters"
+        )
+    start, packet = message.properties_offset + _PRIVACY, message.packet
+    if any(packet[start : start + 4]):
+        raise UnsupportedFormatNameOperation(
+            f"encrypted messages are not sent to {queue.name}: HTTPS is what protects messages there"
+        )
+    if isinstance(queue, OutgoingQueue) and is_transactional(packet):
+        check_transactional(queue.destination)
+
+
+def _check(queue: Queue, message: ParsedMessage, *, signed: bool) -> None:
+    if queue.properties.authenticated and not signed:
+        raise MessageNotAuthenticated(f"{queue.name} takes signed messages only")
+    start, packet = message.properties_offset + _PRIVACY, message.packet
+    private = any(packet[start : start + 4])
+    privacy = queue.properties.privacy
+    if privacy is Privacy.BODY and not private:
+        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes encrypted messages only")
+    if privacy is Privacy.NONE and private:
+        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes no encrypted messages")

@@ -1,0 +1,162 @@
+"""Messages from a file into a queue, with their identifiers, arrival times and counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import TAKEN, Identifiers, is_transactional, place
+from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
+from msmq_fast.qm.handles.handle import refusal
+from msmq_fast.qm.operator.jobs import Progress
+from msmq_fast.qm.operator.relocation import takes_one_kind, wrong_kind
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState
+from msmq_fast.qm.records import stored
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+
+# Packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter or 0.
+Entry = tuple[bytes, int, int, int, int]
+
+
+class Import:
+    """One import by one connection: records are counted from the start of the file, over all its queues.
+
+    Each `put` is one unit, together with how far the import got. Close it when the connection ends.
+    """
+
+    def __init__(self, manager: QueueManager, job: bytes) -> None:
+        """Raises SHARING_VIOLATION if the same import is under way."""
+        if job in manager.importing:
+            raise SharingViolation("this import is under way already")
+        self.done = 0
+        self._manager = manager
+        self._job = job
+        self._begun = False
+        self._closed = False
+        self._identifiers: tuple[Queue, Identifiers] | None = None  # of the queue of the latest record
+        manager.importing.add(job)
+
+    def begin(self, *, anew: bool) -> Completion[int]:
+        """Resolved with the number of records that an earlier attempt brought in; 0 with `anew`."""
+
+        def found(progress: Progress) -> Completion[int]:
+            self.done = 0 if anew else progress.done
+            self._begun = True
+            return Completion.of(self.done)
+
+        return self._manager.jobs.find(self._job).then(found)
+
+    def close(self) -> None:
+        """Nothing more comes from this connection."""
+        if not self._closed:
+            self._closed = True
+            self._identifiers = None
+            self._manager.importing.discard(self._job)
+
+    def put(
+        self, queue: Queue | None, first: int, entries: list[Entry], *, skip: bool, last: bool
+    ) -> Completion[tuple[int, int]]:
+        """Bring in records from number `first` on; resolved with (imported, skipped) when they are durable.
+
+        With `skip`, messages whose identifier is in the queue are passed over, else they are refused. `last`
+        forgets how far the import got. What comes before a refused record is kept, then the refusal is raised
+        and the import over. `queue` may be None without records. INVALID_PARAMETER: not the next record, a
+        record that is no message, a queue that takes no imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES:
+        quota; TRANSACTION_USAGE.
+        """
+        if not self._begun or self._closed or first != self.done:
+            raise InvalidParameter(f"the next record of this import is {self.done}, not {first}")
+        if queue is None:
+            if entries:
+                raise InvalidParameter("messages need a queue")
+            return self._finish(None, [], [], 0, None, last=last)
+        if queue.kind is QueueKind.OUTGOING:
+            raise InvalidParameter("messages are not imported into an outgoing queue")
+        if queue.state is not QueueState.EXISTING:
+            raise QueueDeleted("the queue was deleted")
+        identifiers = self._known(queue)
+        chosen: list[Entry] = []
+        numbers: list[int] = []  # of the records chosen
+        refused: tuple[int, MSMQError] | None = None
+        now_us = self._manager.ledger.now_us
+        for number, (packet, arrived_us, aborts, moves, reason) in enumerate(entries):
+            problem = _judge(packet, queue, identifiers, first + number, skip=skip)
+            if problem is not None:
+                refused = (number, problem)
+                break
+            if identifiers.add(packet):
+                chosen.append((packet, min(arrived_us, now_us), aborts, moves, reason))
+                numbers.append(number)
+        if refused is not None and refused[0] == 0:
+            self.close()
+            raise refused[1]
+        return self._finish(queue, chosen, numbers, len(entries), refused, last=last)
+
+    def _known(self, queue: Queue) -> Identifiers:
+        if self._identifiers is None or self._identifiers[0] is not queue:
+            self._identifiers = (queue, Identifiers(queue.core))
+        return self._identifiers[1]
+
+    def _finish(
+        self,
+        queue: Queue | None,
+        chosen: list[Entry],
+        numbers: list[int],
+        count: int,
+        refused: tuple[int, MSMQError] | None,
+        *,
+        last: bool,
+    ) -> Completion[tuple[int, int]]:
+        completion: Completion[tuple[int, int]] = Completion()
+        try:
+            with self._manager.store.writer.unit():
+                results = [] if queue is None else place(queue.core, chosen)
+                if results and results[-1] not in TAKEN:
+                    refused = (numbers[len(results) - 1], refusal(results.pop()))
+                taken = len(results)
+                handled = count if refused is None else refused[0]
+                jobs = self._manager.jobs
+                if last and refused is None:
+                    jobs.end(self._job)
+                elif queue is not None:
+                    jobs.advance(self._job, Progress(self.done + handled, 0, queue.guid.bytes_le))
+
+                def durable(status: int) -> None:
+                    if status:
+                        # What was counted is not there: only a new attempt knows where to go on.
+                        self.close()
+                    if refused is not None and not status:
+                        completion.fail(refused[1])
+                    else:
+                        stored(completion, status, (taken, handled - taken))
+
+                self._manager.store.writer.when_durable(durable)
+                self.done += handled
+        except BaseException:
+            self.close()  # the identifiers of what did not come have been noted
+            raise
+        if refused is not None:
+            # Identifiers of records behind the refused one may have been noted.
+            self.close()
+        return completion
+
+
+def _judge(
+    packet: bytes, queue: Queue, identifiers: Identifiers, number: int, *, skip: bool
+) -> MSMQError | None:
+    """Why a record cannot be imported, None if it can."""
+    try:
+        transactional = is_transactional(packet)
+    except ValueError as error:
+        return InvalidParameter(f"record {number}: {error}")
+    if transactional != queue.transactional and takes_one_kind(queue):
+        return wrong_kind(queue)
+    if not skip and packet in identifiers:
+        return InvalidParameter(
+            f"record {number}: {queue.name} holds a message with this identifier: skip existing ones, or "
+            "choose another queue"
+        )
+    return None

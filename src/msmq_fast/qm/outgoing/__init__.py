@@ -1,0 +1,1 @@
+"""Messages that leave: acknowledgments, dead letters, sequences, and the life of outgoing queues."""

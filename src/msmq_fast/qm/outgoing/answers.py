@@ -1,0 +1,259 @@
+"""Outgoing queues that answers to other queue managers open, within budgets for those who cause them.
+
+Where an answer goes is what a peer says, so a peer can name any number of places that do not exist.
+
+1. A queue that only answers opened carries the address group that caused it (`OutgoingQueue.answers_for`),
+   also in its record: after a restart it counts again. It is a queue like others as soon as a program, or a
+   message that passes through, uses it.
+2. Each group may have `answers_per_address` such queues that no session ever reached, and `MOST_OF_GROUP` in
+   all; the server has `manager.most_answered`. Acknowledgments of streams have numbers of their own, so that
+   invented administration queues cannot compete with them.
+3. At a limit, the least useful queue of the same group makes room, of the largest group where all together
+   are too many: an empty one first, then the oldest of those that no session ever reached, then the oldest. A
+   peer that is there, and takes nothing, keeps no other waiting. What is given up is deleted in later turns,
+   a bounded number in each.
+4. Who caused an answer is known from the session that brought the message (`Origins`); an answer that is due
+   later finds it by the GUID of the sender.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.qm.queues.opening import is_http
+from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.system import is_internal
+from msmq_fast.security.addresses import address_group, is_confined
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+__all__ = ["AnswerQueues", "Origins", "group_of", "may_answer"]
+
+MOST_OF_GROUP = 1_000
+"""Outgoing queues that answers to one address group may have."""
+UNKNOWN = "unknown"
+"""The group of answers of which nobody knows who caused them: the server was restarted meanwhile."""
+_ORIGINS = 16_384
+_GIVEN_UP = 256  # queues that wait to be deleted, at most
+_TURN = 50  # of them in one turn of the loop
+_AGAIN = 60.0  # seconds until one is tried again that could not be deleted
+_QUIET = 600.0  # seconds between two log lines for one cause
+
+_log = logging.getLogger(__name__)
+
+
+class Origins:
+    """The addresses that brought messages of queue managers, by their GUIDs on the wire; the latest ones."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[bytes, str] = {}
+
+    def brought(self, source: bytes, address: str) -> None:
+        """A message of a queue manager came from this address: its own, or that of a router."""
+        self._addresses.pop(source, None)
+        if len(self._addresses) >= _ORIGINS:
+            del self._addresses[next(iter(self._addresses))]
+        self._addresses[source] = address
+
+    def address(self, source: UUID) -> str:
+        """Where messages of a queue manager came from last; empty if that is not known."""
+        return self._addresses.get(source.bytes_le, "")
+
+
+def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
+    """Whether an answer may go to a queue that a peer at `origin` named; `own` are addresses of ours.
+
+    Not to loopback, link-local and multicast addresses, which mean another computer to the peer than here,
+    nor by HTTP to other hosts than the peer: that would be a request of its making in our name.
+    """
+    if name.kind is NameKind.MULTICAST:
+        return False
+    if name.direct is None:
+        return True
+    host = name.direct.address.casefold()
+    if host == origin.casefold():
+        return True
+    if is_http(name):
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    return not is_confined(host) or host in own
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The queues of one kind of answers, by group; those that were used last stand at the end."""
+
+    groups: dict[str, dict[OutgoingQueue, None]] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, queue: OutgoingQueue) -> None:
+        group = self.groups.setdefault(queue.answers_for, {})
+        if queue not in group:
+            group[queue] = None
+            self.total += 1
+
+    def use(self, queue: OutgoingQueue) -> None:
+        group = self.groups.get(queue.answers_for, {})
+        if queue in group:
+            del group[queue]
+            group[queue] = None
+
+    def remove(self, queue: OutgoingQueue) -> None:
+        group = self.groups.get(queue.answers_for, {})
+        if queue in group:
+            del group[queue]
+            self.total -= 1
+            if not group:
+                del self.groups[queue.answers_for]
+
+
+class AnswerQueues:
+    """`most_unreached`: queues for acknowledgments that one address group may have and no session reached.
+
+    `given_up` counts queues that made room, `refused` answers for which there was none.
+    """
+
+    def __init__(self, manager: QueueManager, most_unreached: int) -> None:
+        self._manager = manager
+        self._most_unreached = most_unreached
+        self._pools = {False: _Pool(), True: _Pool()}  # by whether they are acknowledgments of streams
+        self._doomed: dict[OutgoingQueue, None] = {}
+        self._since = 0.0  # when the latest of them made room
+        self._told: dict[str, float] = {}
+        self.origins = Origins()
+        self.given_up = 0
+        self.refused: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return sum(pool.total for pool in self._pools.values())
+
+    @property
+    def shortage(self) -> str:
+        """Which limit was hit within the last minutes, for operators; empty for none."""
+        now = self._manager.monotonic()
+        return "; ".join(cause for cause, at in self._told.items() if now - at < _QUIET)
+
+    # ---- opening
+
+    def open(self, name: FormatName, group: str) -> OutgoingQueue | None:
+        """The outgoing queue for an answer that a peer of `group` causes; None: it may have no more.
+
+        With an empty group, programs of this computer cause it: nothing is counted.
+        """
+        queue = self._manager.outgoing_of(name)
+        if queue is not None:
+            if queue.answers_only:
+                self._doomed.pop(queue, None)
+                pool = self._pool(queue)
+                pool.add(queue)
+                pool.use(queue)
+            return queue
+        if not group:
+            return self._manager.outgoing_to(name)
+        if not self._has_room(self._pools[is_internal(name)], group, ordering=is_internal(name)):
+            return None
+        return self._manager.open_for_answers(name, group)
+
+    def opened(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue exists: made now, or read from the store."""
+        if queue.answers_only:
+            self._pool(queue).add(queue)
+
+    def closed(self, queue: OutgoingQueue) -> None:
+        """An outgoing queue exists no more."""
+        self._doomed.pop(queue, None)
+        if queue.answers_only:
+            self._pool(queue).remove(queue)
+
+    def claim(self, queue: OutgoingQueue) -> None:
+        """A program, or a message that passes through, uses a queue: it belongs to nobody's budget."""
+        if not queue.answers_only:
+            return
+        self.closed(queue)
+        queue.answers_for = ""
+        self._manager.write(queue)
+
+    def _pool(self, queue: OutgoingQueue) -> _Pool:
+        return self._pools[is_internal(queue.destination)]
+
+    def _has_room(self, pool: _Pool, group: str, *, ordering: bool) -> bool:
+        held = pool.groups.get(group, {})
+        unreached = MOST_OF_GROUP if ordering or group == UNKNOWN else self._most_unreached
+        full = len(held) >= MOST_OF_GROUP or (
+            len(held) >= unreached and sum(not queue.reached for queue in held) >= unreached
+        )
+        if full:
+            self._tell(f"acknowledgments for {group} wait in as many outgoing queues as they may")
+            return self._make_room(pool, held, "address")
+        if pool.total >= self._manager.most_answered:
+            self._tell("acknowledgments wait in as many outgoing queues as they may in all")
+            largest = max(pool.groups.values(), key=len)
+            return self._make_room(pool, largest, "all")
+        return True
+
+    def _make_room(self, pool: _Pool, held: dict[OutgoingQueue, None], limit: str) -> bool:
+        victim = None
+        if len(self._doomed) < _GIVEN_UP:
+            empty = (queue for queue in held if not self._manager.retirement.hindrance(queue))
+            victim = next(empty, None)
+            victim = victim or next((queue for queue in held if _may_go(queue) and not queue.reached), None)
+            victim = victim or next(filter(_may_go, held), None)
+        if victim is None:
+            self.refused[limit] += 1
+            return False
+        pool.remove(victim)
+        self._since = self._manager.monotonic()
+        self._doomed[victim] = None
+        return True
+
+    def _tell(self, cause: str) -> None:
+        """One line for each cause, and another one when it still holds much later."""
+        now = self._manager.monotonic()
+        if now - self._told.get(cause, -_QUIET) < _QUIET:
+            return
+        if len(self._told) >= _GIVEN_UP:
+            self._told = {cause: at for cause, at in self._told.items() if now - at < _QUIET}
+            if len(self._told) >= _GIVEN_UP:
+                return
+        self._told[cause] = now
+        _log.warning("%s: the least useful ones make room", cause)
+
+    # ---- giving up, in later turns
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        return self._since if self._doomed else None
+
+    def expire(self, now: float) -> None:
+        """Delete some of the queues that made room, with what waits in them."""
+        if not self._doomed or now < self._since:
+            return
+        for queue in list(self._doomed)[:_TURN]:
+            del self._doomed[queue]
+            if not queue.answers_only or queue.descriptors:
+                continue
+            try:
+                self._manager.retirement.discard(queue)
+            except Exception as error:
+                self._manager.faults.note("a queue for answers that makes room", error)
+                self._doomed[queue] = None  # behind the others
+                self._since = now + _AGAIN
+            else:
+                self.given_up += 1
+
+
+def _may_go(queue: OutgoingQueue) -> bool:
+    """Whether neither a program nor an operator wants a queue to be there."""
+    return not queue.descriptors and queue.outgoing_state is not OutgoingState.ON_HOLD
+
+
+def group_of(origin: str) -> str:
+    """The group that answers to an address belong to."""
+    return address_group(origin) if origin else UNKNOWN

@@ -1,0 +1,116 @@
+"""Messages in outgoing queues that go no further: for this computer, under a name that was not known to mean
+it, or for a foreign system whose connector it is."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.framing import parse
+from msmq_fast._native.positions import PositionState
+from msmq_fast._native.queue import TAKEN, Received, give_up, is_transactional, withdraw
+from msmq_fast.packet.classes import MessageClass
+from msmq_fast.packet.fields import DIRECT, direct_wire
+from msmq_fast.packet.protect import unclaimed
+from msmq_fast.qm.identity.signing import demands
+from msmq_fast.qm.operator.relocation import Page, Selection, Stretch, browse
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.store.schema import EventKind
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_AVAILABLE = int(PositionState.STATE_AVAILABLE)
+
+_log = logging.getLogger(__name__)
+
+
+class Homecoming:
+    """Told of an outgoing queue whose next hop is this computer, hands its messages to the local queue, one
+    batch at a time.
+
+    If a name has such a queue it counts as local from then on: whoever opens it again gets that queue.
+    Messages that no local queue takes stay where they are, until there is one or their time is over. Nobody
+    gets by another name into a queue that does not take its messages: they arrive as from another computer,
+    and what is refused goes to a dead-letter queue if it asks for that.
+    """
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._moving: set[OutgoingQueue] = set()
+        self._stuck: set[OutgoingQueue] = set()  # nothing of the last batch was taken
+
+    def __call__(self, queue: OutgoingQueue) -> bool:
+        """Whether the next messages of the queue go to a local one."""
+        if queue in self._stuck:
+            self._stuck.discard(queue)
+            return False
+        targets = self._connector(queue) if queue.destination.direct is None else self._alias(queue)
+        if not targets:
+            return False
+        if queue not in self._moving:
+            self._moving.add(queue)
+            page = browse(queue.core, Stretch(Selection()))
+            page.add_done_callback(lambda page: self._move(queue, targets, page.result()))
+        return True
+
+    def _connector(self, queue: OutgoingQueue) -> list[Queue]:
+        connectors = self._manager.connectors
+        site = connectors.site_of(queue.manager)
+        return [] if site is None else [connectors.queue(site, transactional=kind) for kind in (False, True)]
+
+    def _alias(self, queue: OutgoingQueue) -> list[Queue]:
+        direct = queue.destination.direct
+        target = self._manager.find_field(DIRECT, direct_wire(queue.destination.text))
+        if direct is None or target is None or target.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+            return []
+        directory = self._manager.directory
+        if not directory.is_local(direct.address):
+            _log.info("%s is this computer", direct.address)
+            directory.learn_host(direct.address)
+        return [target]
+
+    def _move(self, queue: OutgoingQueue, targets: list[Queue], page: Page) -> None:
+        self._moving.discard(queue)
+        moved = 0
+        for target in targets:
+            for message in page.messages:
+                # Its time may have been over, or the queue purged, while its packet was read.
+                there = queue.core.positions.state(message.lookup_id) == _AVAILABLE
+                if not there or is_transactional(message.packet) != target.transactional:
+                    continue
+                try:
+                    taken = self._hand_over(queue, target, message)
+                except Exception as error:
+                    self._manager.faults.note("a message for this computer", error)
+                    taken = False
+                if taken:
+                    moved += 1
+                elif target.transactional:
+                    break  # nothing passes it
+        if not moved:
+            self._stuck.add(queue)
+
+    def _hand_over(self, queue: OutgoingQueue, target: Queue, message: Received) -> bool:
+        """Move or refuse one message, in one unit; False: it stays."""
+        kept = self._judged(target, message.packet)
+        if not isinstance(kept, bytes):
+            give_up(queue.core, message.lookup_id, kept)
+            return True
+        with self._manager.store.writer.unit():
+            (result,), _ = target.core.enqueue_packets([kept])
+            if result in TAKEN:
+                withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
+        return result in TAKEN
+
+    def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
+        """What is kept of a message, or why it is refused; everybody may send to a connector."""
+        message = parse(packet)
+        if target.kind is QueueKind.CONNECTOR:
+            return unclaimed(message)
+        if self._manager.arrival is not None:
+            return self._manager.arrival(target, packet)
+        if demands(target) or not self._manager.guard.open_to_everybody(target):
+            return MessageClass.NACK_ACCESS_DENIED
+        return unclaimed(message)

@@ -1,0 +1,119 @@
+"""Transactional sequences to other queue managers (MS-MQQB 3.1.1.5): their identifiers, what a start reads
+back, and what management sees of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import resume_sequence, settle_sequence
+from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.store.schema import MetaName, Table, outgoing_stream_key
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+
+class OutgoingStreams:
+    """Allocates TxSequenceIDs: {TimeStamp, Ordinal}, never twice, also not by a copy of the store, whose
+    TimeStamp is greater (AMB-41).
+    """
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        records = manager.records
+        self.ordinals = Ordinals(records, MetaName.TX_SEQUENCE_HW, block=QUEUE_BLOCK)
+        self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
+        manager.ledger.open_stream = self._next
+
+    def _next(self) -> int:
+        """TimeStamp << 32 | Ordinal of a new sequence; 0: none is reserved, the store does not keep up."""
+        try:
+            return (self._stamp << 32) + self.ordinals.take()  # greater, also behind the last ordinal
+        except InsufficientResources:
+            return 0
+
+    def load(self) -> None:
+        """REC-09: the state of every sequence, before the positions are loaded."""
+        manager = self._manager
+        for queue in manager.outgoing():
+            try:
+                resume_sequence(
+                    queue.core, manager.store.tables.get(Table.SEQUENCE, outgoing_stream_key(queue.ordinal))
+                )
+            except ValueError as error:
+                manager.set_aside("sequence", f"the sequence of queue {queue.ordinal} is damaged: {error}")
+
+    def settle(self) -> None:
+        """In a unit, when the positions are loaded and numbers are reserved."""
+        for queue in self._manager.outgoing():
+            settle_sequence(queue.core, self._stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceInfo:
+    """SEQUENCE_INFO: a place in a sequence."""
+
+    sequence_id: int
+    number: int
+    previous: int
+
+    def __str__(self) -> str:
+        return f"{self.sequence_id >> 32}.{self.sequence_id & 0xFFFFFFFF}:{self.number} after {self.previous}"
+
+
+@dataclass(frozen=True, slots=True)
+class TransferInfo:
+    """OutgoingTransferInfo (MS-MQDMPR 3.1.1.3, QB-214), the Eod properties; times in Unix seconds, 0 for
+    never; intervals in seconds.
+    """
+
+    first_non_ack: SequenceInfo | None
+    last_non_ack: SequenceInfo | None
+    next_sequence: SequenceInfo
+    last_ack: SequenceInfo | None
+    last_ack_time: int
+    last_ack_count: int
+    no_ack_count: int
+    no_read_count: int
+    resend_count: int
+    resend_interval: int
+    resend_time: int
+
+    def shown(self) -> dict[str, int | str]:
+        """For the command line and the admin port."""
+        return {
+            name: value if isinstance(value, int) else "" if value is None else str(value)
+            for name, value in ((name, getattr(self, name)) for name in self.__slots__)
+        }
+
+
+def transfer_info(queue: OutgoingQueue) -> TransferInfo:
+    """What is known of the sequence of an outgoing queue now."""
+    sequence = queue.core.sequence
+    assert sequence is not None  # noqa: S101 - every outgoing queue has one
+    identifier = sequence.alias or sequence.identifier  # as receivers know it
+
+    def place(found: tuple[int, int] | None) -> SequenceInfo | None:
+        return None if found is None else known(*found)
+
+    def known(number: int, previous: int) -> SequenceInfo:
+        return SequenceInfo(identifier, number - sequence.base, max(previous - sequence.base, 0))
+
+    number = min(sequence.next_number, 0xFFFFFFFF)
+    return TransferInfo(
+        first_non_ack=place(sequence.first_unordered),
+        last_non_ack=place(sequence.last_unordered),
+        next_sequence=known(number, number - 1),
+        last_ack=place((sequence.last_ack, sequence.last_ack - 1)) if sequence.last_ack else None,
+        last_ack_time=sequence.last_ack_s,
+        last_ack_count=sequence.ack_count,
+        no_ack_count=sequence.unordered,
+        no_read_count=sequence.finals,
+        resend_count=sequence.resend_index,
+        resend_interval=sequence.resend_interval,
+        resend_time=sequence.resend_s,
+    )

@@ -1,0 +1,145 @@
+"""Connector queues: messages for foreign systems wait there for a program that takes them on (X-74)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast._native.queue import Ledger
+from msmq_fast.directory.filters import equals
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.packet.errors import QueueNotFound
+from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope, Suffix
+from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, Role
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.errors import SecurityDataError
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+
+def connector_name(site: UUID, *, transactional: bool) -> FormatName:
+    """The name of one of the two connector queues of a foreign site (MS-MQMQ 2.1.6)."""
+    suffix = Suffix.XACTONLY if transactional else Suffix.NONE
+    return FormatName(NameKind.CONNECTOR, site, suffix=suffix)
+
+
+def connector_key(name: FormatName) -> str:
+    """The key under which a connector queue is known; no path name has it."""
+    return QueuePart(Scope.SYSTEM, str(name)).key
+
+
+class ConnectorQueue(Queue):
+    """Messages for the foreign systems of one site; one queue for transactional messages, one for others.
+
+    What is read here has not arrived yet, so it is not acknowledged: that is for the connector to do.
+    """
+
+    def __init__(
+        self, ledger: Ledger, ordinal: int, guid: UUID, site: UUID, *, transactional: bool, created: int = 0
+    ) -> None:
+        self.destination = connector_name(site, transactional=transactional)
+        properties = QueueProperties(label=str(self.destination), transactional=transactional)
+        part = QueuePart(Scope.SYSTEM, str(self.destination))
+        super().__init__(ledger, ordinal, guid, part, "", QueueKind.CONNECTOR, properties, created=created)
+        self.core.role = Role.OUTGOING
+        self.site = site
+
+    @property
+    def name(self) -> str:
+        """CONNECTOR=…"""
+        return str(self.destination)
+
+    def format_name(self, manager: UUID) -> FormatName:
+        """By which it is opened, on this computer only."""
+        return self.destination
+
+    def record(self) -> dict[str, Any]:
+        """What is stored of it."""
+        return {
+            "kind": int(self.kind),
+            "guid": self.guid.bytes_le,
+            "site": self.site.bytes_le,
+            "transactional": self.properties.transactional,
+            "created": self.created,
+            "state": int(self.state),
+            "purged_to": self.purged_to,
+        }
+
+    @classmethod
+    def load_connector(cls, ledger: Ledger, ordinal: int, record: dict[str, Any]) -> ConnectorQueue:
+        """The queue of a stored record."""
+        queue = cls(
+            ledger,
+            ordinal,
+            UUID(bytes_le=record["guid"]),
+            UUID(bytes_le=record["site"]),
+            transactional=bool(record["transactional"]),
+            created=record["created"],
+        )
+        queue.state = QueueState(record["state"])
+        queue.purged_to = record["purged_to"]
+        return queue
+
+
+class Connectors:
+    """The connector queues of one queue manager; they are made when they are needed."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+
+    def named(self, name: FormatName) -> ConnectorQueue:
+        """The queue of a CONNECTOR= name. QUEUE_NOT_FOUND: no foreign site to which this computer belongs."""
+        site = name.guid
+        if site is None or site not in self._own_sites() or not self._site(site, "ForeignSite"):
+            raise QueueNotFound(f"this computer is no connector: {name}")
+        return self.queue(site, transactional=name.suffix is Suffix.XACTONLY)
+
+    def site_of(self, manager: UUID | None) -> UUID | None:
+        """The site by which messages for a foreign system leave from this computer; None if they do not."""
+        if manager is None:
+            return None
+        answer = self._manager.publication.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),))
+        if not answer.done or answer.exception() is not None or not answer.result().get("ForeignSystem"):
+            return None
+        common = self._own_sites() & set(answer.result().get("SiteIdentifierList") or ())
+        return min(common, default=None)
+
+    def queue(self, site: UUID, *, transactional: bool) -> ConnectorQueue:
+        """One of the two queues of a site."""
+        manager = self._manager
+        descriptor = self._descriptor(site)
+        found = manager.directory.by_key(connector_key(connector_name(site, transactional=transactional)))
+        if not isinstance(found, ConnectorQueue):
+            guid = UUID(bytes=manager.random_bytes(16), version=4)
+            found = ConnectorQueue(
+                manager.ledger,
+                manager.new_ordinal(),
+                guid,
+                site,
+                transactional=transactional,
+                created=manager.ledger.now_s,
+            )
+            manager.write_new(found)
+            manager.add(found)
+        found.security = descriptor
+        return found
+
+    def _own_sites(self) -> set[UUID]:
+        return set(self._manager.publication.queue_manager().get("SiteIdentifierList") or ())
+
+    def _read_site(self, site: UUID) -> DirectoryObject | None:
+        answer = self._manager.publication.read(ObjectType.SITE, (equals(IDENTIFIER, site),))
+        return answer.result() if answer.done and answer.exception() is None else None
+
+    def _site(self, site: UUID, attribute: str) -> Any:
+        found = self._read_site(site)
+        return None if found is None else found.get(attribute)
+
+    def _descriptor(self, site: UUID) -> SecurityDescriptor:
+        """Who may open the queues of a site; without a descriptor nobody but administrators."""
+        data = self._site(site, "Security")
+        try:
+            return SecurityDescriptor.from_bytes(data) if data else NOBODY
+        except SecurityDataError:
+            return NOBODY

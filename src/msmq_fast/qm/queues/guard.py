@@ -1,0 +1,226 @@
+"""What it takes to do something with a queue or the queue manager, and the check of it (X-42, DM-085)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from msmq_fast.packet.errors import IllegalPropertyValue
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
+from msmq_fast.qm.queues.system import JOURNAL
+from msmq_fast.security.authorizer import CONNECTED_NETWORK, MACHINE, QUEUE, Authorizer
+from msmq_fast.security.check import Decision
+from msmq_fast.security.defaults import DefaultPolicy, machine_descriptor, queue_descriptor
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.edit import merge, needed_to_change
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.masks import ConnectedNetworkRight, MachineRight, QueueRight, Standard
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.token import Token
+
+_OPEN: Final = {
+    Access.RECEIVE: (int(QueueRight.RECEIVE_MESSAGE), "receive"),
+    Access.PEEK: (int(QueueRight.PEEK_MESSAGE), "peek"),
+    Access.SEND: (int(QueueRight.WRITE_MESSAGE), "send"),
+    Access.MOVE: (int(QueueRight.PEEK_MESSAGE), "move"),
+}
+_JOURNAL: Final = {  # X-23: what the journal of a queue takes
+    Access.RECEIVE: int(QueueRight.RECEIVE_JOURNAL_MESSAGE),
+}
+_MACHINE_JOURNAL: Final = {
+    Access.RECEIVE: int(MachineRight.RECEIVE_JOURNAL_QUEUE_MESSAGE),
+    Access.PEEK: int(MachineRight.PEEK_JOURNAL_QUEUE_MESSAGE),
+}
+_DEADLETTER: Final = {
+    Access.RECEIVE: int(MachineRight.RECEIVE_DEADLETTER_MESSAGE),
+    Access.PEEK: int(MachineRight.PEEK_DEADLETTER_MESSAGE),
+}
+_OWNER_RULE: Final = "the owner can only be the caller or one of the caller's groups"
+_OF_THE_MACHINE: Final = (QueueKind.OUTGOING, QueueKind.SYSTEM, QueueKind.CONNECTOR)
+_CONNECTOR: Final = int(ConnectedNetworkRight.CN_OPEN_CONNECTOR)
+_ADMINISTER: Final = int(MachineRight.SET_MACHINE_PROPERTIES)
+
+
+class Guard:
+    """Asks the authorizer the right questions. A `token` of None is the queue manager itself and may
+    everything.
+
+    `machine` is the descriptor of the queue manager (QM-23). Every check raises ACCESS_DENIED.
+    """
+
+    def __init__(self, authorizer: Authorizer, policy: DefaultPolicy) -> None:
+        self.authorizer = authorizer
+        self.policy = policy
+        self.machine: SecurityDescriptor = machine_descriptor(policy)
+
+    # ---- what callers do
+
+    def open(self, token: Token | None, queue: Queue, access: Access) -> None:
+        """Open a queue (DM-085)."""
+        if token is None:
+            return
+        if access.admin:
+            self._on_machine(token, _ADMINISTER, f"administer {queue.name or 'an outgoing queue'}")
+            return
+        right, operation = _OPEN[access]
+        if queue.kind is QueueKind.OUTGOING:
+            return  # whoever may talk to this queue manager may send to others; they check for themselves
+        if queue.kind is QueueKind.CONNECTOR and queue.security is not NOBODY:
+            self.authorizer.check(
+                token, queue.security, _CONNECTOR, CONNECTED_NETWORK, queue.name, f"{operation} from"
+            )
+            return
+        if queue.kind is QueueKind.CONNECTOR:
+            self._on_machine(token, _ADMINISTER, f"{operation} from {queue.name}")
+            return
+        if queue.kind in _OF_THE_MACHINE:
+            journal = queue.part is not None and queue.part.key == JOURNAL.part.key
+            rights = _MACHINE_JOURNAL if journal else _DEADLETTER
+            self._on_machine(token, rights.get(access, _ADMINISTER), f"{operation} from {queue.name}")
+            return
+        if queue.part is not None and queue.part.journal:
+            right = _JOURNAL.get(access, right)
+        self._on_queue(token, queue, right, operation)
+
+    def read(self, token: Token | None, queue: Queue) -> None:
+        """Read the messages of a queue in bulk and leave them there."""
+        if token is None or token.reader:
+            return
+        if queue.kind is QueueKind.OUTGOING:
+            self._on_machine(token, _ADMINISTER, f"read {queue.name or 'an outgoing queue'}")
+        else:
+            self.open(token, queue, Access.PEEK)
+
+    def may_read(self, token: Token | None, queue: Queue) -> bool:
+        """Whether `read` would pass for a queue of programs; no refusal is recorded."""
+        if token is None or token.reader:
+            return True
+        return self.authorizer.allows(token, queue.security, int(QueueRight.PEEK_MESSAGE), QUEUE)
+
+    def read_everything(self, token: Token | None, operation: str) -> None:
+        """Read what is about all queues."""
+        if token is None or not token.reader:
+            self._on_machine(token, _ADMINISTER, operation)
+
+    def create(self, token: Token | None) -> None:
+        """Create a queue."""
+        self._on_machine(token, int(MachineRight.CREATE_QUEUE), "create a queue")
+
+    def delete(self, token: Token | None, queue: Queue) -> None:
+        """Delete a queue."""
+        self._on_queue(token, queue, int(QueueRight.DELETE_QUEUE), "delete")
+
+    def read_properties(self, token: Token | None, queue: Queue) -> None:
+        """See what a queue is like."""
+        if queue.kind in _OF_THE_MACHINE:
+            self._on_machine(token, int(MachineRight.GET_MACHINE_PROPERTIES), f"look at {queue.name}")
+        else:
+            self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PROPERTIES), "get properties")
+
+    def sees(self, token: Token | None, queue: Queue) -> bool:
+        """Whether a queue is to be listed for a caller; no refusal is recorded.
+
+        Administrators see them all: they can get in by taking ownership, and must know what there is.
+        """
+        if token is None or token.administrator:
+            return True
+        if queue.kind in _OF_THE_MACHINE:
+            right = int(MachineRight.GET_MACHINE_PROPERTIES)
+            return self.authorizer.allows(token, self.machine, right, MACHINE)
+        right = int(QueueRight.GET_QUEUE_PROPERTIES)
+        return self.authorizer.allows(token, queue.security, right, QUEUE)
+
+    def write_properties(self, token: Token | None, queue: Queue) -> None:
+        """Change what a queue is like."""
+        if queue.kind in _OF_THE_MACHINE:
+            self.administer(token, f"set properties of {queue.name}")
+        else:
+            self._on_queue(token, queue, int(QueueRight.SET_QUEUE_PROPERTIES), "set properties")
+
+    def administer(self, token: Token | None, operation: str) -> None:
+        """Do what administrators do."""
+        self._on_machine(token, _ADMINISTER, operation)
+
+    # ---- descriptors
+
+    def new_descriptor(
+        self, token: Token | None, supplied: SecurityDescriptor | None, machine: Sid | None = None
+    ) -> SecurityDescriptor:
+        """The descriptor of a queue that `token` creates; `machine` is the SID of the computer, if any.
+
+        Raises ILLEGAL_PROPERTY_VALUE.
+        """
+        result = queue_descriptor(replace(self.policy, machine=machine), token, supplied)
+        self._check_owner(token, "a new queue", None, result)
+        return _sound(result)
+
+    def read_permissions(self, token: Token | None, queue: Queue | None) -> SecurityDescriptor:
+        """The descriptor of a queue; of the queue manager for None."""
+        if queue is None:
+            self._on_machine(token, int(MachineRight.GET_MACHINE_PERMISSIONS), "get permissions")
+            return self.machine
+        self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PERMISSIONS), "get permissions")
+        return queue.security
+
+    def sees_permissions(self, token: Token | None, queue: Queue) -> bool:
+        """Whether the descriptor is to be shown among the properties; no refusal is recorded."""
+        right = int(QueueRight.GET_QUEUE_PERMISSIONS)
+        return token is None or self.authorizer.allows(token, queue.security, right, QUEUE)
+
+    def change_permissions(
+        self, token: Token | None, queue: Queue | None, given: SecurityDescriptor
+    ) -> SecurityDescriptor:
+        """What the descriptor becomes when the parts of `given` replace its own.
+
+        Raises ILLEGAL_PROPERTY_VALUE besides.
+        """
+        old = self.machine if queue is None else queue.security
+        new = merge(old, given)
+        needed = needed_to_change(old, new)
+        if not needed:
+            # Who may not change anything does not learn whether this would have been a change.
+            needed = int(Standard.WRITE_DAC)
+        if queue is None:
+            self._on_machine(token, needed, "change permissions")
+        else:
+            self._on_queue(token, queue, needed, "change permissions")
+        self._check_owner(token, "the queue manager" if queue is None else queue.name, old, new)
+        return _sound(new)
+
+    def explain(self, token: Token, queue: Queue | None, desired: int) -> Decision:
+        """Who decides whether `token` has the rights `desired`; nothing is recorded."""
+        if queue is None:
+            return self.authorizer.decide(token, self.machine, desired, MACHINE)
+        return self.authorizer.decide(token, queue.security, desired, QUEUE)
+
+    def open_to_everybody(self, queue: Queue) -> bool:
+        """Whether a message may be put into a queue without a look at its sender."""
+        return self.authorizer.everybody(queue.security, int(QueueRight.WRITE_MESSAGE), QUEUE)
+
+    # ---- inside
+
+    def _check_owner(
+        self, token: Token | None, name: str, old: SecurityDescriptor | None, new: SecurityDescriptor
+    ) -> None:
+        """Nobody but an administrator makes somebody else an owner."""
+        if token is None or token.administrator or new.owner in token.sids:
+            return
+        if old is None or old.owner != new.owner:
+            raise self.authorizer.refuse(token, name, "change permissions", _OWNER_RULE)
+
+    def _on_queue(self, token: Token | None, queue: Queue, right: int, operation: str) -> None:
+        if token is not None:
+            self.authorizer.check(token, queue.security, right, QUEUE, queue.name, operation)
+
+    def _on_machine(self, token: Token | None, right: int, operation: str) -> None:
+        if token is not None:
+            self.authorizer.check(token, self.machine, right, MACHINE, "the queue manager", operation)
+
+
+def _sound(descriptor: SecurityDescriptor) -> SecurityDescriptor:
+    try:
+        SecurityDescriptor.from_bytes(descriptor.encoded)
+    except SecurityDataError as error:
+        raise IllegalPropertyValue(f"security: {error}") from None
+    return descriptor

@@ -1,0 +1,41 @@
+"""What the kind of a format name allows (DM-072 … DM-074)."""
+
+from __future__ import annotations
+
+from msmq_fast.packet.errors import TransactionUsage, UnsupportedFormatNameOperation
+from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.settings import QueueManagerSettings
+
+
+def is_http(name: FormatName) -> bool:
+    """Whether messages go there by HTTP or HTTPS."""
+    return name.direct is not None and name.direct.protocol in ("HTTP", "HTTPS")
+
+
+def by_srmp(name: FormatName) -> bool:
+    """Whether messages go there by SRMP: over HTTP, HTTPS or PGM."""
+    return name.kind is NameKind.MULTICAST or is_http(name)
+
+
+def check_name(name: FormatName, access: Access, settings: QueueManagerSettings) -> None:
+    """UNSUPPORTED_FORMATNAME_OPERATION: a queue with this name cannot be opened so, or nothing that is sent
+    there could leave this computer.
+    """
+    if by_srmp(name):
+        multicast = name.kind is NameKind.MULTICAST
+        if access is not Access.SEND:
+            raise UnsupportedFormatNameOperation(f"{name} can be opened for sending only")
+        if not (settings.multicast if multicast else settings.http):
+            way, switch = ("multicast", "pgm.enabled") if multicast else ("HTTP", "srmp.sending")
+            raise UnsupportedFormatNameOperation(
+                f"nothing can be sent to {name}: this server does not send by {way} ({switch})"
+            )
+    if name.kind in (NameKind.MACHINE, NameKind.CONNECTOR) and access is Access.SEND:
+        raise UnsupportedFormatNameOperation(f"nothing is sent to {name}")
+
+
+def check_transactional(name: FormatName) -> None:
+    """TRANSACTION_USAGE: no message of a transaction goes there (A-77)."""
+    if name.kind is NameKind.MULTICAST:
+        raise TransactionUsage("multicast queues take no messages of transactions")

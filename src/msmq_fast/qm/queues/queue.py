@@ -1,0 +1,296 @@
+"""A queue: identity, properties, state and readers (MS-MQDMPR 3.1.1.2, ST-5)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
+from msmq_fast.packet.names import (
+    FormatName,
+    NameKind,
+    PathName,
+    QueuePart,
+    Scope,
+    multicast_group,
+    parse_queue_part,
+)
+from msmq_fast.qm.reading.readers import Readers
+from msmq_fast.qm.settings import UNLIMITED, quota_bytes
+from msmq_fast.security.acl import Acl
+from msmq_fast.security.descriptor import SecurityDescriptor
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.handles.handle import OpenQueue
+
+MAX_LABEL = 124
+MAX_ABORTS = 0xFFFE
+NOBODY = SecurityDescriptor.build(None, None, Acl())  # until a queue gets its own descriptor
+
+
+class QueueKind(IntEnum):
+    """QueueType (Q-23), with outgoing queues beside it."""
+
+    PUBLIC = 0
+    PRIVATE = 1
+    SYSTEM = 2
+    CONNECTOR = 3
+    OUTGOING = 4
+    JOURNAL = 5  # of a queue
+    SUBQUEUE = 6
+
+
+class Role(IntEnum):
+    """What a queue is to what follows from a removal (DM-203); native code holds the same numbers."""
+
+    NONE = 0
+    DESTINATION = 1
+    OUTGOING = 2
+
+
+_ROLES = {
+    QueueKind.PUBLIC: Role.DESTINATION,
+    QueueKind.PRIVATE: Role.DESTINATION,
+    QueueKind.SUBQUEUE: Role.DESTINATION,
+    QueueKind.OUTGOING: Role.OUTGOING,
+}
+
+
+class Privacy(IntEnum):
+    """PrivacyLevel (Q-12)."""
+
+    NONE = 0
+    OPTIONAL = 1
+    BODY = 2
+
+
+class QueueState(IntEnum):
+    """ST-5."""
+
+    EXISTING = 1
+    DELETING = 2
+
+
+@dataclass(slots=True)
+class QueueProperties:
+    """What an application can set, Q-01 … Q-16; quotas in KB, times in Unix seconds."""
+
+    label: str = ""
+    type: UUID = UUID(int=0)  # noqa: RUF009 - immutable
+    journaling: bool = False
+    quota_kb: int = UNLIMITED
+    journal_quota_kb: int = UNLIMITED
+    authenticated: bool = False
+    privacy: Privacy = Privacy.OPTIONAL
+    transactional: bool = False
+    multicast_address: str = ""
+    base_priority: int = 0
+    poison_after: int = 0  # aborts after which a message goes to the subqueue `poison`; 0: never
+
+    @classmethod
+    def build(cls, values: dict[str, Any]) -> QueueProperties:
+        """Checked properties. PropertyError: no such property. IllegalPropertyValue: out of range."""
+        properties = cls()
+        properties.update(values)
+        return properties
+
+    def update(self, values: dict[str, Any]) -> None:
+        """Set some of them, or none if one is wrong (errors as `build`)."""
+        checked = {name: _check(name, value) for name, value in values.items()}
+        for name, value in checked.items():
+            setattr(self, name, value)
+
+
+def _check(name: str, value: Any) -> Any:
+    match name:
+        case "label":
+            good = isinstance(value, str) and len(value) <= MAX_LABEL
+        case "type":
+            good = isinstance(value, UUID)
+        case "journaling" | "authenticated" | "transactional":
+            good = isinstance(value, bool)
+        case "quota_kb" | "journal_quota_kb":
+            good = isinstance(value, int) and 0 <= value <= UNLIMITED
+        case "privacy":
+            good = isinstance(value, int) and value in tuple(Privacy)
+            value = Privacy(value) if good else value
+        case "multicast_address":
+            group = multicast_group(value.strip()) if isinstance(value, str) and value.strip() else ""
+            if group is None:
+                raise IllegalPropertyValue(
+                    f"{value!r} is no multicast address and port such as 234.1.1.1:8001"
+                )
+            good, value = isinstance(value, str), group
+        case "poison_after":
+            good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ABORTS
+        case "base_priority":
+            good = isinstance(value, int) and -0x8000 <= value <= 0x7FFF
+        case _:
+            raise PropertyError(f"a queue has no property {name!r}")
+    if not good:
+        raise IllegalPropertyValue(f"{value!r} is no value of the queue property {name!r}")
+    return value
+
+
+class Queue:
+    """One queue of this computer. `core` holds its messages."""
+
+    kind: QueueKind
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        ordinal: int,
+        guid: UUID,
+        part: QueuePart | None,
+        computer: str,
+        kind: QueueKind,
+        properties: QueueProperties,
+        *,
+        private_number: int = 0,
+        created: int = 0,
+        parent: Queue | None = None,
+    ) -> None:
+        self.ordinal = ordinal
+        self.guid = guid
+        self.part = part
+        self.computer = computer
+        self.kind = kind
+        self.properties = properties
+        self.private_number = private_number
+        self.created = self.modified = created
+        self.security = NOBODY  # Q-15; of user queues, the others follow the queue manager's
+        self.state = QueueState.EXISTING
+        self.full_path = self.directory_path = ""  # of a public queue (Q-17, Q-18)
+        self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
+        self.family: Queue = parent or self  # the queue whose part a subqueue is
+        self.subqueues: dict[str, Queue] = {}  # by their names, case-folded (Q-25)
+        self.core: QueueCore = QueueCore(
+            ledger,
+            ordinal,
+            quota_bytes(properties.quota_kb),
+            kind is QueueKind.OUTGOING,
+            None if parent is None else parent.core,
+        )
+        if parent is None:
+            self.core.poison_after = properties.poison_after
+        self.core.role = _ROLES.get(kind, Role.NONE)
+        self.core.timeless = kind in (QueueKind.SYSTEM, QueueKind.JOURNAL)
+        self.journal: Queue | None = None  # gets what is received, while `journaling` is set (X-23)
+        self.readers = Readers(self.core)
+        self.descriptors: list[OpenQueue] = []
+
+    @property
+    def name(self) -> str:
+        """Its path name."""
+        return "" if self.part is None else str(PathName(self.computer, self.part))
+
+    @property
+    def key(self) -> str:
+        """By which it is found: the path without the computer, case-folded."""
+        return "" if self.part is None else self.part.key
+
+    @property
+    def label(self) -> str:
+        return self.properties.label
+
+    @property
+    def transactional(self) -> bool:
+        return self.properties.transactional
+
+    @property
+    def active(self) -> bool:
+        """Q-20: somebody has it open."""
+        return bool(self.descriptors)
+
+    @property
+    def messages(self) -> int:
+        """Messages in it, those not durable yet left out."""
+        return self.core.messages
+
+    @property
+    def bytes(self) -> int:
+        """TotalBytes (Q-21)."""
+        return self.core.bytes
+
+    def format_name(self, manager: UUID) -> FormatName:
+        """By which it can be addressed from anywhere; `manager` is the GUID of its queue manager."""
+        if self.kind is QueueKind.PUBLIC:
+            return FormatName(NameKind.PUBLIC, self.guid)
+        return FormatName(NameKind.PRIVATE, manager, self.private_number)
+
+    def set_quota(self) -> None:
+        """Properties or the descriptor changed."""
+        self.core.quota_bytes = quota_bytes(self.properties.quota_kb)
+        self.core.poison_after = self.properties.poison_after
+        if self.journal is not None:
+            self.journal.core.quota_bytes = quota_bytes(self.properties.journal_quota_kb)
+            self.journal.security = self.security
+            self.core.journal = self.journal.core if self.properties.journaling else None
+        for subqueue in self.subqueues.values():
+            subqueue.security = self.security
+            subqueue.core.journal = self.core.journal
+
+    def record(self) -> dict[str, Any]:
+        """What is stored of it."""
+        properties = asdict(self.properties)
+        properties["type"] = self.properties.type.bytes_le
+        properties["privacy"] = int(self.properties.privacy)
+        return {
+            "kind": int(self.kind),
+            "guid": self.guid.bytes_le,
+            "part": "" if self.part is None else str(self.part),
+            "number": self.private_number,
+            "created": self.created,
+            "modified": self.modified,
+            "state": int(self.state),
+            "purged_to": self.purged_to,
+            "security": self.security.encoded,
+            "properties": properties,
+        }
+
+    @classmethod
+    def load(cls, ledger: Ledger, ordinal: int, record: dict[str, Any], computer: str) -> Queue:
+        """The queue of a stored record."""
+        part = stored_part(record["part"])
+        values = dict(record["properties"])
+        values["type"] = UUID(bytes_le=values["type"])
+        if multicast_group(values["multicast_address"]) is None:
+            values["multicast_address"] = ""  # earlier versions kept any text, without a meaning
+        # All of it is looked at before the queue takes its ordinal.
+        state = QueueState(record["state"])
+        modified, purged_to = int(record["modified"]), int(record["purged_to"])
+        encoded = record.get("security")  # stores of earlier versions have none
+        security = SecurityDescriptor.from_bytes(encoded) if encoded else NOBODY
+        queue = cls(
+            ledger,
+            ordinal,
+            UUID(bytes_le=record["guid"]),
+            part,
+            computer,
+            QueueKind(record["kind"]),
+            QueueProperties.build(values),
+            private_number=record["number"],
+            created=record["created"],
+        )
+        queue.modified, queue.purged_to = modified, purged_to
+        queue.security, queue.state = security, state
+        return queue
+
+
+def stored_part(text: str) -> QueuePart:
+    """A queue part that was checked before it was stored."""
+    part = parse_queue_part(text)
+    if part is None:
+        raise IllegalPropertyValue(f"the store holds a queue with the name {text!r}")
+    return part
+
+
+def kind_of(part: QueuePart) -> QueueKind:
+    """DM-058: the form of the path decides."""
+    return {Scope.PUBLIC: QueueKind.PUBLIC, Scope.PRIVATE: QueueKind.PRIVATE, Scope.SYSTEM: QueueKind.SYSTEM}[
+        part.scope
+    ]

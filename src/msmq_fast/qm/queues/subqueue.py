@@ -1,0 +1,146 @@
+"""Subqueues (X-50 … X-53): `queue;name`, parts of a queue to which its messages are moved.
+
+A subqueue has nothing of its own but its messages: properties, rights and quota are those of its queue. It
+comes into being when it is first opened and goes when it is empty and nobody has it open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from msmq_fast._native.queue import Ledger
+from msmq_fast.packet.errors import IllegalQueuePathName, UnsupportedAccessMode
+from msmq_fast.packet.names import FormatName, PathName, QueuePart, direct_format_name
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState, stored_part
+from msmq_fast.qm.queues.system import INTERNAL_KEYS
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+SWEEP = 10.0  # seconds between two looks for subqueues that became empty while nobody had them open
+RESERVED = frozenset(("journal", "deadletter", "deadxact"))
+
+
+class Subqueue(Queue):
+    """`family` is the queue it belongs to."""
+
+    def __init__(
+        self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue, part: QueuePart, created: int
+    ) -> None:
+        super().__init__(
+            ledger,
+            ordinal,
+            guid,
+            part,
+            parent.computer,
+            QueueKind.SUBQUEUE,
+            parent.properties,
+            created=created,
+            parent=parent,
+        )
+        self.security = parent.security
+        self.core.journal = parent.core.journal
+
+    def format_name(self, manager: UUID) -> FormatName:
+        """A direct one: others cannot name a subqueue."""
+        assert self.part is not None  # noqa: S101 - of every queue that is not outgoing
+        return direct_format_name(PathName(self.computer, self.part))
+
+    @property
+    def disposable(self) -> bool:
+        """Empty, not open, and nothing is on its way to it."""
+        core = self.core
+        return not (self.descriptors or core.positions.live or core.expected)
+
+    def record(self) -> dict[str, Any]:
+        """What is stored of it."""
+        return {
+            "kind": int(self.kind),
+            "guid": self.guid.bytes_le,
+            "part": str(self.part),
+            "parent": self.family.ordinal,
+            "created": self.created,
+            "state": int(self.state),
+            "purged_to": self.purged_to,
+        }
+
+
+class Subqueues:
+    """The subqueues of all queues: they come and go by themselves."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._idle: set[Subqueue] = set()  # nobody has them open
+        self._due: float | None = None
+
+    def make(self, parent: Queue, name: str) -> Subqueue:
+        """The subqueue of a queue with a name, created if it is not there (DM-087).
+
+        UNSUPPORTED_ACCESS_MODE: the queue is one that has none. ILLEGAL_QUEUE_PATHNAME: the name is reserved.
+        """
+        if parent.part is None or parent.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+            raise UnsupportedAccessMode(f"{parent.name} has no subqueues")
+        if parent.key in INTERNAL_KEYS:
+            raise UnsupportedAccessMode("the queue is internal")
+        if name.casefold() in RESERVED:
+            raise IllegalQueuePathName(f"{name} is not the name of a subqueue")
+        found = parent.subqueues.get(name.casefold())
+        if isinstance(found, Subqueue):
+            return found
+        manager = self._manager
+        part = QueuePart(parent.part.scope, parent.part.queue, name)
+        queue = Subqueue(
+            manager.ledger,
+            manager.new_ordinal(),
+            UUID(bytes=manager.random_bytes(16), version=4),
+            parent,
+            part,
+            manager.ledger.now_s,
+        )
+        manager.write_new(queue)
+        self.add(queue)
+        return queue
+
+    def add(self, queue: Subqueue) -> None:
+        """A subqueue exists."""
+        assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
+        queue.family.subqueues[queue.part.subqueue.casefold()] = queue
+        self._manager.add(queue)
+        self.idle(queue)
+
+    def load(self, ordinal: int, record: dict[str, Any], parent: Queue) -> None:
+        """A subqueue of the store."""
+        manager = self._manager
+        guid, part = UUID(bytes_le=record["guid"]), stored_part(record["part"])
+        state, purged_to = QueueState(record["state"]), int(record["purged_to"])
+        queue = Subqueue(manager.ledger, ordinal, guid, parent, part, record["created"])
+        queue.state, queue.purged_to = state, purged_to
+        self.add(queue)
+
+    def idle(self, queue: Queue) -> None:
+        """Nobody has a subqueue open (DM-091)."""
+        if isinstance(queue, Subqueue) and not queue.descriptors:
+            self._idle.add(queue)
+            self._due = self._manager.monotonic()
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+        return self._due
+
+    def expire(self, now: float) -> None:
+        """Delete what is empty and not open."""
+        if self._due is None or now < self._due:
+            return
+        self._idle = {
+            queue for queue in self._idle if queue.state is QueueState.EXISTING and not queue.descriptors
+        }
+        # What was given back and waits for room in the store is in no queue, and needs the one it came from.
+        unneeded = () if self._manager.ledger.returned else tuple(self._idle)
+        for queue in [queue for queue in unneeded if queue.disposable]:
+            self._idle.discard(queue)
+            try:
+                self._manager.drop(queue)
+            except Exception as error:
+                self._manager.faults.note("an empty subqueue", error)
+        self._due = now + SWEEP if self._idle else None

@@ -1,0 +1,174 @@
+"""Cursors: places in the message list of a queue from which a program reads on (MS-MQDMPR 3.1.1.17, 3.2).
+
+A cursor stands on a key, not on a message: the message may go, and what is behind the key is still behind it
+(DM-252). It is born before the first message.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import QueueCore, Received, readable, seek
+from msmq_fast.packet.errors import (
+    IllegalCursorAction,
+    InvalidHandle,
+    MessageAlreadyReceived,
+    MessageNotFound,
+    OperationCancelled,
+)
+from msmq_fast.qm.reading.readers import Gate, Hold, ReadRequest
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.handles.handle import OpenQueue
+
+
+class CursorState(IntEnum):
+    """ST-2."""
+
+    UNREAD = 0
+    WAIT_RECEIVE = 1
+    WAIT_PEEK = 2
+    READ = 3
+
+
+class Cursor:
+    """Made by OpenQueue.open_cursor; as many as wanted for one handle.
+
+    Reads raise INVALID_HANDLE once it is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
+    ILLEGAL_CURSOR_ACTION while another read of it waits, ACCESS_DENIED. Time-outs are in milliseconds, None:
+    for ever.
+    """
+
+    def __init__(self, handle: OpenQueue, number: int) -> None:
+        self.number = number
+        self.key = 0  # LookupIdentifier of the message it stands on, 0: before the first one
+        self.state = CursorState.UNREAD
+        self._handle = handle
+        self._closed = False
+        self._waiting: ReadRequest | None = None
+
+    def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
+        """The message the cursor stands on; a cursor that stands on none goes to the next one.
+
+        Raises MESSAGE_ALREADY_RECEIVED.
+        """
+        core = self._ready(peek=True)
+        if self.state is CursorState.READ:
+            return self._at_once(self._current(core), self._request(gate, peek=True))
+        return self._next(timeout_ms, self._request(gate, peek=True))
+
+    def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
+        """The message behind the one that was peeked. ILLEGAL_CURSOR_ACTION: none was."""
+        self._ready(peek=True)
+        if self.state is CursorState.UNREAD:
+            raise IllegalCursorAction("no message has been peeked with this cursor")
+        return self._next(timeout_ms, self._request(gate, peek=True))
+
+    def receive(
+        self,
+        timeout_ms: int | None,
+        *,
+        gate: Gate | None = None,
+        hold: Hold | None = None,
+        tag: int | None = None,
+    ) -> ReadRequest:
+        """Take the message the cursor stands on, or the next one if it stands on none or it was taken.
+
+        Raises MESSAGE_ALREADY_RECEIVED; MESSAGE_NOT_FOUND if there is none and `timeout_ms` is 0.
+        """
+        core = self._ready(peek=False)
+        if self.state is CursorState.READ:
+            key = self._current(core)
+            self.state = CursorState.UNREAD
+            return self._at_once(key, self._request(gate, hold=hold, tag=tag))
+        return self._next(timeout_ms, self._request(gate, hold=hold, tag=tag))
+
+    @property
+    def place(self) -> tuple[int, CursorState]:
+        """Where it stands, for `put_back`; while no read of it waits."""
+        return self.key, self.state
+
+    def put_back(self, place: tuple[int, CursorState]) -> None:
+        """The message that it received last was put back: the next read finds it again, from `place`."""
+        self.key, self.state = place
+
+    def message_available(self, key: int) -> None:
+        """A read of this cursor gets the message with this key (DM-249)."""
+        if self.state is CursorState.WAIT_PEEK:
+            self.state = CursorState.READ
+        elif self.state is CursorState.WAIT_RECEIVE:
+            self.state = CursorState.UNREAD
+        self._waiting = None
+        self.key = key
+
+    def close(self) -> None:
+        """A read that waits ends with OPERATION_CANCELLED (DM-054). Closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            if self._waiting is not None:
+                self._waiting.cancel(OperationCancelled("the cursor was closed"))
+            self._handle.forget_cursor(self)
+
+    def _ready(self, *, peek: bool) -> QueueCore:
+        if self._closed:
+            raise InvalidHandle("the cursor is closed")
+        self._handle.may_read(peek=peek)
+        core = self._handle.queue.core
+        if self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE):
+            raise IllegalCursorAction("another read of this cursor waits")
+        return core
+
+    def _current(self, core: QueueCore) -> int:
+        # A locked message counts as received even if it could be peeked (DA-042).
+        if not readable(core, self.key):
+            raise MessageAlreadyReceived("the message under the cursor was received")
+        return self.key
+
+    def _request(
+        self,
+        gate: Gate | None,
+        *,
+        peek: bool = False,
+        hold: Hold | None = None,
+        tag: int | None = None,
+    ) -> ReadRequest:
+        return ReadRequest(self._handle.queue.readers, peek, gate, hold=hold, cursor=self, tag=tag)
+
+    def _next(self, timeout_ms: int | None, request: ReadRequest) -> ReadRequest:
+        key = seek(self._handle.queue.core, self.key, peek=request.peek)
+        if key is not None:
+            self.state = CursorState.READ if request.peek else CursorState.UNREAD
+            return self._at_once(key, request)
+        if timeout_ms is not None and timeout_ms <= 0 and not request.peek:
+            raise MessageNotFound("no message is behind the cursor")
+        self.state = CursorState.WAIT_PEEK if request.peek else CursorState.WAIT_RECEIVE
+        self._waiting = request
+        before = self.key
+        request.completion.add_done_callback(lambda done: self._wait_ended(request, before, done))
+        return self._handle.wait(request, timeout_ms)
+
+    def _at_once(self, key: int, request: ReadRequest) -> ReadRequest:
+        before = self.key
+        if request.gate is not None:
+            request.gate.begin()
+        request.take(self._handle.queue.core, key)
+        if not request.peek:
+            request.completion.add_done_callback(lambda done: self._step_back(before, key, done))
+        return self._handle.track(request)
+
+    def _wait_ended(self, request: ReadRequest, before: int, done: Completion[Received]) -> None:
+        """Wait Time Expired (DM-250): it stays behind what it has seen, so that nothing later is missed."""
+        if done.exception() is None:
+            return
+        if self._waiting is request:
+            self._waiting = None
+            self.state = CursorState.UNREAD
+        elif not request.peek:
+            self._step_back(before, self.key, done)
+
+    def _step_back(self, before: int, key: int, done: Completion[Received]) -> None:
+        """What could not be taken is still there: the next read finds it again."""
+        if done.exception() is not None and self.key == key and self.state is CursorState.UNREAD:
+            self.key = min(before, key - 1)

@@ -1,0 +1,494 @@
+"""Waiting reads and subscriptions of one queue, in the order in which they came (ST-9, DA-012 …
+DA-018, DA-045).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from msmq_fast._native.queue import QueueCore, Received, hand_out, readable, seek
+from msmq_fast._native.queue import fresh as fresh_keys
+from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
+from msmq_fast.qm.records import storage_error
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.reading.cursor import Cursor
+
+MAX_BYTES = 1 << 62  # one message, whatever its size
+BATCH = 512  # messages handed to a subscription at once
+BATCH_BYTES = 4 << 20
+_UNKNOWN = -1  # how many a delivery took: it is still being made
+
+Sink = Callable[[list[Received]], None]
+
+
+class Gate(Protocol):
+    """Bounds what is taken for the reads of one owner, over all queues."""
+
+    def begin(self) -> None:
+        """A message is taken for a read that does not wait."""
+
+    def enter(self, readers: Readers) -> bool:
+        """Whether one more message may be taken now; if not, `readers.serve` is called when it may."""
+
+    def leave(self, size: int) -> None:
+        """A message that was taken, of `size` bytes, was handed over; 0: it could not be read."""
+
+
+class Hold(Protocol):
+    """Who keeps the message of a read locked instead of having it removed: a two-phase read, a
+    transaction.
+    """
+
+    @property
+    def owner(self) -> int:
+        """Under which the message is locked (Ledger.new_owner)."""
+
+    def locked(self, core: QueueCore, key: int) -> None:
+        """A message was locked for the owner."""
+
+    def unlocked(self, core: QueueCore, key: int) -> None:
+        """Nobody is there any more to whom the message could be handed."""
+
+
+class ReadRequest:
+    """One receive or peek of the first message, or of the next one of a cursor.
+
+    Ends once: with a message, IO_TIMEOUT, or what cancelled it.
+    """
+
+    __slots__ = (
+        "_readers",
+        "completion",
+        "cursor",
+        "gate",
+        "hold",
+        "locked",
+        "offers",
+        "peek",
+        "tag",
+        "timer",
+        "timer_id",
+    )
+
+    def __init__(
+        self,
+        readers: Readers,
+        peek: bool,
+        gate: Gate | None = None,
+        *,
+        hold: Hold | None = None,
+        cursor: Cursor | None = None,
+        tag: int | None = None,
+    ) -> None:
+        self._readers = readers
+        self.peek = peek
+        self.gate = gate
+        self.hold = hold
+        self.cursor = cursor
+        self.tag = tag  # by which it can be cancelled
+        self.locked: tuple[QueueCore, int] | None = None  # for `hold`, and not handed over yet
+        self.offers: list[int] = []  # to a waiting cursor: what became available
+        self.completion: Completion[Received] = Completion()
+        self.timer: int | None = None
+        self.timer_id = 0
+
+    def cancel(self, error: MSMQError | None = None) -> bool:
+        """End it with `error` (OPERATION_CANCELLED); False if it has ended.
+
+        A message taken for it goes back (DM-119): one that is being read for `hold` now, so that a
+        transaction that ends does not receive it.
+        """
+        self._readers.forget(self)
+        locked, self.locked = self.locked, None
+        if locked is not None and self.hold is not None:
+            self.hold.unlocked(*locked)
+        return self.completion.fail(error or OperationCancelled())
+
+    def wanted(self) -> bool:
+        """Whether anybody still waits for the message."""
+        return not self.completion.done
+
+    def admitted(self) -> bool:
+        """Whether a message may be taken for it now."""
+        return self.gate is None or self.gate.enter(self._readers)
+
+    def candidate(self, core: QueueCore) -> int | None:
+        """The message that it would get now."""
+        if self.cursor is None:
+            return seek(core, 0, peek=self.peek)
+        for key in self.offers:
+            if readable(core, key, peek=self.peek):
+                return key
+        return seek(core, self.cursor.key, peek=self.peek)
+
+    def offer(self, core: QueueCore, fresh: list[int]) -> None:
+        """Messages became available; what was offered before and is still there comes first."""
+        self.offers = [key for key in self.offers if readable(core, key, peek=self.peek)] or fresh
+
+    def serve(self, core: QueueCore, pending: bool) -> None:
+        """Take the message, which is there."""
+        self._readers.forget(self)
+        if self.cursor is None and self.hold is None:
+            taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending, wanted=self.wanted))
+        else:
+            key = self.candidate(core)
+            taken = key is not None and self.take(core, key)
+        if not taken:
+            raise MessageStorageFailed("the position list and its readers disagree")
+
+    def take(self, core: QueueCore, key: int) -> bool:
+        """Receive the message with a key, or peek it; False if it is not there."""
+        if self.cursor is not None:
+            self.cursor.message_available(key)
+        if self.peek:
+            return core.peek(key, self.peeked)
+        if self.hold is None:
+            return core.receive_key(key, self._received, self.wanted)
+
+        def read(message: Received | None, status: int) -> None:
+            self.locked = None
+            self.peeked(message, status)
+
+        if not core.claim(key, self.hold.owner):
+            return False
+        self.hold.locked(core, key)
+        self.locked = core, key
+        hand_out(core, key, self.hold.owner, read)
+        return True
+
+    def _received(self, messages: list[Received], status: int) -> None:
+        if status or not messages:
+            self.completion.fail(storage_error(status))
+        elif not self.completion.resolve(messages[0]):
+            self._readers.core.give_back(messages)
+        if self.gate is not None:
+            self.gate.leave(len(messages[0].packet) if messages else 0)
+
+    def peeked(self, message: Received | None, status: int) -> bool:
+        """The message was read; False if nobody wants it any more."""
+        if message is None:
+            wanted = self.completion.fail(storage_error(status))
+        else:
+            wanted = self.completion.resolve(message)
+        if self.gate is not None:
+            self.gate.leave(0 if message is None else len(message.packet))
+        return wanted
+
+
+class Subscription:
+    """A reader with credit that is handed batches of messages, one call of its sink per batch.
+
+    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; else they are
+    removed before they are handed over. Closing gives back what was not handed over or not acknowledged.
+    """
+
+    __slots__ = (
+        "_readers",
+        "_sink",
+        "_under_way",
+        "acknowledge",
+        "closed",
+        "credit",
+        "held",
+        "on_end",
+        "owner",
+    )
+
+    def __init__(self, readers: Readers, sink: Sink, credit: int, owner: int, acknowledge: bool) -> None:
+        self._readers = readers
+        self._sink = sink
+        self.credit = credit
+        self.owner = owner
+        self.acknowledge = acknowledge
+        self.closed = False
+        self.on_end: Callable[[MSMQError], None] | None = None  # told when the queue is deleted
+        self._under_way: deque[int] = deque()  # deliveries that are not durable: how many messages each took
+        self.held: OrderedDict[int, None] = OrderedDict()
+
+    def grant(self, credit: int) -> None:
+        """`credit` more messages may come."""
+        self.credit += credit
+        self._readers.enter(self)
+
+    def serve(self, core: QueueCore, pending: bool) -> bool:
+        """Take what the credit allows; False if there is nothing to take now."""
+        count = min(self.credit, BATCH)
+        if self.acknowledge:
+            messages = [] if pending else core.take(count, BATCH_BYTES, self.owner)
+            taken = len(messages)
+            for message in messages:
+                self.held[message.lookup_id] = None
+            self.credit -= taken
+            if messages:
+                self._sink(messages)
+            return bool(taken)
+        ordered = bool(self._under_way)
+        self._under_way.append(_UNKNOWN)
+        self.credit -= count
+        try:
+            taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted)
+        except BaseException:
+            if self._under_way and self._under_way[-1] == _UNKNOWN:
+                self._under_way.pop()
+                self.credit += count
+            raise
+        self.credit += count - taken
+        if not taken:
+            self._under_way.pop()
+        elif self._under_way and self._under_way[-1] == _UNKNOWN:
+            self._under_way[-1] = taken
+        return bool(taken)
+
+    def wanted(self) -> bool:
+        """Whether anybody still takes messages."""
+        return not self.closed
+
+    def _delivered(self, messages: list[Received], status: int) -> None:
+        taken = self._under_way.popleft()
+        if taken == _UNKNOWN:
+            taken = len(messages)  # at once: nothing had to become durable
+        # What was dropped as damaged meanwhile is not delivered, and costs no credit.
+        returned = taken if status else taken - len(messages)
+        if returned:
+            self.credit += returned
+            self._readers.wait(self)
+        if status:
+            return
+        if self.closed:
+            self._readers.core.give_back(messages)
+        else:
+            self._sink(messages)
+
+    def ack(self, lookup_ids: list[int]) -> Completion[int]:
+        """Remove delivered messages; resolved with their number when that is durable.
+
+        Unknown ids are passed over.
+        """
+        keys = self._held_of(lookup_ids)
+        completion: Completion[int] = Completion()
+        count = len(keys)
+
+        def removed(status: int) -> None:
+            if status:
+                completion.fail(storage_error(status))
+            else:
+                completion.resolve(count)
+
+        self._readers.core.acked(keys, self.owner, removed)
+        self._let_go(keys)
+        return completion
+
+    def release(self, lookup_ids: list[int]) -> int:
+        """Make delivered messages available again, at their old places; returns their number."""
+        keys = self._held_of(lookup_ids)
+        self._let_go(keys)
+        return self._readers.core.release(keys, self.owner)
+
+    def close(self) -> None:
+        """Nothing more is delivered; what is not acknowledged is available again."""
+        if self.closed:
+            return
+        self.closed = True
+        self._readers.forget(self)
+        if self.held:
+            self.release(list(self.held))
+
+    def end(self, error: MSMQError) -> None:
+        """The queue is gone."""
+        self.closed = True
+        self._readers.forget(self)
+        if self.on_end is not None:
+            self.on_end(error)
+
+    def _held_of(self, lookup_ids: list[int]) -> array[int]:
+        return array("Q", dict.fromkeys(lookup_id for lookup_id in lookup_ids if lookup_id in self.held))
+
+    def _let_go(self, keys: array[int]) -> None:
+        for key in keys:
+            del self.held[key]
+
+
+class Readers:
+    """Who waits for messages of one queue."""
+
+    def __init__(self, core: QueueCore) -> None:
+        self.core = core
+        self._peekers: OrderedDict[ReadRequest, None] = OrderedDict()
+        self._takers: OrderedDict[ReadRequest | Subscription, None] = OrderedDict()
+        self._overdue: OrderedDict[ReadRequest, None] = OrderedDict()
+        self._cursors = 0  # reads of cursors that wait
+        self._serving = False
+        self.on_timer_stop: Callable[[ReadRequest], None] | None = None
+        self._on_available: Callable[[], None] | None = None
+        self._waited: set[Readers] | None = None
+        core.ready = self.serve
+
+    def __len__(self) -> int:
+        return len(self._peekers) + len(self._takers)
+
+    def watch(self, on_available: Callable[[], None] | None) -> None:
+        """Call `on_available` whenever messages are available that no reader took; None: no more."""
+        self._on_available = on_available
+        self._note_interest()
+        if on_available is not None and self.core.positions.available:
+            self.core.nudge()
+
+    def join(self, waited: set[Readers]) -> None:
+        """Stand in `waited` as long as somebody waits to take a message."""
+        self._waited = waited
+
+    def _note_interest(self) -> None:
+        if self._waited is not None:
+            if self._takers:
+                self._waited.add(self)
+            else:
+                self._waited.discard(self)
+        self.core.interested = bool(self._peekers or self._takers) or self._on_available is not None
+        self.core.watched = self._cursors > 0
+
+    def enter(self, reader: ReadRequest | Subscription) -> None:
+        """A reader that could not be served at once waits behind those before it."""
+        if not self._serve_alone(reader) and self.wait(reader):
+            self.serve()
+
+    def _serve_alone(self, reader: ReadRequest | Subscription) -> bool:
+        """Serve a read in two phases before which nobody waits, as `serve` would; False if it has to wait.
+
+        Remote readers come one by one: a place in the row and out of it again costs them more than the rest.
+        """
+        if self._takers or self._serving or not isinstance(reader, ReadRequest):
+            return False
+        if reader.peek or reader.hold is None or reader.gate is not None or not self.core.head_in_memory():
+            return False
+        key = reader.candidate(self.core)
+        return key is not None and reader.take(self.core, key)
+
+    def wait(self, reader: ReadRequest | Subscription) -> bool:
+        """Have a reader served when something happens to the queue; False if it is a subscription that wants
+        nothing.
+
+        One whose commit failed waits so: trying again at once would keep a full disk busy with failing.
+        """
+        if isinstance(reader, ReadRequest) and reader.cursor is not None:
+            self._cursors += 1
+        if isinstance(reader, ReadRequest) and reader.peek:
+            self._peekers[reader] = None
+        elif reader not in self._takers:
+            if isinstance(reader, Subscription) and (reader.closed or reader.credit <= 0):
+                return False
+            self._takers[reader] = None
+        self._note_interest()
+        return True
+
+    def forget(self, reader: ReadRequest | Subscription) -> None:
+        """A reader waits no more."""
+        if isinstance(reader, ReadRequest):
+            if reader.cursor is not None and self.waits(reader):
+                self._cursors -= 1
+            self._peekers.pop(reader, None)
+            self._overdue.pop(reader, None)
+            if reader.timer is not None and self.on_timer_stop is not None:
+                self.on_timer_stop(reader)
+        self._takers.pop(reader, None)
+        self._note_interest()
+
+    def waits(self, request: ReadRequest) -> bool:
+        """Whether a request has neither ended nor got a message."""
+        return request in (self._peekers if request.peek else self._takers)
+
+    def with_tag(self, tag: int) -> ReadRequest | None:
+        """The first waiting read with a tag (DM-148)."""
+        waiting = (*self._peekers, *self._takers)
+        return next((r for r in waiting if isinstance(r, ReadRequest) and r.tag == tag), None)
+
+    def time_out(self, request: ReadRequest) -> None:
+        """The time of a waiting read is over (X-03)."""
+        if request.candidate(self.core) is not None:
+            # The message is there, only its packet is still on the disk.
+            self._overdue[request] = None
+        else:
+            self.forget(request)
+            request.completion.fail(IOTimeout())
+
+    def serve(self, pending: bool = False) -> None:
+        """Hand out what is there: first to all who peek, then to those who take, in their order."""
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            if pending:
+                if not self._peekers:
+                    self._serve_takers(True)
+            else:
+                fresh = fresh_keys(self.core) if self._cursors else []
+                self._serve_peekers(fresh)
+                self._offer(fresh, self._takers)
+                self._serve_takers(False)
+        finally:
+            self._serving = False
+        for request in [overdue for overdue in self._overdue if overdue.candidate(self.core) is None]:
+            self.forget(request)
+            request.completion.fail(IOTimeout())
+        if self._on_available is not None and not pending and self.core.positions.available:
+            self._on_available()
+
+    def _offer(self, fresh: list[int], waiting: Iterable[ReadRequest | Subscription]) -> None:
+        """DA-015: a waiting cursor goes to whatever becomes available, also before its old place."""
+        if not fresh:
+            return
+        for reader in waiting:
+            if isinstance(reader, ReadRequest) and reader.cursor is not None:
+                reader.offer(self.core, fresh)
+
+    def _serve_peekers(self, fresh: list[int]) -> None:
+        if not self._peekers:
+            return
+        self._offer(fresh, self._peekers)
+        core = self.core
+        first = seek(core, 0, peek=True)
+        for request in list(self._peekers):
+            key = first if request.cursor is None else request.candidate(core)
+            if key is None or not request.admitted():
+                continue
+            self.forget(request)
+            request.take(core, key)
+
+    def _serve_takers(self, pending: bool) -> None:
+        core = self.core
+        while self._takers:
+            reader = self._next_taker(pending)
+            if reader is None:
+                return
+            if isinstance(reader, ReadRequest):
+                reader.serve(core, pending)
+                continue
+            served = reader.serve(core, pending)
+            self._takers.pop(reader, None)
+            if reader.credit > 0 and not reader.closed:
+                self._takers[reader] = None
+            self._note_interest()
+            if not served:
+                return
+
+    def _next_taker(self, pending: bool) -> ReadRequest | Subscription | None:
+        """Who is served next, in the order in which they came."""
+        head = self.core.head_in_memory(pending)
+        if not head and not self._cursors:
+            return None
+        for reader in self._takers:
+            if isinstance(reader, Subscription):
+                if head:
+                    return reader
+            elif pending and (reader.cursor is not None or reader.hold is not None):
+                return None  # takes only what is durable, and those behind it do not pass it
+            elif reader.cursor is not None:
+                if reader.candidate(self.core) is not None and reader.admitted():
+                    return reader
+            elif head and reader.admitted():
+                return reader
+        return None

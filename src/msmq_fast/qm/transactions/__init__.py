@@ -1,0 +1,1 @@
+"""Transactions, what a handle does inside one, and messages that are put back too often."""

@@ -1,0 +1,240 @@
+"""Names of several queues: opening them as one, and a copy of each message for each (DM-069 … DM-071, DM-088,
+DM-175, DM-176)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast._native.queue import TAKEN, EnqueueResult, QueueCore
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    MSMQError,
+    TransactionUsage,
+    UnsupportedAccessMode,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.multi import Element
+from msmq_fast.packet.names import FormatName, direct_format_name, is_format_name, parse_path
+from msmq_fast.qm.handles.handle import OpenQueue, SentMessage, refusal
+from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.transactions.transacted import check_usage
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.qm.transactions.transaction import Transaction
+    from msmq_fast.security.token import Token
+
+Finish = Callable[[bytes, Queue], bytes]
+"""Signs the packet of a copy, and looks at what its queue demands."""
+
+MOST_DESTINATIONS: Final = 1000
+"""Queues of one name: the copy for each names them all, so that memory grows with the square."""
+
+
+def _as_it_is(packet: bytes, _: Queue) -> bytes:
+    return packet
+
+
+def open_destinations(
+    manager: QueueManager,
+    name: str,
+    access: Access,
+    share: Share = Share.DENY_NONE,
+    *,
+    token: Token | None = None,
+) -> OpenQueue | MultipleQueue:
+    """Open Queue for a name of one queue or of several: names with commas between them, distribution lists.
+
+    Raises what QueueManager.open does for one of them, after what was opened is closed again. For several:
+    UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE unless
+    shared with everybody, INSUFFICIENT_RESOURCES if there are too many.
+    """
+    if not _several(name):
+        return manager.open(name, access, share, token=token)
+    elements = manager.publication.expand(_format_names(manager, name)).split(",")
+    if len(elements) > MOST_DESTINATIONS:
+        raise InsufficientResources(f"{len(elements)} queues: {MOST_DESTINATIONS} is the limit")
+    if len(elements) == 1:
+        return manager.open(elements[0], access, share, token=token)
+    if access is not Access.SEND:
+        raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
+    if share is not Share.DENY_NONE:
+        raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+    children: list[OpenQueue] = []
+    try:
+        for element in elements:
+            child = manager.open(element, Access.SEND, token=token)
+            children.append(child)
+            Element.of(child.format_name)
+    except MSMQError:
+        _close(children)
+        raise
+    return MultipleQueue(manager, tuple(children))
+
+
+def _several(name: str) -> bool:
+    return "," in name or name[:3].upper() == "DL="
+
+
+def _format_names(manager: QueueManager, text: str) -> str:
+    """The same with path names as format names."""
+    return ",".join(
+        element if is_format_name(element) else str(direct_format_name(parse_path(element, manager.name)))
+        for element in text.split(",")
+    )
+
+
+def _close(children: Iterable[OpenQueue]) -> None:
+    for child in children:
+        child.close()
+
+
+class MultipleQueue:
+    """An OpenQueueDescriptor with Multiple = True. It has no queue of its own (QueueReference NULL): each of
+    the `children` has one.
+
+    Every copy names all destinations (MultiQueueFormatHeader). Copies have consecutive identifiers, in the
+    order of `names`, unless `settings.own_copy_ids` is off (DA-028): a receiver that is the host of two of
+    the queues would take the second copy for a duplicate of the first.
+    """
+
+    access = Access.SEND
+    share = Share.DENY_NONE
+
+    def __init__(self, manager: QueueManager, children: tuple[OpenQueue, ...]) -> None:
+        self._manager = manager
+        self.children = children
+        self.names: tuple[FormatName, ...] = tuple(child.format_name for child in children)
+        self.handle = manager.new_handle()
+
+    @property
+    def format_name(self) -> str:
+        """All names, with commas between them."""
+        return ",".join(str(name) for name in self.names)
+
+    # ---- sending
+
+    def send(
+        self, message: Message, dead_letter: int = 0, finish: Finish = _as_it_is
+    ) -> Completion[tuple[SentMessage, ...]]:
+        """Enqueue a copy in each queue, in order; resolved when all of them are kept.
+
+        Raises what the first queue that refuses its copy refuses it with: copies before it stay (DM-176).
+        TRANSACTION_USAGE before any copy: a queue is transactional, or the message is.
+        """
+        for child in self.children:
+            if not child.queue.core.outgoing and child.queue.transactional:
+                raise TransactionUsage(f"{child.format_name} takes transactional messages only")
+        if message.transactional:
+            raise TransactionUsage("a transactional message is sent in a transaction")
+        copies = self._copies(message)
+        packets = [
+            finish(copy.to_packet(), child.queue) for child, copy in zip(self.children, copies, strict=True)
+        ]
+        completion: Completion[tuple[SentMessage, ...]] = Completion()
+        sent: list[SentMessage] = []
+        left = len(packets)
+
+        def kept(status: int) -> None:
+            nonlocal left
+            left -= 1
+            if status:
+                completion.fail(storage_error(status))
+            elif not left and len(sent) == len(packets):
+                completion.resolve(tuple(sent))
+
+        for child, copy, packet in zip(self.children, copies, packets, strict=True):
+            (result,), (key,) = child.queue.core.enqueue_packets([packet], kept, 0, [dead_letter])
+            if result not in TAKEN:
+                raise refusal(result)
+            sent.append(SentMessage(key, copy.message_id))
+        if not left:
+            completion.resolve(tuple(sent))
+        return completion
+
+    def send_in(
+        self,
+        transaction: Transaction,
+        message: Message,
+        dead_letter: int = 0,
+        finish: Finish = _as_it_is,
+    ) -> tuple[int, ...]:
+        """Send a copy to each queue with the commit; the ordinals of their identifiers.
+
+        All or nothing: when one of the queues cannot take its copy, none is in the transaction. Raises
+        TRANSACTION_SEQUENCE, TRANSACTION_USAGE, INSUFFICIENT_RESOURCES, QUEUE_DELETED.
+        """
+        transaction.check()
+        cores = [child.queue.core for child in self.children]
+        for child in self.children:
+            check_usage(child.queue)
+        copies = self._copies(message)
+        packets: list[bytes] = []
+        begun: set[QueueCore] = set()
+        for child, core, copy in zip(self.children, cores, copies, strict=True):
+            header = transaction.header(core)
+            header.first = header.first and core not in begun
+            begun.add(core)
+            copy.transaction = header
+            packets.append(finish(copy.to_packet(), child.queue))
+        self._check_room(cores, packets)
+        for core, packet in zip(cores, packets, strict=True):
+            result = transaction.send(core, packet, dead_letter)
+            if result:
+                raise refusal(result)
+        return tuple(copy.message_id for copy in copies)
+
+    def send_alone(
+        self, message: Message, dead_letter: int = 0, finish: Finish = _as_it_is
+    ) -> Completion[tuple[int, ...]]:
+        """Send a copy to each queue in a transaction of its own; resolved when it is committed.
+
+        Raises what `send_in` does.
+        """
+        transaction = self._manager.transactions.begin()
+        try:
+            ordinals = self.send_in(transaction, message, dead_letter, finish)
+        except BaseException:
+            transaction.abort()
+            raise
+        return transaction.commit().then(lambda _: Completion.of(ordinals))
+
+    def _copies(self, message: Message) -> list[Message]:
+        """DM-175: a message for each queue, stamped as the accepting queue manager does (DA-029)."""
+        manager = self._manager
+        own = manager.settings.own_copy_ids
+        first = manager.message_ordinals.take(len(self.children) if own else 1)
+        return [
+            replace(
+                message,
+                source_machine=manager.guid,
+                message_id=first + index * own,
+                sent_time=manager.ledger.now_s,
+                destination=child.format_name,
+                destination_manager=child.destination_manager,
+                destinations=self.names,
+            )
+            for index, child in enumerate(self.children)
+        ]
+
+    def _check_room(self, cores: list[QueueCore], packets: list[bytes]) -> None:
+        """What the enqueues would refuse after the first, found before it (DM-096, DM-097)."""
+        ledger = self._manager.ledger
+        if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
+            raise refusal(EnqueueResult.MACHINE_QUOTA)
+        wanted: dict[QueueCore, int] = {}
+        for core, packet in zip(cores, packets, strict=True):
+            wanted[core] = wanted.get(core, 0) + len(packet)
+        for core, size in wanted.items():
+            if core.used_bytes + core.sub_bytes - core.moving_bytes + size > core.quota_bytes:
+                raise refusal(EnqueueResult.QUEUE_QUOTA)
+
+    def close(self) -> None:
+        """Close every queue (DM-088). Closing twice is fine."""
+        _close(self.children)

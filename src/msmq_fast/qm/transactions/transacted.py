@@ -1,0 +1,172 @@
+"""What an open queue does inside a transaction: send, receive, look up, subscribe, move (DM-103, DM-115,
+DM-130, DM-145).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast.packet.errors import (
+    AccessDenied,
+    InvalidParameter,
+    MessageNotFound,
+    MSMQError,
+    TransactionUsage,
+)
+from msmq_fast.packet.message import Message
+from msmq_fast.qm.handles.handle import Lookup, OpenQueue, refusal
+from msmq_fast.qm.handles.moving import check_move
+from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.queues.opening import check_transactional
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.reading.cursor import Cursor
+from msmq_fast.qm.reading.readers import BATCH, BATCH_BYTES, Gate, ReadRequest, Sink, Subscription
+from msmq_fast.store.completion import Completion
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.transactions.transaction import Transaction
+
+
+def check_usage(queue: Queue) -> None:
+    """TRANSACTION_USAGE: the queue takes part in no transaction (DM-107). Outgoing queues do: what their
+    destination is, only their destination knows.
+    """
+    if not queue.transactional and not queue.core.outgoing:
+        raise TransactionUsage(f"{queue.name} is not transactional")
+    if isinstance(queue, OutgoingQueue):
+        check_transactional(queue.destination)
+
+
+class TransactedQueue:
+    """An open queue and a transaction. Every call raises TRANSACTION_SEQUENCE when the transaction has ended,
+    and what the open queue raises; TRANSACTION_USAGE is raised here.
+    """
+
+    def __init__(self, opened: OpenQueue, transaction: Transaction) -> None:
+        check_usage(opened.queue)
+        self._opened = opened
+        self._transaction = transaction
+
+    # ---- sending
+
+    def send(self, message: Message) -> int:
+        """Send with the commit; the ordinal of the message identifier. INSUFFICIENT_RESOURCES: no room.
+
+        The message becomes recoverable, with priority 0.
+        """
+        core = self._sending()
+        message.transaction = self._transaction.header(core)
+        packet = self._opened.stamp(message).to_packet()
+        (result,) = self.send_packets([packet])
+        if result:
+            raise refusal(result)
+        return message.message_id
+
+    def send_packets(self, packets: list[bytes], dead_letters: list[int] | None = None) -> list[int]:
+        """Send packets that are stamped and carry the header of this transaction; EnqueueResults.
+
+        `dead_letters` as for OpenQueue.send_packets.
+        """
+        core = self._sending()
+        chosen = dead_letters or [0] * len(packets)
+        return [
+            self._transaction.send(core, packet, dead_letter)
+            for packet, dead_letter in zip(packets, chosen, strict=True)
+        ]
+
+    def _sending(self) -> QueueCore:
+        self._transaction.check()
+        if self._opened.access is not Access.SEND:
+            raise AccessDenied(f"the queue is open for {self._opened.access.name} only")
+        return self._opened.queue.core
+
+    # ---- reading
+
+    def receive(
+        self,
+        timeout_ms: int | None,
+        *,
+        gate: Gate | None = None,
+        tag: int | None = None,
+        cursor: Cursor | None = None,
+    ) -> ReadRequest:
+        """Receive the first message, or a cursor's, with the commit; waits as OpenQueue.receive does."""
+        self._transaction.check()
+        if cursor is not None:
+            return self._joined(cursor.receive(timeout_ms, gate=gate, hold=self._transaction, tag=tag))
+        return self._joined(self._opened.receive(timeout_ms, gate=gate, hold=self._transaction, tag=tag))
+
+    def _joined(self, request: ReadRequest) -> ReadRequest:
+        if not request.completion.done:
+            readers = self._transaction.readers
+            readers.add(request)
+            request.completion.add_done_callback(lambda _: readers.discard(request))
+        return request
+
+    def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
+        """Receive by LookupIdentifier with the commit. INVALID_PARAMETER: a peek (DM-132)."""
+        self._transaction.check()
+        if peek:
+            raise InvalidParameter("nothing is peeked in a transaction")
+        return self._joined(self._opened.look_up(lookup_id, operation, self._transaction)).completion
+
+    def reject(self, lookup_id: int) -> None:
+        """The application does not want a message that it has received in this transaction: with the commit
+        it is gone, its sender hears NACK_RECEIVE_REJECTED and has it as a dead letter, if he asked for that.
+
+        MESSAGE_NOT_FOUND: this transaction has not received it, or it was purged meanwhile.
+        """
+        self._transaction.check()
+        self._opened.may_read(peek=False)
+        core = self._opened.queue.core
+        if not 0 <= lookup_id < 1 << 64 or not self._transaction.operations.reject(core, lookup_id):
+            raise MessageNotFound(f"this transaction has not received a message {lookup_id}")
+
+    def subscribe(self, sink: Sink, credit: int) -> Subscription:
+        """Have up to `credit` messages handed to `sink`, which are received with the commit."""
+        self._transaction.check()
+        subscription = TransactedSubscription(self._opened, sink, credit, self._transaction)
+        self._opened.enter(subscription)
+        self._transaction.readers.add(subscription)
+        return subscription
+
+    def move(self, lookup_id: int, target: OpenQueue) -> None:
+        """Move a message to `target` with the commit; until then it is locked (DM-145).
+
+        Raises what qm.moving.check_move does.
+        """
+        self._transaction.check()
+        source = self._opened.queue
+        self._opened.may_read(peek=False)
+        goal = check_move(source, lookup_id, target, transactional=True)
+        if not self._transaction.operations.move(source.core, lookup_id, goal.core):
+            raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
+
+
+class TransactedSubscription(Subscription):
+    """A subscription whose messages are locked by a transaction, which decides about them."""
+
+    __slots__ = ("_opened", "_transaction")
+
+    def __init__(self, opened: OpenQueue, sink: Sink, credit: int, transaction: Transaction) -> None:
+        super().__init__(opened.queue.readers, sink, credit, transaction.owner, acknowledge=True)
+        self._opened = opened
+        self._transaction = transaction
+
+    def serve(self, core: QueueCore, pending: bool) -> bool:
+        """Take what the credit allows; False if there is nothing to take now."""
+        messages = [] if pending else core.take(min(self.credit, BATCH), BATCH_BYTES, self.owner)
+        if not messages:
+            return False
+        self.credit -= len(messages)
+        self._transaction.locked_many(core, messages)
+        self._sink(messages)
+        return True
+
+    def cancel(self, error: MSMQError | None = None) -> None:
+        """The transaction has ended."""
+        self._opened.unsubscribe(self)
+        if self.on_end is not None and error is not None:
+            self.on_end(error)
