@@ -164,7 +164,7 @@ class Play:
         world, model = self.world, self.model
         world.run()
         for name in QUEUES:
-            if world.manager.directory.resolve(name).local or model.queues[name]:
+            if world.manager.registry.resolve(name).local or model.queues[name]:
                 assert bodies(world, name) == model.queues[name]
         assert len(world.manager.staging) == len(model.stages)
         messages = sum(map(len, model.queues.values()))

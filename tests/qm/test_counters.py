@@ -9,7 +9,8 @@ import pytest
 from msmq_fast._native.batch import MemoryWriter
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
-from msmq_fast.qm.manager import QueueManager, State
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.services import State
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.store import Store

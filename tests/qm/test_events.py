@@ -21,9 +21,9 @@ from msmq_fast.packet.errors import (
     ServiceNotAvailable,
 )
 from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.manager import State
 from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.services import State
 from msmq_fast.store.schema import MetaName, Table
 from tests.qm.world import World, body
 

@@ -12,10 +12,10 @@ import pytest
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.manager import State
 from msmq_fast.qm.queues.access import Access, Share, excludes
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Privacy, QueueKind
+from msmq_fast.qm.services import State
 
 from .world import WALL, World, body
 

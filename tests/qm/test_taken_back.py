@@ -27,7 +27,7 @@ def test_a_queue_whose_creation_raises_is_not_there_after_a_restart_either(
 ) -> None:
     """The journal's number is the second one: without a reservation its creation raises."""
     world = World()
-    take, taken = world.manager.new_ordinal, [0]
+    take, taken = world.manager.registry.new_ordinal, [0]
 
     def scarce() -> int:
         taken[0] += 1
@@ -35,7 +35,7 @@ def test_a_queue_whose_creation_raises_is_not_there_after_a_restart_either(
             raise MemoryError("no number is reserved")
         return take()
 
-    monkeypatch.setattr(world.manager, "new_ordinal", scarce)
+    monkeypatch.setattr(world.manager.registry, "new_ordinal", scarce)
     with pytest.raises(MemoryError):
         world.manager.create_queue("orders")
     monkeypatch.undo()

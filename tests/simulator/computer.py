@@ -10,7 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
-from msmq_fast.qm.manager import QueueManager, State
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.services import State
 from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.accepting import Acceptors, Factory
 from msmq_fast.server.assembly import Assembly

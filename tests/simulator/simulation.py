@@ -293,7 +293,7 @@ class Simulation:
         manager = computer.manager
         self.tell(computer.name, f"start {computer.starts}, {manager.guid}")
         for place in self.places:
-            if place.computer is computer and f"private$\\{place.name}" not in manager.directory:
+            if place.computer is computer and f"private$\\{place.name}" not in manager.registry:
                 manager.create_queue(
                     place.name,
                     transactional=place.transactional,
@@ -547,7 +547,7 @@ class Simulation:
     def _collect(self) -> None:
         """What journals and dead-letter queues hold."""
         for computer in self.computers:
-            for queue in computer.manager.directory.queues():
+            for queue in computer.manager.registry.local():
                 if queue.part is None or queue.kind not in (QueueKind.JOURNAL, QueueKind.SYSTEM):
                     continue
                 for key in list(queue.core.positions.keys()):

@@ -169,10 +169,10 @@ class Station(World):
     def _begin(self) -> None:
         super()._begin()
         manager = self.manager
-        own = OwnUrls(manager.directory, "host")
+        own = OwnUrls(manager.registry, "host")
         own.listen("http", [80])
         self.destinations = Destinations(
-            Redirector(own, self.redirections), manager.guard, manager.directory.queues
+            Redirector(own, self.redirections), manager.guard, manager.registry.local
         )
         manager.on_changed = self.destinations.forget
         self.receipts = Receipts(

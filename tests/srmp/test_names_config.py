@@ -116,7 +116,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_the_public_host() -> None:
     world = World()
-    directory = world.manager.directory
+    directory = world.manager.registry
     receipts = [
         redirector(configured(**values), directory, World(**settings).settings).receipts_to("http://far/q")
         for values, settings in (

@@ -9,7 +9,7 @@ from tests.qm.world import World
 
 def _redirector(**redirections: object) -> tuple[World, Redirector]:
     world = World()
-    own = OwnUrls(world.manager.directory, "host.example.net")
+    own = OwnUrls(world.manager.registry, "host.example.net")
     own.listen("http", (80,))
     own.listen("https", (8443,))
     return world, Redirector(own, Redirections(**redirections))  # type: ignore[arg-type]

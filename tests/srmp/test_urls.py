@@ -107,7 +107,7 @@ def test_a_query_belongs_to_the_name_if_there_is_such_a_queue() -> None:
     """A-87: the whole is tried first."""
     world = World()
     plain, odd = world.create("receipts"), world.create("receipts?a=b")
-    own = OwnUrls(world.manager.directory, "host")
+    own = OwnUrls(world.manager.registry, "host")
     assert own.queue(parse_url("http://x/msmq/private$/receipts?a=b")) is odd
     assert own.queue(parse_url("http://x/msmq/private$/RECEIPTS?a=c")) is plain
     assert own.queue(parse_url("http://x/msmq/private$/other?a=c")) is None
@@ -115,7 +115,7 @@ def test_a_query_belongs_to_the_name_if_there_is_such_a_queue() -> None:
 
 @pytest.mark.rule("SR-145")
 def test_what_is_this_computer() -> None:
-    own = OwnUrls(World(aliases=frozenset({"www.example.com"})).manager.directory, "host")
+    own = OwnUrls(World(aliases=frozenset({"www.example.com"})).manager.registry, "host")
     own.listen("http", (8080,))
     own.listen("https", (8443,))
 
@@ -142,19 +142,19 @@ def test_what_is_this_computer() -> None:
 
 def test_the_order_queue_of_others_to_send_to() -> None:
     """A-49: the public host, a slash, and the port unless it is that of the scheme."""
-    own = OwnUrls(World().manager.directory, "Host.example.net")
+    own = OwnUrls(World().manager.registry, "Host.example.net")
     assert own.order_queue("https") == "https://Host.example.net/MSMQ/PRIVATE$/order_queue$"
     own.listen("http", (8080, 8081))
     assert own.order_queue("http") == "http://Host.example.net:8080/MSMQ/PRIVATE$/order_queue$"
     assert own.order_queue("https") == own.order_queue("http"), "nobody listens for https"
     own.listen("https", (443,))
     assert own.order_queue("https") == "https://Host.example.net/MSMQ/PRIVATE$/order_queue$"
-    literal = OwnUrls(World().manager.directory, "[2001:DB8::1]")
+    literal = OwnUrls(World().manager.registry, "[2001:DB8::1]")
     assert literal.order_queue("http") == "http://[2001:db8::1]/MSMQ/PRIVATE$/order_queue$"
 
 
 def test_the_order_queue_is_there() -> None:
-    own = OwnUrls(World().manager.directory, "host")
+    own = OwnUrls(World().manager.registry, "host")
     queue = own.queue(parse_url(own.order_queue("http")))
     assert queue is not None
     assert queue.key == QueuePart(Scope.PRIVATE, "order_queue$").key

@@ -55,7 +55,7 @@ def _found(publication: Publication, item: DirectoryObject) -> Completion[Direct
 
 def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
     identifier = item.identifier if item.kind is ObjectType.QUEUE else None
-    return None if identifier is None else session.manager.directory.by_guid(identifier)
+    return None if identifier is None else session.manager.registry.by_guid(identifier)
 
 
 def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:

@@ -57,7 +57,7 @@ async def matching(manager: QueueManager, pattern: NamePattern, content: str, to
     found: list[Queue] = []
     until = now() + _SLICE
     kinds = (*_OF_PROGRAMS, QueueKind.SUBQUEUE) if ";" in pattern.text else _OF_PROGRAMS
-    for queue in sorted(manager.directory.queues(), key=lambda queue: queue.key):
+    for queue in sorted(manager.registry.local(), key=lambda queue: queue.key):
         if now() > until:
             await asyncio.sleep(0)
             until = now() + _SLICE
@@ -72,4 +72,4 @@ async def matching(manager: QueueManager, pattern: NamePattern, content: str, to
 
 def dead_letters(manager: QueueManager) -> list[Queue]:
     """Both dead-letter queues."""
-    return [manager.directory.existing(part.key) for part in (DEADLETTER.part, DEADXACT.part)]
+    return [manager.registry.existing(part.key) for part in (DEADLETTER.part, DEADXACT.part)]

@@ -301,7 +301,7 @@ class _Names:
 
     def __call__(self, ordinal: int) -> tuple[str, str, str] | None:
         if ordinal > self._highest:  # later queues have greater ordinals
-            queues = [*self._manager.directory.queues(), *list(self._manager.outgoing())]
+            queues = [*self._manager.registry.local(), *list(self._manager.outgoing())]
             gone = self._manager.events.names.gone()
             self._known = {old: (name, str(guid), kind) for old, (name, guid, kind) in gone.items()}
             self._known |= {queue.ordinal: (queue.name, str(queue.guid), kind_of(queue)) for queue in queues}

@@ -53,8 +53,8 @@ _STATUS = {
 def destinations(
     find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
 ) -> Resolver:
-    """A resolver over `qm.lookup.Directory.find_field`; nobody may send to the queue manager's own
-    system queues. `open_to_everybody` tells the queues to which every sender may send."""
+    """A resolver over `QueueRegistry.find_field`; nobody may send to the queue manager's own system queues.
+    `open_to_everybody` tells the queues to which every sender may send."""
 
     def resolve(dest_type: int, name: bytes) -> Destination | None:
         queue = find_field(dest_type, name)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable
-from enum import IntEnum
+from collections.abc import Callable, Collection, Iterable
 from random import Random
 from uuid import UUID
 
-from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import (
     IllegalFormatName,
     InsufficientResources,
     MSMQError,
-    QueueNotFound,
-    ServiceNotAvailable,
 )
 from msmq_fast.packet.names import FormatName
-from msmq_fast.packet.text import printable, quoted
+from msmq_fast.packet.text import quoted
 from msmq_fast.qm.bulk.leases import Leases
 from msmq_fast.qm.bulk.staging import Staging
 from msmq_fast.qm.clock import Clock
@@ -29,7 +24,6 @@ from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.handles.opener import Opener
 from msmq_fast.qm.identity.signing import Signing
-from msmq_fast.qm.ids import MESSAGE_BLOCK, QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.operator.definitions import Definitions
 from msmq_fast.qm.operator.jobs import Jobs
 from msmq_fast.qm.outgoing.answers import AnswerQueues
@@ -44,16 +38,15 @@ from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.housekeeping import Housekeeping
 from msmq_fast.qm.queues.incoming import Arrival, IncomingTransfer
 from msmq_fast.qm.queues.journal import without_journal
-from msmq_fast.qm.queues.lookup import Directory
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
-from msmq_fast.qm.queues.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
-from msmq_fast.qm.reading.readers import Readers
 from msmq_fast.qm.reading.remote import RemoteReader
-from msmq_fast.qm.records import Records, Store, followed_by
+from msmq_fast.qm.records import Store, followed_by
 from msmq_fast.qm.recovery import recover
-from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
+from msmq_fast.qm.services import Services, State
+from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.qm.transactions.poison import PoisonHandling
 from msmq_fast.qm.transactions.transaction import Transactions
@@ -70,18 +63,6 @@ MOST_OUTGOING = 65_536
 """Outgoing queues beyond which messages from elsewhere open no more."""
 MOST_ANSWERED = 10_000
 """The same for acknowledgments: where they go is what senders claim, see `answers.AnswerQueues`."""
-FIRST_MESSAGE_BITS = 31
-"""Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
-its age."""
-
-
-class State(IntEnum):
-    """QueueManagerState (ST-7)."""
-
-    STOPPED = 0
-    INITIALIZING = 1
-    READY = 2
-    STOPPING = 3
 
 
 class QueueManager:
@@ -102,42 +83,31 @@ class QueueManager:
         guard: Guard | None = None,
         faults: Faults | None = None,
     ) -> None:
+        services = Services(store, settings, clock, random, faults)
+        self.services = services
         self.store = store
         self.settings = settings
-        self.records = Records(store)
-        self.state = State.STOPPED
-        self.faults = faults or Faults()  # what nothing expected; the server adds to it
+        self.records = services.records
+        self.faults = services.faults
+        self.damage = services.damage
+        self.guid = services.guid
+        self.name = services.name
+        self.ledger = services.ledger
+        self.message_ordinals = services.message_ordinals
         self.guard = guard or Guard(Authorizer(Audit(clock.monotonic)), DefaultPolicy())
-        self._clock = clock
-        self._random = random
-        self.guid = self._identity()
-        self.name = settings.computer_name
-        seed = int.from_bytes(self.random_bytes(8))
-        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed)
-        self.ledger.tables = store.tables
-        self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
-        self.ledger.cache_limit = settings.cache_bytes
-        self.ledger.feed = settings.feed
-        self.ledger.reserve = self._reserve_sequence
-        self.ledger.on_read_error = self._read_error
         self.bounds = Bounds(self)
         self.flow = FlowControl(self.ledger)
         self.flow.limit_memory(settings.express_memory)
-        self.directory = Directory(self.guid, settings)
+        self.registry = QueueRegistry(services)
         self.expiry = Expiry(self.ledger, clock, settings.expire_batch, self.faults)
-        self._outgoing: dict[str, OutgoingQueue] = {}
         self.most_outgoing = MOST_OUTGOING
         self.most_answered = MOST_ANSWERED
         self._on_outgoing: Callable[[OutgoingQueue], None] | None = None
         self.connection_active = True  # ConnectionActive
         self.on_changed: Callable[[], None] | None = None  # a queue came, went or was changed
         self.on_hold: Callable[[OutgoingQueue, bool], None] | None = None  # was paused (True) or resumed
-        self._handles = 0
-        self._cursors = 0
-        self.waited: set[Readers] = set()  # with takers that wait
-        self.purging: set[Queue] = set()
-        self.reaping: set[int] = set()  # ordinals of deleted queues whose messages are still in the store
-        self.damage: Counter[str] = Counter()  # what was set aside: records by kind, and packets
+        self.purging = self.registry.purging
+        self.reaping = self.registry.reaping
         self.incoming: Callable[[], Iterable[IncomingTransfer]] = tuple  # streams that protocols take in
         self.arrival: Arrival | None = None  # how protocols look at what arrives
         self.disposition = Disposition(self, insecure_nacks=settings.insecure_nacks)
@@ -185,15 +155,14 @@ class QueueManager:
         self.remote: RemoteReader | None = None  # reads queues of other computers
         self.importing: set[bytes] = set()  # jobs of imports that connections work on
 
-    def _identity(self) -> UUID:
-        stored = self.records.meta(MetaName.GUID)
-        if stored is not None:
-            return UUID(bytes_le=stored)
-        return UUID(bytes=self.random_bytes(16), version=4)
+    @property
+    def state(self) -> State:
+        """QueueManagerState."""
+        return self.services.state
 
     def random_bytes(self, count: int) -> bytes:
         """From the injected randomness."""
-        return self._random.randbytes(count)
+        return self.services.random_bytes(count)
 
     # ---- lifecycle
 
@@ -203,21 +172,8 @@ class QueueManager:
         What the start writes is durable on return: in particular the first block of every counter (DU-18).
         Raises StoreError.
         """
-        self.state = State.INITIALIZING
+        self.services.state = State.INITIALIZING
         self.tick()
-        self.message_ordinals = Ordinals(
-            self.records,
-            MetaName.MESSAGE_ID_HW,
-            first=self._random.getrandbits(FIRST_MESSAGE_BITS),
-            block=MESSAGE_BLOCK,
-            wraps=True,
-        )
-        self._ordinals = Ordinals(
-            self.records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=QUEUE_BLOCK
-        )
-        self._numbers = Ordinals(
-            self.records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=QUEUE_BLOCK
-        )
         self.streams = OutgoingStreams(self)
 
         def fill() -> None:
@@ -229,30 +185,30 @@ class QueueManager:
             self.events.started()
             recover(self)
             self.events.load()
-            for counter in (self.message_ordinals, self._ordinals, self._numbers, self.streams.ordinals):
-                counter.reserve()
-            self._reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
+            self.registry.reserve()
+            self.streams.ordinals.reserve()
+            self.services.reserve()
 
         done = self.records.unit(fill)
         self.publication.start()
         self.store.commit()
         self.records.unit(self._complete_journals)
         self.records.unit(self.streams.settle)
-        self.state = State.READY
+        self.services.state = State.READY
         return done
 
     def _complete_journals(self) -> None:
         """Queues of a store that was made before queues had journals get theirs."""
-        for queue in without_journal(self.directory.queues()):
-            self.definitions.make_journal(queue)
-            self.add_journal(queue)
+        for queue in without_journal(self.registry.local()):
+            journal = self.definitions.make_journal(queue)
+            self.registry.add(journal)
 
     def stop(self) -> None:
         """No new work; waiting reads end with OPERATION_CANCELLED.
 
         What is under way still becomes durable.
         """
-        self.state = State.STOPPING
+        self.services.state = State.STOPPING
         self.events.stopped()
         self.transactions.stop()
         self.staging.stop()
@@ -270,18 +226,17 @@ class QueueManager:
         return {
             MetaName.SEQUENCE_HW: self.ledger.sequence,
             MetaName.MESSAGE_ID_HW: self.message_ordinals.last,
-            MetaName.QUEUE_ORDINAL_HW: self._ordinals.last,
-            MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
+            **self.registry.counters(),
             MetaName.TX_SEQUENCE_HW: self.streams.ordinals.last,
         }
 
     def monotonic(self) -> float:
         """Seconds of the injected clock."""
-        return self._clock.monotonic()
+        return self.services.monotonic()
 
     def tick(self) -> None:
         """Take over the time."""
-        self.ledger.tick(self._clock.wall_us())
+        self.services.tick()
 
     def before_submit(self) -> None:
         """Serve readers: from what is available, then from what the coming commit makes durable (fused
@@ -292,7 +247,7 @@ class QueueManager:
             self.ledger.serve()
         except Exception as error:
             self.faults.note("serving readers", error)
-        for readers in list(self.waited):
+        for readers in list(self.registry.waited):
             if readers.core.positions.pending:
                 try:
                     readers.serve(True)
@@ -312,44 +267,22 @@ class QueueManager:
 
     def queues(self) -> Iterable[Queue]:
         """User, system and outgoing queues; see Queue.kind."""
-        yield from self.directory.queues()
-        yield from self._outgoing.values()
+        return self.registry.queues()
 
-    def outgoing(self) -> Iterable[OutgoingQueue]:
+    def outgoing(self) -> Collection[OutgoingQueue]:
         """Outgoing queues."""
-        return self._outgoing.values()
-
-    def add(self, queue: Queue) -> None:
-        """A queue of this computer exists."""
-        self.directory.add(queue)
-        queue.readers.join(self.waited)
-        self.add_journal(queue)
-
-    def add_journal(self, queue: Queue) -> None:
-        """The journal of a queue exists, if it has one."""
-        if queue.journal is not None:
-            self.directory.add(queue.journal)
-            queue.journal.readers.join(self.waited)
+        return self.registry.outgoing()
 
     def find(self, name: str) -> Queue:
         """The queue of a path or format name, local or outgoing.
 
-        QUEUE_NOT_FOUND, or what Directory.resolve raises.
+        QUEUE_NOT_FOUND, or what QueueRegistry.resolve raises.
         """
-        target = self.directory.resolve(name)
-        queue = self.directory.find(target) if target.local else self.outgoing_of(target.name)
-        if queue is None:
-            raise QueueNotFound(f"there is no queue {printable(name)}")
-        return queue
+        return self.registry.named(name)
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
-        """The local queue that a packet's destination field means (see Directory.find_field)."""
-        return self.directory.find_field(kind, wire)
-
-    def new_handle(self) -> int:
-        """A number for a descriptor, given to no other descriptor."""
-        self._handles += 1
-        return self._handles
+        """The local queue that a packet's destination field means (see QueueRegistry.find_field)."""
+        return self.registry.find_field(kind, wire)
 
     def outgoing_to(self, name: FormatName) -> OutgoingQueue:
         """The outgoing queue of a destination, whatever the directory says of it."""
@@ -364,15 +297,14 @@ class QueueManager:
 
     def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
         """The outgoing queue of a destination, if there is one."""
-        return None if name is None else self._outgoing.get(name.key)
+        return self.registry.outgoing_of(name)
 
     def answers(self, name: FormatName) -> bool:
         """Whether a dependent client may open an outgoing queue: it exists, or there are not `most_answered`
         yet, those for answers apart.
         """
-        return (
-            name.key in self._outgoing or len(self._outgoing) - len(self.answer_queues) < self.most_answered
-        )
+        apart = len(self.outgoing()) - len(self.answer_queues)
+        return self.outgoing_of(name) is not None or apart < self.most_answered
 
     def outgoing_for(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """Where messages that pass through wait for a queue of another queue manager.
@@ -382,7 +314,7 @@ class QueueManager:
         """
         _check_legal(name)
         found = self.outgoing_of(name)
-        if found is None and len(self._outgoing) >= self.most_outgoing:
+        if found is None and len(self.outgoing()) >= self.most_outgoing:
             raise InsufficientResources(f"{self.most_outgoing} outgoing queues")
         if found is not None:
             self.answer_queues.claim(found)
@@ -399,8 +331,8 @@ class QueueManager:
         _check_legal(name)
         queue = OutgoingQueue(
             self.ledger,
-            self._ordinals.take(),
-            UUID(bytes=self.random_bytes(16), version=4),
+            self.registry.new_ordinal(),
+            self.services.new_guid(),
             name,
             history_length=self.settings.history_length,
             created=self.ledger.now_s,
@@ -420,24 +352,22 @@ class QueueManager:
     def _forget_outgoing(self, queue: OutgoingQueue) -> None:
         """A queue that could not be added: nothing refers to it."""
         queue.watch(None)
-        self._outgoing.pop(queue.key, None)
+        self.registry.remove_outgoing(queue)
         self.answer_queues.closed(queue)
-        self.waited.discard(queue.readers)
         queue.core.abandon()
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists."""
         self.publication.attach(queue)
         queue.harden(self.settings.hardened)
-        self._outgoing[queue.key] = queue
+        self.registry.add_outgoing(queue)
         self.answer_queues.opened(queue)
-        queue.readers.join(self.waited)
         queue.watch(self._on_outgoing if self.connection_active else None)
 
     def remove_outgoing(self, queue: OutgoingQueue) -> None:
         """An empty outgoing queue, whose record says so already, exists no more."""
         queue.watch(None)
-        del self._outgoing[queue.key]
+        self.registry.remove_outgoing(queue)
         self.answer_queues.closed(queue)
         self.events.deleted(queue)
         queue.core.abandon()
@@ -454,7 +384,7 @@ class QueueManager:
         self._watch_outgoing()
 
     def _watch_outgoing(self) -> None:
-        for queue in self._outgoing.values():
+        for queue in self.outgoing():
             queue.watch(self._on_outgoing if self.connection_active else None)
 
     def take_offline(self) -> None:
@@ -495,19 +425,6 @@ class QueueManager:
         waiting = queue.readers.with_tag(tag)
         return waiting is not None and waiting.cancel(error)
 
-    def new_cursor(self, queue: Queue | None = None) -> int:
-        """A number for a cursor of a queue (None: of another computer), given to no other cursor."""
-        self._cursors += 1
-        return self._cursors
-
-    def new_ordinal(self) -> int:
-        """A number for a queue, never given to another."""
-        return self._ordinals.take()
-
-    def new_number(self) -> int:
-        """A private queue number, never given to another queue (DM-059)."""
-        return self._numbers.take()
-
     # ---- removal in the background
 
     def purge(self, queue: Queue) -> Completion[int]:
@@ -523,20 +440,8 @@ class QueueManager:
         return followed_by(done, removed)
 
     def set_aside(self, kind: str, text: str, count: int = 1) -> None:
-        """Something in the store cannot be used: it stays where it is, is counted and told."""
-        self.damage[kind] += count
-        _log.error("set aside: %s", text)
-
-    def _read_error(self, ordinal: int, lookup_id: int, status: int) -> None:
-        self.set_aside(
-            "packet", f"the packet of message {lookup_id} of queue {ordinal} cannot be read (status {status})"
-        )
-
-    # ---- numbers
-
-    def _reserve_sequence(self, limit: int) -> None:
-        done = self.records.unit(lambda: self.records.set_meta(MetaName.SEQUENCE_HW, limit))
-        done.add_done_callback(lambda done: self.ledger.reserved(0 if done.exception() else limit))
+        """See `Services.report_corrupt`."""
+        self.services.report_corrupt(kind, text, count)
 
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue; resolved when durable, and tried again until it is."""
@@ -548,8 +453,7 @@ class QueueManager:
 
     def serving(self) -> None:
         """SERVICE_NOT_AVAILABLE: it is not ready, or not any more."""
-        if self.state is not State.READY:
-            raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
+        self.services.require_ready()
 
 
 def _check_legal(name: FormatName) -> None:

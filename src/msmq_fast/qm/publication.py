@@ -165,7 +165,7 @@ class Publication:
         return self._manager.guid
 
     def is_local(self, computer: str) -> bool:
-        return self._manager.directory.is_local(computer)
+        return self._manager.registry.is_local(computer)
 
     def queue_manager(self) -> DirectoryObject:
         settings = self._manager.settings
@@ -190,10 +190,10 @@ class Publication:
 
     def queues(self) -> Iterable[DirectoryObject]:
         kinds = (QueueKind.PUBLIC, QueueKind.PRIVATE)
-        return [self.queue_object(queue) for queue in self._manager.directory.queues() if queue.kind in kinds]
+        return [self.queue_object(queue) for queue in self._manager.registry.local() if queue.kind in kinds]
 
     def private_path(self, number: int) -> str | None:
-        queue = self._manager.directory.by_number(number)
+        queue = self._manager.registry.by_number(number)
         return None if queue is None else queue.name
 
     def refresh_queue_manager(self, item: DirectoryObject) -> None:
@@ -215,11 +215,11 @@ class Publication:
     # ---- own queues
 
     def _public(self) -> list[Queue]:
-        return [queue for queue in self._manager.directory.queues() if queue.kind is QueueKind.PUBLIC]
+        return [queue for queue in self._manager.registry.local() if queue.kind is QueueKind.PUBLIC]
 
     def _own_queue(self, item: DirectoryObject) -> Queue | None:
         identifier = item.identifier
-        return None if identifier is None else self._manager.directory.by_guid(identifier)
+        return None if identifier is None else self._manager.registry.by_guid(identifier)
 
     def queue_object(self, queue: Queue) -> DirectoryObject:
         """A queue of this computer as a directory object."""
@@ -395,7 +395,7 @@ class Publication:
         path = item.get("Pathname")
         if not self._is_own_path(path):
             return None
-        return self._manager.directory.by_key(str(path).partition("\\")[2].casefold())
+        return self._manager.registry.by_key(str(path).partition("\\")[2].casefold())
 
     # ---- names
 

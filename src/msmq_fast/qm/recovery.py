@@ -58,10 +58,10 @@ def _load_queues(manager: QueueManager) -> tuple[set[int], set[int]]:
             elif record["kind"] == QueueKind.OUTGOING:
                 manager.add_outgoing(_load_outgoing(manager, ordinal, record))
             elif record["kind"] == QueueKind.CONNECTOR:
-                manager.add(ConnectorQueue.load_connector(manager.ledger, ordinal, record))
+                manager.registry.add(ConnectorQueue.load_connector(manager.ledger, ordinal, record))
             elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
                 loaded[ordinal] = load_local(manager, ordinal, record)
-                manager.add(loaded[ordinal])
+                manager.registry.add(loaded[ordinal])
         except (KeyError, TypeError, ValueError, AttributeError, MSMQError) as error:
             manager.set_aside("queue", f"the record of queue {ordinal} is damaged: {error!r}")
     manager.reaping.update(deleting)
@@ -85,8 +85,7 @@ def _load_journal(
     if parent is None:
         deleting.add(ordinal)
     else:
-        JournalQueue.load_journal(manager.ledger, ordinal, record, parent)
-        manager.add_journal(parent)
+        manager.registry.add(JournalQueue.load_journal(manager.ledger, ordinal, record, parent))
 
 
 def _load_outgoing(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> OutgoingQueue:
@@ -138,7 +137,7 @@ def _system_queues(manager: QueueManager) -> None:
             queue = _create(manager, system)
             manager.records.set_queue(queue.ordinal, queue.record())
             manager.events.created(queue)
-            manager.add(queue)
+            manager.registry.add(queue)
 
 
 def _create(manager: QueueManager, system: SystemQueue) -> Queue:

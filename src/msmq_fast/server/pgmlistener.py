@@ -102,7 +102,7 @@ class PgmListener:
         """Join and leave what queues say."""
         self._changed, self._look_again = False, None
         wanted: dict[bytes, Group] = {}
-        for queue in self._manager.directory.queues():
+        for queue in self._manager.registry.local():
             if queue.kind in _BOUND and queue.properties.multicast_address:
                 group = _group(queue.properties.multicast_address)
                 if group is not None:

@@ -84,7 +84,7 @@ class RemoteReading:
             settings,
             self._locate,
             self._allow,
-            manager.new_cursor,
+            manager.registry.new_cursor,
         )
 
     # ---- Timed

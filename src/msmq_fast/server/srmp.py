@@ -49,7 +49,7 @@ class Srmp:
         """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
         settings = config.srmp
         self.report = None if mqqb.reports is None else _sent(mqqb.reports)
-        self.redirector = redirector(settings, manager.directory, manager.settings)
+        self.redirector = redirector(settings, manager.registry, manager.settings)
         self.requests = Requests(
             self.redirector.receipts_to,
             partial(outgoing_signature, with_certificate=settings.send_certificate),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msmq_fast.qm.identity.certificates import Certificates
-from msmq_fast.qm.queues.lookup import Directory
+from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
@@ -55,10 +55,10 @@ def _files(directory: Path | None) -> Iterator[tuple[Path, bytes]]:
         ) from None
 
 
-def redirector(settings: SrmpNamesConfig, directory: Directory, about: QueueManagerSettings) -> Redirector:
+def redirector(settings: SrmpNamesConfig, registry: QueueRegistry, about: QueueManagerSettings) -> Redirector:
     """What resolves URLs. Raises DeclarationError. The ports are told later (`OwnUrls.listen`)."""
     host = settings.public_host or about.advertised or about.qualified_name
-    return Redirector(OwnUrls(directory, host), redirections(settings))
+    return Redirector(OwnUrls(registry, host), redirections(settings))
 
 
 def verifier(

@@ -45,7 +45,7 @@ class SrmpReceiving:
         settings = config.srmp
         self._manager = manager
         self._refused = refused
-        self.destinations = Destinations(redirector, manager.guard, manager.directory.queues)
+        self.destinations = Destinations(redirector, manager.guard, manager.registry.local)
         self.receipts = Receipts(
             manager, self.destinations, sequences, ReturnPaths(settings.receipts_to), self._not_taken
         )

@@ -14,8 +14,8 @@ from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.manager import State
 from msmq_fast.qm.queues.queue import Privacy, Queue
+from msmq_fast.qm.services import State
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.srmp.classify import Kind, classify

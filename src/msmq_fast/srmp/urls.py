@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from msmq_fast.packet.names import QueuePart, Scope, parse_queue_part
-from msmq_fast.qm.queues.lookup import Directory, Target
 from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.registry import QueueRegistry, Target
 
 __all__ = ["DEFAULT_PORTS", "OwnUrls", "Url", "authority", "is_http", "parse_url", "queue_parts"]
 
@@ -114,9 +114,9 @@ def _decoded(text: str) -> str | None:
 class OwnUrls:
     """Which URLs mean this computer, and how others reach it."""
 
-    def __init__(self, directory: Directory, public_host: str) -> None:
+    def __init__(self, registry: QueueRegistry, public_host: str) -> None:
         """`public_host` stands in URLs that are given to others: a name or an address, without a port."""
-        self._directory = directory
+        self._registry = registry
         self._public_host = public_host.strip("[]").lower() if ":" in public_host else public_host
         self._ports: dict[str, int] = {}
 
@@ -127,14 +127,14 @@ class OwnUrls:
 
     def is_local(self, url: Url) -> bool:
         """Whether the host is this computer and the port one of ours, or the one that the scheme implies."""
-        if not self._directory.is_local(url.host):
+        if not self._registry.is_local(url.host):
             return False
         return url.port == DEFAULT_PORTS[url.scheme] or url.port in self._ports.values()
 
     def queue(self, url: Url) -> Queue | None:
         """The queue of this computer that a URL names, whatever its host; None if there is none."""
         for part in queue_parts(url):
-            found = self._directory.find(Target(None, key=part.key))
+            found = self._registry.find(Target(None, key=part.key))
             if found is not None:
                 return found
         return None

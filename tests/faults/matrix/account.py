@@ -65,7 +65,7 @@ class Numbers:
         manager = host.manager
         assert manager.ledger.sequence >= self.sequence, "I5: lookup identifiers are used again"
         assert manager.message_ordinals.last >= self.message, "I5: message identifiers are used again"
-        assert manager.new_ordinal() > self.queue, "I5: queue ordinals are used again"
+        assert manager.registry.new_ordinal() > self.queue, "I5: queue ordinals are used again"
 
 
 def stored(host: Host) -> list[Stored]:

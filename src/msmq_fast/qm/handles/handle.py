@@ -122,6 +122,10 @@ class OpenQueue:
             raise QueueNotAvailable("the queue was deleted")
         return self._queue
 
+    def _check_existing(self) -> None:
+        """QUEUE_NOT_AVAILABLE: the queue was deleted. INVALID_HANDLE: the handle is closed."""
+        _ = self.queue
+
     # ---- sending
 
     def _target(self) -> Queue:
@@ -416,7 +420,8 @@ class OpenQueue:
     def open_cursor(self) -> Cursor:
         """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
         self.may_read(peek=True)
-        cursor = Cursor(self, self._manager.new_cursor(self.queue))
+        self._check_existing()
+        cursor = Cursor(self, self._manager.registry.new_cursor())
         self.cursors[cursor.number] = cursor
         return cursor
 

@@ -15,10 +15,10 @@ from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.text import printable
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.access import Access, Share, excludes
-from msmq_fast.qm.queues.lookup import Target
 from msmq_fast.qm.queues.opening import check_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.registry import Target
 from msmq_fast.qm.queues.system import INTERNAL_KEYS
 from msmq_fast.security.token import Token
 
@@ -48,14 +48,14 @@ class Opener:
         A queue of another computer can be opened for sending: an outgoing queue takes the messages.
         `internal` opens queues that applications cannot; `token` is who asks, None for the queue manager
         itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
-        UNSUPPORTED_FORMATNAME_OPERATION, and what Directory.resolve raises.
+        UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
         """
         self._manager.serving()
         if access is Access.SEND and share is not Share.DENY_NONE:
             raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
         if name[:3].upper() == "DL=":
             name = self._manager.publication.expand(name)
-        target = self._manager.directory.resolve(name)
+        target = self._manager.registry.resolve(name)
         queue = self._queue_to_open(target, name, access, token)
         if isinstance(queue, OutgoingQueue) and access is Access.SEND:
             self._manager.answer_queues.claim(queue)
@@ -74,7 +74,9 @@ class Opener:
             if excludes(existing.access, existing.share, access, share):
                 raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
         format_name = target.name if target.name is not None else queue.format_name(self._manager.guid)
-        handle = OpenQueue(self._manager, queue, access, share, format_name, self._manager.new_handle())
+        handle = OpenQueue(
+            self._manager, queue, access, share, format_name, self._manager.registry.new_handle()
+        )
         queue.descriptors.append(handle)
         return handle
 
@@ -84,7 +86,7 @@ class Opener:
         """
         if target.name is not None and target.name.kind is NameKind.CONNECTOR:
             return self._manager.connectors.named(target.name)
-        found = self._manager.directory.parent(target)
+        found = self._manager.registry.parent(target)
         if found is None:
             return None
         if access is Access.SEND:
@@ -105,7 +107,7 @@ class Opener:
         if access.admin:
             raise QueueNotFound(f"there is no outgoing queue to {name}")
         if target.local:
-            queue = self._manager.directory.find(target) or self._new_subqueue(target, access, token)
+            queue = self._manager.registry.find(target) or self._new_subqueue(target, access, token)
             if queue is None:
                 raise QueueNotFound(f"there is no queue {printable(name)}")
             return queue
@@ -125,11 +127,11 @@ class Opener:
     def elsewhere(self, name: str) -> FormatName | None:
         """The format name of a queue that another computer has, to be read; None for other names and lists.
 
-        Raises what Directory.resolve raises, UNSUPPORTED_FORMATNAME_OPERATION where nothing can be read.
+        Raises what QueueRegistry.resolve raises, UNSUPPORTED_FORMATNAME_OPERATION where nothing can be read.
         """
         if name[:3].upper() == "DL=":
             return None
-        target = self._manager.directory.resolve(name)
+        target = self._manager.registry.resolve(name)
         if target.local or target.name is None:
             return None
         check_name(target.name, Access.RECEIVE, self._manager.settings)
@@ -140,9 +142,9 @@ class Opener:
         queue, in the budget of the address group that they answer to, if there is one.
 
         Raises QUEUE_NOT_FOUND, INSUFFICIENT_RESOURCES where it would be one outgoing queue too many, and what
-        Directory.resolve raises.
+        QueueRegistry.resolve raises.
         """
-        target = self._manager.directory.resolve(str(name))
+        target = self._manager.registry.resolve(str(name))
         queue = self._queue_to_open(target, str(name), Access.SEND, None, answers_for)
         if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
             raise QueueNotFound(f"nothing is sent to {name}")
@@ -154,8 +156,8 @@ class Opener:
 
         ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is no name.
         """
-        target = self._manager.directory.resolve(name)
-        queue = self._manager.directory.find(target) if target.local else None
+        target = self._manager.registry.resolve(name)
+        queue = self._manager.registry.find(target) if target.local else None
         if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             return 0
         self._manager.guard.open(token, queue, Access.SEND)

@@ -52,10 +52,10 @@ class Definitions:
         """
         self._manager.serving()
         self._manager.guard.create(token)
-        part = self._manager.directory.part_of_path(path)
+        part = self._manager.registry.part_of_path(path)
         if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
             raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
-        if part.key in self._manager.directory:
+        if part.key in self._manager.registry:
             raise QueueExists(f"a queue {part} exists")
         values = QueueProperties.build(dict(properties))
         descriptor = self._manager.guard.new_descriptor(
@@ -90,13 +90,13 @@ class Definitions:
         kind = kind_of(part)
         queue = Queue(
             self._manager.ledger,
-            self._manager.new_ordinal(),
+            self._manager.registry.new_ordinal(),
             guid,
             part,
             self._manager.settings.computer_name,
             kind,
             values,
-            private_number=self._manager.new_number() if kind is QueueKind.PRIVATE else 0,
+            private_number=self._manager.registry.new_number() if kind is QueueKind.PRIVATE else 0,
             created=self._manager.ledger.now_s,
         )
         queue.security = security
@@ -104,19 +104,20 @@ class Definitions:
             self._manager.records.set_queue(queue.ordinal, queue.record())
             self._manager.events.created(queue)
             self.make_journal(queue)
-            self._manager.add(queue)
+            self._manager.registry.add(queue)
             self._changed()
         except BaseException:
             self._remove(queue, told=False)  # the caller takes the unit back
             raise
         return queue
 
-    def make_journal(self, queue: Queue) -> None:
-        """The journal of a queue and, in the current unit, its record (DU-10)."""
+    def make_journal(self, queue: Queue) -> JournalQueue:
+        """The journal of a queue, not registered yet, and, in the current unit, its record (DU-10)."""
         guid = UUID(bytes=self._manager.random_bytes(16), version=4)
-        journal = JournalQueue(self._manager.ledger, self._manager.new_ordinal(), guid, queue)
+        journal = JournalQueue(self._manager.ledger, self._manager.registry.new_ordinal(), guid, queue)
         self._manager.records.set_queue(journal.ordinal, journal.record())
         self._manager.events.created(journal)
+        return journal
 
     def undo(self, queue: Queue) -> None:
         """A queue whose record was not kept does not exist."""
@@ -234,7 +235,7 @@ class Definitions:
         self._manager.leases.forget(queue)
         if queue.part is not None:
             queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
-        self._manager.directory.remove(queue)
+        self._manager.registry.remove(queue)
         self._changed()
         for handle in list(queue.descriptors):
             handle.orphan()

@@ -209,7 +209,7 @@ class Disposition:
         queue = self._chosen.get(ordinal)
         if queue is None or queue.state is not QueueState.EXISTING:
             self._chosen.pop(ordinal, None)
-            found = (queue for queue in self._manager.directory.queues() if queue.ordinal == ordinal)
+            found = (queue for queue in self._manager.registry.local() if queue.ordinal == ordinal)
             queue = next(found, None)
             if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
                 return None
@@ -217,7 +217,7 @@ class Disposition:
         return queue
 
     def _system(self, system: SystemQueue) -> Queue:
-        return self._manager.directory.existing(system.part.key)
+        return self._manager.registry.existing(system.part.key)
 
     def _which_timeout(self, message: Message) -> int:
         """DM-215: what ran out while the message waited to be sent."""

@@ -65,10 +65,10 @@ class Homecoming:
         target = self._manager.find_field(DIRECT, direct_wire(queue.destination.text))
         if direct is None or target is None or target.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             return []
-        directory = self._manager.directory
-        if not directory.is_local(direct.address):
+        registry = self._manager.registry
+        if not registry.is_local(direct.address):
             _log.info("%s is this computer", direct.address)
-            directory.learn_host(direct.address)
+            registry.learn_host(direct.address)
         return [target]
 
     def _move(self, queue: OutgoingQueue, targets: list[Queue], page: Page) -> None:

@@ -109,19 +109,19 @@ class Connectors:
         """One of the two queues of a site."""
         manager = self._manager
         descriptor = self._descriptor(site)
-        found = manager.directory.by_key(connector_key(connector_name(site, transactional=transactional)))
+        found = manager.registry.by_key(connector_key(connector_name(site, transactional=transactional)))
         if not isinstance(found, ConnectorQueue):
             guid = UUID(bytes=manager.random_bytes(16), version=4)
             found = ConnectorQueue(
                 manager.ledger,
-                manager.new_ordinal(),
+                manager.registry.new_ordinal(),
                 guid,
                 site,
                 transactional=transactional,
                 created=manager.ledger.now_s,
             )
             manager.write_new(found)
-            manager.add(found)
+            manager.registry.add(found)
         found.security = descriptor
         return found
 

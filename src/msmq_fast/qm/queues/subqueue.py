@@ -92,7 +92,7 @@ class Subqueues:
         part = QueuePart(parent.part.scope, parent.part.queue, name)
         queue = Subqueue(
             manager.ledger,
-            manager.new_ordinal(),
+            manager.registry.new_ordinal(),
             UUID(bytes=manager.random_bytes(16), version=4),
             parent,
             part,
@@ -106,7 +106,7 @@ class Subqueues:
         """A subqueue exists."""
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
         queue.family.subqueues[queue.part.subqueue.casefold()] = queue
-        self._manager.add(queue)
+        self._manager.registry.add(queue)
         self.idle(queue)
 
     def load(self, ordinal: int, record: dict[str, Any], parent: Queue) -> None:

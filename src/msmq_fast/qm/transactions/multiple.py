@@ -111,7 +111,7 @@ class MultipleQueue:
         self._manager = manager
         self.children = children
         self.names: tuple[FormatName, ...] = tuple(child.format_name for child in children)
-        self.handle = manager.new_handle()
+        self.handle = manager.registry.new_handle()
 
     @property
     def format_name(self) -> str:

@@ -75,7 +75,7 @@ class DependentObjects:
 
     def format_name(self, path: str) -> FormatName:
         """R_QMObjectPathToObjectFormat: the private format name of an existing queue. QUEUE_NOT_FOUND."""
-        queue = self._manager.directory.by_key(self._part(path).key)
+        queue = self._manager.registry.by_key(self._part(path).key)
         if queue is None:
             raise QueueNotFound(f"there is no queue {printable(path)}")
         return queue.format_name(self._manager.guid)
@@ -135,7 +135,7 @@ class DependentObjects:
     def _part(self, path: str) -> Any:
         if "\\" not in path:
             raise IllegalQueuePathName(f"{printable(path)} names no computer")
-        part = self._manager.directory.part_of_path(path)
+        part = self._manager.registry.part_of_path(path)
         if part.scope is not Scope.PRIVATE or part.subqueue or part.journal:
             raise IllegalQueuePathName(f"{printable(path)} is not the path of a private queue")
         return part
@@ -144,8 +144,8 @@ class DependentObjects:
         """The private queue of this computer with a name. QUEUE_NOT_FOUND; UNSUPPORTED_FORMATNAME_OPERATION:
         it names something else.
         """
-        target = self._manager.directory.resolve(str(name))
-        queue = self._manager.directory.find(target) if target.local else None
+        target = self._manager.registry.resolve(str(name))
+        queue = self._manager.registry.find(target) if target.local else None
         if queue is None:
             raise QueueNotFound(f"there is no queue {name} on this computer")
         if queue.kind is not QueueKind.PRIVATE:

@@ -1,12 +1,14 @@
-"""From names to queues: everything by which a local queue can be called is one key (DM-075 … DM-080)."""
+"""The queues of a queue manager: by name (DM-075 … DM-080), by ordinal, and those with work to be done."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from msmq_fast.packet.errors import (
     IllegalQueuePathName,
+    QueueNotFound,
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.fields import DIRECT, PRIVATE_ON_DESTINATION, PRIVATE_ON_OTHER, PUBLIC, direct_text
@@ -23,9 +25,14 @@ from msmq_fast.packet.names import (
     parse_format_names,
     parse_path,
 )
-from msmq_fast.packet.text import quoted
+from msmq_fast.packet.text import printable, quoted
+from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
-from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.qm.queues.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
+from msmq_fast.qm.reading.readers import Readers
+from msmq_fast.qm.services import Services
+from msmq_fast.store.schema import MetaName
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +52,139 @@ class Target:
         return bool(self.key or self.public is not None or self.number)
 
 
-class Directory:
-    """The queues of this computer by every name."""
+class QueueRegistry:
+    """The queues of this computer, by everything that names them, and the outgoing queues.
 
-    def __init__(self, guid: UUID, settings: QueueManagerSettings) -> None:
-        self.guid = guid
+    `waited` are the readers of queues that wait for messages; `purging` the queues with a purge marker that
+    is not cleared yet; `reaping` the ordinals of deleted queues whose messages are still in the store.
+    """
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self.guid = services.guid
         self._computer = settings.computer_name
         self._hosts = settings.local_hosts
         self._by_key: dict[str, Queue] = {}
         self._by_number: dict[int, Queue] = {}
         self._by_guid: dict[UUID, Queue] = {}
+        self._outgoing: dict[str, OutgoingQueue] = {}
+        self._by_ordinal: dict[int, Queue] = {}
+        self.waited: set[Readers] = set()
+        self.purging: set[Queue] = set()
+        self.reaping: set[int] = set()
+        records = services.records
+        self._ordinals = Ordinals(
+            records, MetaName.QUEUE_ORDINAL_HW, first=RESERVED_ORDINALS, block=QUEUE_BLOCK
+        )
+        self._numbers = Ordinals(
+            records, MetaName.PRIVATE_NUMBER_HW, first=FIRST_FREE_NUMBER, block=QUEUE_BLOCK
+        )
+        self._handles = 0
+        self._cursors = 0
+
+    # ---- numbers
+
+    def reserve(self) -> None:
+        """At start, in a unit: reserve the first blocks of ordinals and private numbers (DU-18)."""
+        self._ordinals.reserve()
+        self._numbers.reserve()
+
+    def counters(self) -> dict[bytes, int]:
+        """The last ordinal and the last private number that were given out, by their names in META."""
+        return {
+            MetaName.QUEUE_ORDINAL_HW: self._ordinals.last,
+            MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
+        }
+
+    def new_ordinal(self) -> int:
+        """A number for a queue, never given to another. INSUFFICIENT_RESOURCES: see `Ordinals.take`."""
+        return self._ordinals.take()
+
+    def new_number(self) -> int:
+        """A private queue number, never given to another queue (DM-059)."""
+        return self._numbers.take()
+
+    def new_handle(self) -> int:
+        """A number for a descriptor, given to no other descriptor."""
+        self._handles += 1
+        return self._handles
+
+    def new_cursor(self) -> int:
+        """A number for a cursor, of a queue here or on another computer, given to no other cursor."""
+        self._cursors += 1
+        return self._cursors
+
+    # ---- queues come and go
 
     def add(self, queue: Queue) -> None:
-        """A queue exists."""
+        """Register a queue of this computer, and its journal if it has one."""
         self._by_key[queue.key] = queue
+        self._by_ordinal[queue.ordinal] = queue
         if queue.private_number:
             self._by_number[queue.private_number] = queue
         if queue.kind is QueueKind.PUBLIC:
             self._by_guid[queue.guid] = queue
+        queue.readers.join(self.waited)
+        if queue.journal is not None:
+            self.add(queue.journal)
 
     def remove(self, queue: Queue) -> None:
-        """A queue cannot be found any more."""
+        """Remove a queue of this computer: no name finds it any more."""
         if self._by_key.get(queue.key) is queue:
             del self._by_key[queue.key]
+        if self._by_ordinal.get(queue.ordinal) is queue:
+            del self._by_ordinal[queue.ordinal]
         if self._by_number.get(queue.private_number) is queue:
             del self._by_number[queue.private_number]
         if self._by_guid.get(queue.guid) is queue:
             del self._by_guid[queue.guid]
 
-    def queues(self) -> list[Queue]:
-        """All of them."""
+    def add_outgoing(self, queue: OutgoingQueue) -> None:
+        """Register an outgoing queue."""
+        self._outgoing[queue.key] = queue
+        self._by_ordinal[queue.ordinal] = queue
+        queue.readers.join(self.waited)
+
+    def remove_outgoing(self, queue: OutgoingQueue) -> None:
+        """Remove an outgoing queue, if it is registered."""
+        if self._outgoing.get(queue.key) is queue:
+            del self._outgoing[queue.key]
+        if self._by_ordinal.get(queue.ordinal) is queue:
+            del self._by_ordinal[queue.ordinal]
+        self.waited.discard(queue.readers)
+
+    # ---- queues by what names them
+
+    def queues(self) -> Iterator[Queue]:
+        """All queues, the outgoing ones last; see `Queue.kind`."""
+        yield from self.local()
+        yield from self._outgoing.values()
+
+    def outgoing(self) -> Collection[OutgoingQueue]:
+        """The outgoing queues."""
+        return self._outgoing.values()
+
+    def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
+        """The outgoing queue of a destination, if there is one."""
+        return None if name is None else self._outgoing.get(name.key)
+
+    def by_ordinal(self, ordinal: int) -> Queue | None:
+        """The queue with an ordinal, local or outgoing."""
+        return self._by_ordinal.get(ordinal)
+
+    def named(self, name: str) -> Queue:
+        """The queue of a path or format name, local or outgoing.
+
+        QUEUE_NOT_FOUND, or what `resolve` raises.
+        """
+        target = self.resolve(name)
+        queue = self.find(target) if target.local else self.outgoing_of(target.name)
+        if queue is None:
+            raise QueueNotFound(f"there is no queue {printable(name)}")
+        return queue
+
+    def local(self) -> list[Queue]:
+        """The queues of this computer."""
         return list(self._by_key.values())
 
     def by_key(self, key: str) -> Queue | None:

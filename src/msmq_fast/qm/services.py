@@ -1,0 +1,128 @@
+"""What every part of the queue manager uses: identity, settings, time, random numbers and the store."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from enum import IntEnum
+from random import Random
+from uuid import UUID
+
+from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
+from msmq_fast.packet.errors import ServiceNotAvailable
+from msmq_fast.qm.clock import Clock
+from msmq_fast.qm.faults import Faults
+from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
+from msmq_fast.qm.records import Records, Store
+from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
+from msmq_fast.store.schema import MetaName
+
+__all__ = ["Services", "State"]
+
+_log = logging.getLogger(__name__)
+
+FIRST_MESSAGE_BITS = 31
+"""Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
+its age."""
+
+
+class State(IntEnum):
+    """QueueManagerState (ST-7)."""
+
+    STOPPED = 0
+    INITIALIZING = 1
+    READY = 2
+    STOPPING = 3
+
+
+class Services:
+    """Everything runs on one thread. The caller sets the time first (`tick`).
+
+    `guid` and `name` are the identity; `ledger` is what all queues share; `damage` counts what was found
+    damaged in the store: records by kind, and packets.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: QueueManagerSettings,
+        clock: Clock,
+        random: Random,
+        faults: Faults | None = None,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.records = Records(store)
+        self.state = State.STOPPED
+        self.faults = faults or Faults()  # what nothing expected; the server adds to it
+        self.damage: Counter[str] = Counter()
+        self.clock = clock
+        self._random = random
+        self.guid = self._identity()
+        self.name = settings.computer_name
+        seed = int.from_bytes(self.random_bytes(8))
+        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed)
+        self.ledger.tables = store.tables
+        self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
+        self.ledger.cache_limit = settings.cache_bytes
+        self.ledger.feed = settings.feed
+        self.ledger.reserve = self.reserve_sequence
+        self.ledger.on_read_error = self._read_error
+        self.message_ordinals = Ordinals(
+            self.records,
+            MetaName.MESSAGE_ID_HW,
+            first=random.getrandbits(FIRST_MESSAGE_BITS),
+            block=MESSAGE_BLOCK,
+            wraps=True,
+        )
+
+    def _identity(self) -> UUID:
+        stored = self.records.meta(MetaName.GUID)
+        return self.new_guid() if stored is None else UUID(bytes_le=stored)
+
+    # ---- time and random numbers
+
+    def monotonic(self) -> float:
+        """Seconds of the injected clock."""
+        return self.clock.monotonic()
+
+    def tick(self) -> None:
+        """Take over the time."""
+        self.ledger.tick(self.clock.wall_us())
+
+    def random_bytes(self, count: int) -> bytes:
+        """From the injected randomness."""
+        return self._random.randbytes(count)
+
+    def new_guid(self) -> UUID:
+        """A random GUID."""
+        return UUID(bytes=self.random_bytes(16), version=4)
+
+    # ---- state
+
+    def require_ready(self) -> None:
+        """SERVICE_NOT_AVAILABLE: the queue manager is not ready, or not any more."""
+        if self.state is not State.READY:
+            raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
+
+    def reserve(self) -> None:
+        """At start, in a unit: reserve the first block of the numbers of messages (DU-18)."""
+        self.message_ordinals.reserve()
+        self.reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
+
+    def reserve_sequence(self, limit: int) -> None:
+        """Reserve arrival sequences up to `limit`."""
+        done = self.records.unit(lambda: self.records.set_meta(MetaName.SEQUENCE_HW, limit))
+        done.add_done_callback(lambda done: self.ledger.reserved(0 if done.exception() else limit))
+
+    # ---- damage
+
+    def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:
+        """Count and log something in the store that cannot be used. It stays where it is."""
+        self.damage[kind] += count
+        _log.error("set aside: %s", text)
+
+    def _read_error(self, ordinal: int, lookup_id: int, status: int) -> None:
+        self.report_corrupt(
+            "packet", f"the packet of message {lookup_id} of queue {ordinal} cannot be read (status {status})"
+        )
