@@ -12,8 +12,8 @@ from bench.micro import MESSAGES
 from bench.packets import connection_parameters, establish_connection, user_message
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
-from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 

@@ -10,9 +10,9 @@ from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast._native.receive import head
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
-from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState

@@ -10,9 +10,9 @@ import pytest
 
 from msmq_fast._native.framing import ParsedMessage, parse, patched
 from msmq_fast._native.receive import STORED, Receiver
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks, Refuse
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.mqqb.receive import Destination
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host, sent
 

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import KeyBudget, Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.receive import Destination
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host
 from tests.mqqb.test_protocol import Serving, until

@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.security.keyturns import KeyTurns

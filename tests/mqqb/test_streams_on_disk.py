@@ -10,10 +10,10 @@ import pytest
 from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.receive import Destination
 from msmq_fast.mqqb.session import Session
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.mqqb.access import SenderGate
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.reasons import Refusal
-from msmq_fast.mqqb.receive import Destination
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import QUEUE, Authorizer
 from msmq_fast.security.principals import Principals, UnsignedSid

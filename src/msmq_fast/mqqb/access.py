@@ -11,7 +11,7 @@ from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 
 if TYPE_CHECKING:
-    from msmq_fast.mqqb.receive import Destination
+    from msmq_fast.mqqb.destination import Destination
 
 __all__ = ["SenderGate"]
 

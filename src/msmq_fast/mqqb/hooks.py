@@ -12,7 +12,7 @@ from msmq_fast.packet.classes import MessageClass
 
 if TYPE_CHECKING:
     from msmq_fast._native.receive import Receiver
-    from msmq_fast.mqqb.receive import Destination
+    from msmq_fast.mqqb.destination import Destination
     from msmq_fast.packet.acks import FinalAck, OrderAck
     from msmq_fast.qm.outgoing.resending import Messenger
 

@@ -10,11 +10,12 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import Receiver, Routes
+from msmq_fast.mqqb.destination import Gate, Resolver
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits, PartialPackets
 from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.receive import Counts, Gate, Nack, Pipeline, Resolver
+from msmq_fast.mqqb.receive import Counts, Nack, Pipeline
 from msmq_fast.mqqb.shortage import WindowSizes
 from msmq_fast.mqqb.streamshares import StreamShares
 from msmq_fast.mqqb.switches import Switches
@@ -32,7 +33,7 @@ IsRouter = Callable[[str, UUID | None], bool]
 class Node:
     """Identity, settings and tables.
 
-    `resolve` finds the local queue of a message, see `receive.Resolver`;
+    `resolve` finds the local queue of a message, see `destination.Resolver`;
     `on_refusal(refusal, receiver)` hears of each message that was dropped while the receiver stands at it.
     `gate` decides about senders to queues that not everybody may send to; without one nobody may.
     `quarantine` is where messages of refused senders go, if it gives a queue.

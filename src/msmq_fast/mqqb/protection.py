@@ -29,7 +29,7 @@ from msmq_fast.security.signature import multi_signature, verify
 from msmq_fast.security.switches import SecuritySwitches
 
 if TYPE_CHECKING:
-    from msmq_fast.mqqb.receive import Destination
+    from msmq_fast.mqqb.destination import Destination
     from msmq_fast.packet.names import FormatName
     from msmq_fast.qm.queues.outgoing import OutgoingQueue
 

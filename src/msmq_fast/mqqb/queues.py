@@ -10,8 +10,8 @@ from uuid import UUID
 
 from msmq_fast._native.queue import QueueCore, Received, session_ended
 from msmq_fast._native.receive import head
+from msmq_fast.mqqb.destination import Destination, Resolver
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.receive import Destination, Resolver
 from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind

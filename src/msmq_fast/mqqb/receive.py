@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
@@ -26,6 +25,7 @@ from msmq_fast._native.receive import (
     Receiver,
     Routes,
 )
+from msmq_fast.mqqb.destination import Destination, Gate, Resolver
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.orderack import ordering_ack
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
@@ -36,7 +36,6 @@ from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.packet.text import is_name
 from msmq_fast.qm.outgoing.resending import Messenger
-from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.signature import multi_signature
 from msmq_fast.store.schema import EventKind
 
@@ -51,45 +50,6 @@ _HEADERS, _SECURITY = 62, 0x08
 """The third byte of UserHeader.Flags, and SH in it"""
 TRACE = 0x0100
 """BaseHeader.Flags.TR"""
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """A local queue: where messages go, and whether every message that is plain in itself may go
-    there unseen."""
-
-    core: QueueCore
-    transactional: bool = False
-    authenticated: bool = False
-    encrypted_only: bool = False
-    clear_only: bool = False
-    everybody: bool = True
-    """Whoever sends may; otherwise `security` and the sender decide."""
-    security: SecurityDescriptor = field(default_factory=SecurityDescriptor)
-    name: str = ""
-
-    @property
-    def plain(self) -> bool:
-        """No demand on the protection of messages: the native path may deliver to it."""
-        return not (self.authenticated or self.encrypted_only)
-
-
-class Resolver(Protocol):
-    """Finds the local queue that a message is for (3.1.5.8.5)."""
-
-    def __call__(self, dest_type: int, name: bytes) -> Destination | None:
-        """`dest_type` and `name` as in UserHeader.Flags.DQ and DestinationQueue; None: there is no
-        such queue."""
-
-
-class Gate(Protocol):
-    """Decides whether a sender may put a message into a queue (3.1.5.8.3), and records refusals."""
-
-    def __call__(
-        self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
-    ) -> bool:
-        """`sender_type` and `sender_id` as in the SecurityHeader, 0 and nothing without; `message` is
-        the identifier. `verified`: the message carries a signature of this sender."""
 
 
 Nack = Callable[[bytes, MessageClass], bool]
