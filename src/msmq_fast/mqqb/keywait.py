@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msmq_fast.security.keyturns import Turn
+from collections.abc import Callable
+
+from msmq_fast.security.keyturns import KeyTurns, Turn
 
 __all__ = ["KeyWait"]
 
@@ -17,6 +19,11 @@ class KeyWait:
         """None: no message waits."""
         self._room = bytearray()
         self._came = bytearray()
+
+    def ask(self, turns: KeyTurns, address: str, act: Callable[[float], object], now: float) -> bool:
+        """Ask for a turn as in `KeyTurns.ask`; False: the message need not wait for it."""
+        self.turn = turns.ask(address, act, now)
+        return self.turn is not None
 
     def buffer(self, hint: int) -> memoryview:
         """Where the transport may write."""

@@ -237,11 +237,11 @@ class Session:
 
     def _ask_for_turn(self, turns: KeyTurns, now: float) -> None:
         try:
-            self._wait.turn = turns.ask(self.peer_address, self._turn_came, now)
+            waits = self._wait.ask(turns, self.peer_address, self._turn_came, now)
         except TooManyWait:
             self.close(CloseReason.KEYS, now, self.receiver.describe())
             return
-        if self._wait.turn is None:
+        if not waits:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
