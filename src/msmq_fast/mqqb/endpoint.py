@@ -12,7 +12,8 @@ from msmq_fast.mqqb import ping
 from msmq_fast.mqqb.limits import Admission
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.session import Session, Wake, ignore
+from msmq_fast.mqqb.session import Session, Wake
+from msmq_fast.mqqb.sessionowner import ignore
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.timed import TimedGroup

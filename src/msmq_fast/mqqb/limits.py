@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.security.addresses import address_group
-
-if TYPE_CHECKING:
-    from msmq_fast.mqqb.session import Session
 
 UNLIMITED = 0xFFFFFFFF
 
@@ -68,9 +65,9 @@ class PartialPackets:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._total = 0
-        self._held: dict[Session, int] = {}  # in the order in which the packets became large
+        self._held: dict[PeerSession, int] = {}  # in the order in which the packets became large
 
-    def note(self, session: Session, size: int, *, anew: bool) -> None:
+    def note(self, session: PeerSession, size: int, *, anew: bool) -> None:
         """A session holds so many bytes of a packet; `anew`: of another one than before."""
         before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
         if size <= self.SMALL:
@@ -80,7 +77,7 @@ class PartialPackets:
         self._total += size - before
 
     @property
-    def excess(self) -> Session | None:
+    def excess(self) -> PeerSession | None:
         """Who has to go, None while all of them have room."""
         return next(iter(self._held)) if self._total > self._limit else None
 

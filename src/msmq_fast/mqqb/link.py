@@ -8,8 +8,8 @@ from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.sending import Source
-from msmq_fast.mqqb.session import Session
 from msmq_fast.security.addresses import address_group, is_confined
 
 
@@ -132,7 +132,7 @@ class Link:
     attempt: int = 0
     pinged: bool = False
     retry: bool = False
-    session: Session | None = None
+    session: PeerSession | None = None
     due: float | None = None
     """When the next attempt is, while it waits to reconnect."""
 

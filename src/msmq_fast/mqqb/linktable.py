@@ -12,7 +12,7 @@ from uuid import UUID
 
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.link import Link, Target
-from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.peersession import PeerSession
 
 __all__ = ["LinkTable"]
 
@@ -26,7 +26,7 @@ class LinkTable:
         self._numbers = count(1)
         self._by_hops: dict[tuple[Target, ...], Link] = {}
         self._by_number: dict[int, Link] = {}
-        self._by_session: dict[Session, dict[Link, None]] = {}
+        self._by_session: dict[PeerSession, dict[Link, None]] = {}
         self._by_peer: dict[UUID | str, dict[Link, None]] = {}
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class LinkTable:
         """The link with this number; None: it was forgotten."""
         return self._by_number.get(number)
 
-    def of_session(self, session: Session) -> list[Link]:
+    def of_session(self, session: PeerSession) -> list[Link]:
         """The links that a session serves, or is to serve when it is open."""
         return list(self._by_session.get(session, ()))
 
@@ -75,7 +75,7 @@ class LinkTable:
         del self._by_hops[link.hops]
         del self._by_number[link.number]
 
-    def bind(self, link: Link, session: Session | None) -> None:
+    def bind(self, link: Link, session: PeerSession | None) -> None:
         """Another session serves a link, or none does."""
         if link.session is not None:
             served = self._by_session.get(link.session, {})

@@ -22,16 +22,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import islice
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
 from msmq_fast.security.addresses import address_group
-
-if TYPE_CHECKING:
-    from msmq_fast.mqqb.session import Session
 
 LIVE_SECONDS = 120.0
 """A session that was silent for longer does not prove that its peer still lives at its home."""
@@ -82,7 +79,7 @@ class Peers:
         self._several_addresses = several_addresses
         self._pinned = pinned or {}
         self._on_contest = on_contest
-        self._sessions: dict[UUID, list[Session]] = {}
+        self._sessions: dict[UUID, list[PeerSession]] = {}
         self._addresses: dict[str, Counter[UUID]] = {}
         self._homes: OrderedDict[_Home, str] = OrderedDict()
         self._homes_in: dict[str, OrderedDict[_Home, None]] = {}  # by address group
@@ -94,15 +91,15 @@ class Peers:
         """How addresses are asked; without it only the sessions say whether a home lives."""
         self._ask = ask
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[PeerSession]:
         for sessions in self._sessions.values():
             yield from sessions
 
-    def of_guid(self, guid: UUID) -> list[Session]:
+    def of_guid(self, guid: UUID) -> list[PeerSession]:
         """Sessions with this peer, oldest first."""
         return list(self._sessions.get(guid, ()))
 
-    def at(self, address: str) -> list[Session]:
+    def at(self, address: str) -> list[PeerSession]:
         """Sessions with peers at this address."""
         found = (session for guid in self._addresses.get(address, ()) for session in self._sessions[guid])
         return [session for session in found if session.peer_address == address]
@@ -120,7 +117,7 @@ class Peers:
 
     # ---- who speaks for a GUID
 
-    def holds(self, session: Session) -> bool:
+    def holds(self, session: PeerSession) -> bool:
         """Whether a session speaks for the queue manager that its peer says it is."""
         guid = session.peer_guid
         if self._several_addresses or guid in self._pinned:
@@ -134,7 +131,7 @@ class Peers:
             return address in pins
         return self._homes.get((guid, _family(address))) == address
 
-    def addresses_of(self, session: Session) -> frozenset[str]:
+    def addresses_of(self, session: PeerSession) -> frozenset[str]:
         """The addresses for which the word of a session counts: its own, and all others of a pinned peer, or
         of any peer where peers may have several.
         """
@@ -147,7 +144,7 @@ class Peers:
 
     # ---- sessions that come and go
 
-    def admit(self, session: Session, guid: UUID, now: float) -> CloseReason | None:
+    def admit(self, session: PeerSession, guid: UUID, now: float) -> CloseReason | None:
         """Register the peer of a session, or say why it is refused."""
         if guid == self.own:
             return CloseReason.OWN_GUID
@@ -160,7 +157,7 @@ class Peers:
             self._claim(guid, session.peer_address, now)
         return None
 
-    def remove(self, session: Session) -> None:
+    def remove(self, session: PeerSession) -> None:
         """A session has ended; unknown ones are ignored. The home of its peer stays known."""
         guid = session.peer_guid
         sessions = self._sessions.get(guid, [])

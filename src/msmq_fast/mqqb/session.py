@@ -25,7 +25,7 @@ from msmq_fast.mqqb.limits import KeyBudget, PartialPackets
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox, Source
-from msmq_fast.mqqb.sessionowner import SessionOwner
+from msmq_fast.mqqb.sessionowner import SessionOwner, ignore
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.qm.outgoing.resending import Messenger
@@ -35,10 +35,6 @@ from msmq_fast.timing import NEVER
 
 Wake = Callable[["Session"], None]
 """Something happened outside a call (a commit, new work): `Session.pump` should run."""
-
-
-def ignore(_: Session) -> None:
-    """No transport is to be woken."""
 
 
 class Session:
@@ -126,6 +122,11 @@ class Session:
     def alive(self) -> bool:
         """Whether the session has not been closed."""
         return self.state is not CLOSED
+
+    @property
+    def serves(self) -> bool:
+        """Whether an outgoing queue sends on it."""
+        return bool(self.outbox.sources)
 
     def idle(self, now: float, seconds: float) -> bool:
         """Whether the session is open, its peer was silent for that time, and nothing is under way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-__all__ = ["SessionOwner"]
+__all__ = ["SessionOwner", "ignore"]
 
 S = TypeVar("S", contravariant=True)
 
@@ -23,3 +23,7 @@ class SessionOwner(Protocol[S]):
 
     def gone(self, session: S) -> None:
         """The transport of a session that has ended is closed, too."""
+
+
+def ignore(_: object) -> None:
+    """The `wake` of a session without a transport."""

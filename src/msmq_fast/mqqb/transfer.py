@@ -23,6 +23,7 @@ from msmq_fast.mqqb.link import (
 )
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionowner import SessionOwner
@@ -76,7 +77,7 @@ class Transfer:
     ) -> None:
         self._node = node
         self._is_own = is_own
-        self._closing: dict[Session, list[Outgoing]] = {}
+        self._closing: dict[PeerSession, list[Outgoing]] = {}
         self._on_effect = on_effect
         self._ping = ping
         self._table = LinkTable()
@@ -129,7 +130,7 @@ class Transfer:
         link = self._table.find(queue.hops)
         served = link is not None and queue in link.queues
         self.withdraw(queue)
-        if link is not None and served and link.session is not None and not link.session.outbox.sources:
+        if link is not None and served and link.session is not None and not link.session.serves:
             link.session.pause()
             link.session.wake()
 
@@ -146,12 +147,12 @@ class Transfer:
 
     # ------------------------------------------------------------------------------------------ sessions
 
-    def answered(self, session: Session) -> None:
+    def answered(self, session: PeerSession) -> None:
         """A session, accepted or dialled, was answered (see `SessionOwner`)."""
         for link in self._table.of_session(session):
             self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
-    def opened(self, session: Session, now: float) -> None:
+    def opened(self, session: PeerSession, now: float) -> None:
         """It serves all links that lead to its peer."""
         for link in self._table.of_session(session):
             self._attach(link, session)
@@ -165,7 +166,7 @@ class Transfer:
         session.pump(now)  # with all of them: what goes first may be in the last one
         session.wake()
 
-    def _attach(self, link: Link, session: Session) -> None:
+    def _attach(self, link: Link, session: PeerSession) -> None:
         self._table.bind(link, session)
         link.state = LinkState.OPEN
         self._backoff.reset(link.hops)
@@ -174,7 +175,7 @@ class Transfer:
             session.attach(queue)
             queue.progress(Progress.ESTABLISHED, session.peer_address, "")
 
-    def _serves(self, session: Session, link: Link) -> bool:
+    def _serves(self, session: PeerSession, link: Link) -> bool:
         """Whether a session that this link did not dial leads to one of its hops (AMB-18)."""
         if session.state is not SessionState.OPEN or not (
             session.initiator or self._node.switches.amb18_reuse_accepted
@@ -188,13 +189,13 @@ class Transfer:
                 return True
         return link.target.guid == NULL_GUID and session.peer_address in link.addresses
 
-    def _is(self, session: Session, guid: UUID) -> bool:
+    def _is(self, session: PeerSession, guid: UUID) -> bool:
         """Whether a session that names a GUID leads to that queue manager: it was dialled for it, where the
         directory or a route says that it is, or its address is believed to be it.
         """
         return session.server_guid == guid or self._node.peers.holds(session)
 
-    def closed(self, session: Session, now: float) -> None:
+    def closed(self, session: PeerSession, now: float) -> None:
         """Its links look for another way if there is something to send."""
         for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
@@ -210,7 +211,7 @@ class Transfer:
                 self._begin(link, now)
         self._grant(now)
 
-    def _lasted(self, session: Session, now: float) -> bool:
+    def _lasted(self, session: PeerSession, now: float) -> bool:
         """Whether a session that the peer opened was a good one. After a refusal, or where it ended as soon
         as it was open, both sides would dial in turn, without a pause.
         """
@@ -218,7 +219,7 @@ class Transfer:
             return False
         return now - session.opened_at >= self._node.timers.retry
 
-    def _told_end(self, link: Link, session: Session, was_open: bool) -> None:
+    def _told_end(self, link: Link, session: PeerSession, was_open: bool) -> None:
         """3.1.5.9: Disconnecting until the transport is gone, then Disconnected; and what was wrong."""
         reason = session.reason
         assert reason is not None  # noqa: S101 - of every session that was closed
@@ -236,7 +237,7 @@ class Transfer:
         if not lost:
             self._closing.setdefault(session, []).extend(link.queues)
 
-    def gone(self, session: Session) -> None:
+    def gone(self, session: PeerSession) -> None:
         """The queues that it served are told that its connection is closed."""
         for queue in self._closing.pop(session, ()):
             queue.progress(Progress.GONE, session.peer_address, "")
@@ -267,7 +268,7 @@ class Transfer:
                 return True
         return any(self._join_one(peers.at(address), link, now) for address in link.addresses)
 
-    def _join_one(self, sessions: list[Session], link: Link, now: float) -> bool:
+    def _join_one(self, sessions: list[PeerSession], link: Link, now: float) -> bool:
         for session in sessions:
             if self._serves(session, link):
                 self._attach(link, session)
