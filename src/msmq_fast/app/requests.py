@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, FrameFault, SendLane, send_head
-from msmq_fast.app import (
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.fanout import FanOut, open_sending
+from msmq_fast.app.handlers import (
     administration,
     certificates,
     cursors,
@@ -17,10 +21,6 @@ from msmq_fast.app import (
     snapshot,
     transactions,
 )
-from msmq_fast.app.arguments import Field, arguments
-from msmq_fast.app.auth import Identity
-from msmq_fast.app.delivery import Delivery
-from msmq_fast.app.fanout import FanOut, open_sending
 from msmq_fast.app.pace import ReadGate
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.app.wire import INFINITE, Access, Frame, Lookup, SendFlag, WireError

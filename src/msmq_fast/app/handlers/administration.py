@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
-from msmq_fast.app.permissions import descriptor_of
+from msmq_fast.app.handlers.permissions import descriptor_of
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
 from msmq_fast.qm.outgoing.sequences import transfer_info
