@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.appcodec import Encoder
+from msmq_fast.app.connection import Connection
 from msmq_fast.app.pace import Pace
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
@@ -14,7 +15,6 @@ from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast._native.appcodec import Stored
-    from msmq_fast.app.engine import AppEngine
     from msmq_fast.qm.reading.readers import Subscription
     from msmq_fast.qm.reading.remote import RemoteQueue, RemoteSubscription
     from msmq_fast.qm.transactions.transacted import TransactedQueue
@@ -29,7 +29,7 @@ class Delivery:
 
     def __init__(
         self,
-        engine: AppEngine,
+        connection: Connection,
         number: int,
         opened: OpenQueue | RemoteQueue,
         handle: int,
@@ -41,7 +41,7 @@ class Delivery:
         """`inside`: the queue in the transaction that receives what is delivered."""
         self.number = number
         self.handle = handle
-        self._engine = engine
+        self._connection = connection
         self._opened = opened
         self._acknowledge = acknowledge
         self._inside = inside
@@ -77,14 +77,17 @@ class Delivery:
 
     def add_credit(self, count: int) -> None:
         """The client takes `count` more messages. Raises InvalidParameter above the limit."""
-        if self._credit + self._granted + len(self._tags) + count > self._engine.service.limits.max_credit:
+        if (
+            self._credit + self._granted + len(self._tags) + count
+            > self._connection.service.limits.max_credit
+        ):
             raise InvalidParameter("the credit passes max_credit")
         self._credit += count
         self.resume()
 
     def resume(self) -> None:
         """Pass on credit as far as the connection has room."""
-        if self._closed or self._subscription is None or not self._credit or self._engine.congested:
+        if self._closed or self._subscription is None or not self._credit or self._connection.congested:
             return
         ahead = self._pace.ahead
         # Small refills cost a pass through the queue each, so they wait until half is used up.
@@ -110,9 +113,9 @@ class Delivery:
         self.close()
         self._ended()
         if error is None:
-            self._engine.reply(Frame.ENDED, self.number, [0, "MQ_OK", ""])
+            self._connection.reply(Frame.ENDED, self.number, [0, "MQ_OK", ""])
         else:
-            self._engine.reply(Frame.ENDED, self.number, [error.code, error.name, error.detail])
+            self._connection.reply(Frame.ENDED, self.number, [error.code, error.name, error.detail])
 
     def close(self) -> None:
         """As `end`, without a word."""
@@ -147,6 +150,6 @@ class Delivery:
             self._tags.update(zip(range(first, first + count), [m.lookup_id for m in messages], strict=True))
         buffers = self._encoder.delivery(self.number, first, messages, DELIVERY_TARGET)
         self._pace.observe(sum(map(len, buffers)), count)
-        self._engine.service.counters.delivered += count
-        self._engine.write(buffers)
+        self._connection.service.counters.delivered += count
+        self._connection.write(buffers)
         self.resume()

@@ -10,9 +10,11 @@ from typing import Any
 
 from msmq_fast._native.appcodec import FrameFault
 from msmq_fast.app.auth import Identity
+from msmq_fast.app.connection import Output
+from msmq_fast.app.dispatch import dispatch
 from msmq_fast.app.intake import Intake
-from msmq_fast.app.requests import Session
 from msmq_fast.app.service import Service
+from msmq_fast.app.session import Session
 from msmq_fast.app.wire import (
     MAX_HELLO,
     MAX_MESSAGE,
@@ -26,8 +28,6 @@ from msmq_fast.packet.errors import AccessDenied, InvalidParameter, IOTimeout, M
 from msmq_fast.security.users import UsersFileError
 
 log = logging.getLogger("msmq_fast.app")
-
-Output = bytes | memoryview
 
 
 def _nobody() -> None:
@@ -209,7 +209,7 @@ class AppEngine:
             self._hello(kind, request_id, payload)
             return
         try:
-            self._session.request(kind, request_id, payload)
+            dispatch(self._session, kind, request_id, payload)
         except MSMQError as error:
             # A request without a reply has nobody to tell: its subscription may just have ended.
             if request_id:

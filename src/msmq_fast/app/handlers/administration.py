@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.handlers.permissions import descriptor_of
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
 from msmq_fast.qm.outgoing.sequences import transfer_info
@@ -16,7 +17,6 @@ from msmq_fast.security.sddl import to_sddl
 from msmq_fast.security.token import Token
 
 if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
     from msmq_fast.qm.manager import QueueManager
 
 _NAME = Field("name", str)
@@ -133,7 +133,7 @@ def _ping(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _stats(session: Session, request_id: int, payload: memoryview) -> None:
     arguments(payload)
-    service = session.engine.service
+    service = session.service
     counters = {f"app_{name}": value for name, value in service.counters.as_dict().items()}
     session.reply(request_id, counters | dict(service.statistics()))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import AccessDenied, InvalidParameter, UnsupportedOperation, error
 from msmq_fast.qm.identity.certificates import Certificates, KeptCertificate
@@ -18,21 +19,18 @@ from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import UsersFileError
 from msmq_fast.store.completion import Completion
 
-if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
-
 _USER = Field("user", str)
 
 
 def _certificates(session: Session) -> Certificates:
-    found = session.engine.service.certificates
+    found = session.service.certificates
     if found is None:
         raise UnsupportedOperation("there are no certificates here")
     return found
 
 
 def _keyring(session: Session) -> Keyring:
-    found = session.engine.service.keyring
+    found = session.service.keyring
     if found is None:
         raise UnsupportedOperation("there are no keys here")
     return found
@@ -40,7 +38,7 @@ def _keyring(session: Session) -> Keyring:
 
 def _whose(session: Session, account: str) -> tuple[Sid, str]:
     """SID and name of an account; who is not an administrator is the caller."""
-    principals = session.engine.service.principals
+    principals = session.service.principals
     if not account:
         return session.token.user, session.token.name or str(session.token.user)
     try:
@@ -55,7 +53,7 @@ def _whose(session: Session, account: str) -> tuple[Sid, str]:
 def _shown(session: Session, user: Sid, kept: KeptCertificate, registered: list[bytes]) -> dict[str, Any]:
     return {
         "user": str(user),
-        "name": session.engine.service.principals.users.name_of(user),
+        "name": session.service.principals.users.name_of(user),
         "identifier": str(kept.identifier),
         "digest": kept.digest.hex(),
         "internal": kept.internal,

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handle, Handler, Session
 from msmq_fast.app.wire import INFINITE, CursorRead, Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
 from msmq_fast.qm.reading.cursor import Cursor
 
 if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handle, Handler, Session
     from msmq_fast.qm.reading.readers import ReadRequest
     from msmq_fast.qm.reading.remote import RemoteCursor, RemoteRead
 
@@ -30,7 +30,7 @@ _MOVE = (
 def _open(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _HANDLE)
     opened = session.handle(number).source()
-    if len(opened.cursors) >= session.engine.service.limits.max_handles:
+    if len(opened.cursors) >= session.service.limits.max_handles:
         raise InsufficientResources("this handle has max_handles cursors")
     cursor = opened.open_cursor()
     session.cursors[cursor.number] = number

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.directory.exchange import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
@@ -15,7 +16,6 @@ from msmq_fast.packet.errors import InvalidParameter
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
     from msmq_fast.qm.publication import Publication
     from msmq_fast.qm.queues.queue import Queue
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.sending import SendTarget
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import (
     InsufficientResources,
@@ -29,7 +30,6 @@ from msmq_fast.qm.operator.resubmission import resubmit
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
     from msmq_fast.qm.queues.queue import Queue
 
 MAX_IMPORTS: Final = 16  # of one connection at once

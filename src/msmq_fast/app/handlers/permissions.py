@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -17,9 +18,6 @@ from msmq_fast.security.masks import parse_rights, right_names
 from msmq_fast.security.sddl import parse_sddl, parse_sid, to_sddl
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import Users, UsersFileError
-
-if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
 
 _NAME = Field("name", str, type(None))
 _ACCOUNT = Field("account", str)
@@ -60,7 +58,7 @@ def _target(session: Session, name: str | None) -> tuple[Queue | None, ObjectKin
 
 def _account(session: Session, account: str) -> Sid:
     try:
-        return parse_sid(account) if len(account) == 2 else session.engine.service.principals.sid_of(account)
+        return parse_sid(account) if len(account) == 2 else session.service.principals.sid_of(account)
     except (SecurityDataError, UsersFileError) as error:
         raise InvalidParameter(str(error)) from None
 
@@ -90,7 +88,7 @@ def _entry(users: Users, index: int, ace: Ace, kind: ObjectKind) -> dict[str, An
 def _map(
     session: Session, name: str | None, descriptor: SecurityDescriptor, kind: ObjectKind
 ) -> dict[str, Any]:
-    users = session.engine.service.principals.users
+    users = session.service.principals.users
     dacl = descriptor.dacl
     return {
         "queue": name,
@@ -136,7 +134,7 @@ def _edit(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _explain(session: Session, request_id: int, payload: memoryview) -> None:
     name, account, rights = arguments(payload, _NAME, _ACCOUNT, Field("rights", str))
-    manager, principals = session.manager, session.engine.service.principals
+    manager, principals = session.manager, session.service.principals
     queue, kind = _target(session, name)
     descriptor = manager.guard.read_permissions(session.token, queue)
     try:

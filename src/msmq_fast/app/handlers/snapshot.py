@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, UnsupportedOperation
 from msmq_fast.store.backup import Manifest
@@ -13,14 +13,11 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import BackupError
 from msmq_fast.store.snapshots import Snapshots
 
-if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
-
 _MOST: int = 1 << 62
 
 
 def _snapshots(session: Session) -> Snapshots:
-    found = session.engine.service.snapshots
+    found = session.service.snapshots
     if found is None:
         raise UnsupportedOperation("this store cannot be copied")
     return found

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import InsufficientResources, InvalidParameter, TransactionSequence
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.app.requests import Handler, Session
 
 _NUMBER = Field("transaction", int)
 _REJECT = (Field("handle", int), Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF), _NUMBER)
@@ -23,12 +21,12 @@ def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _NUMBER)
     if number == 0 or number in session.transactions:
         raise TransactionSequence(f"the number {number} is 0, or a transaction has it")
-    if len(session.transactions) >= session.engine.service.limits.max_transactions:
+    if len(session.transactions) >= session.service.limits.max_transactions:
         raise InsufficientResources("this connection has max_transactions open")
     transaction = session.manager.transactions.begin(session.identity.name)
     session.transactions[number] = transaction
     transaction.on_end = lambda _: session.transactions.pop(number, None)
-    transaction.operations.on_ahead = session.engine.relieved
+    transaction.operations.on_ahead = session.connection.relieved
     session.reply(request_id, [str(transaction.identifier)])
 
 

@@ -1,0 +1,62 @@
+"""Finds the handler of a request.
+
+To add a request:
+
+1. Give it a number in wire.Frame and a section in docs/application-protocol.md.
+2. Write its handler in the module of app/handlers for its group, and add it to the HANDLERS of that module.
+3. Add the HANDLERS of a new module to the table below.
+"""
+
+from __future__ import annotations
+
+from msmq_fast.app.handlers import (
+    administration,
+    certificates,
+    cursors,
+    directory,
+    exchange,
+    permissions,
+    queues,
+    reading,
+    sending,
+    snapshot,
+    subscriptions,
+    transactions,
+)
+from msmq_fast.app.session import Handler, Session
+from msmq_fast.app.wire import Frame, WireError
+from msmq_fast.packet.errors import InvalidParameter
+
+__all__ = ["dispatch"]
+
+_WITHOUT_REPLY = frozenset((Frame.CREDIT, Frame.ACKNOWLEDGE))
+
+_HANDLERS: dict[int, Handler] = {
+    **administration.HANDLERS,
+    **certificates.HANDLERS,
+    **cursors.HANDLERS,
+    **directory.HANDLERS,
+    **exchange.HANDLERS,
+    **permissions.HANDLERS,
+    **queues.HANDLERS,
+    **reading.HANDLERS,
+    **sending.HANDLERS,
+    **snapshot.HANDLERS,
+    **subscriptions.HANDLERS,
+    **transactions.HANDLERS,
+}
+
+
+def dispatch(session: Session, kind: int, request_id: int, payload: memoryview) -> None:
+    """Take up one request.
+
+    Raises MSMQError or FrameFault where it fails at once, WireError for a bad id.
+    """
+    if request_id in session.pending or request_id in session.deliveries:
+        raise WireError(f"request id {request_id} is in use")
+    if request_id == 0 and kind not in _WITHOUT_REPLY:
+        raise WireError("request id 0 is for requests without a reply")
+    handler = _HANDLERS.get(kind)
+    if handler is None:
+        raise InvalidParameter(f"there is no request of type 0x{kind:02X}")
+    handler(session, request_id, payload)

@@ -1,0 +1,38 @@
+"""SEND requests that are not for the plain path, and those of its first frames."""
+
+from __future__ import annotations
+
+from msmq_fast._native.appcodec import FrameFault, send_head
+from msmq_fast.app.sending import SendResult
+from msmq_fast.app.session import Handler, Session
+from msmq_fast.app.wire import Frame, SendFlag
+from msmq_fast.packet.errors import UnsupportedAccessMode
+
+
+def _send(session: Session, request_id: int, payload: memoryview) -> None:
+    number, flags, count, transaction = send_head(payload)
+    if not 0 < count <= session.service.limits.max_batch:
+        raise FrameFault("a SEND carries from 1 to max_batch messages")
+    target = session.handle(number).sending
+    if target is None:
+        raise UnsupportedAccessMode("the queue is not open for sending")
+
+    def sent(result: SendResult) -> None:
+        session.pending.discard(request_id)
+        session.sent(request_id, flags, result)
+
+    session.pending.add(request_id)
+    try:
+        target.send(
+            payload,
+            count,
+            sent,
+            transaction=session.transaction(transaction) if transaction else None,
+            single=bool(flags & SendFlag.SINGLE),
+        )
+    except BaseException:
+        session.pending.discard(request_id)
+        raise
+
+
+HANDLERS: dict[int, Handler] = {Frame.SEND: _send}

@@ -1,0 +1,73 @@
+"""Requests that begin a subscription, drive it and end it."""
+
+from __future__ import annotations
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.session import Handler, Session
+from msmq_fast.app.wire import Frame
+from msmq_fast.packet.errors import InvalidParameter
+
+_U64 = 0xFFFF_FFFF_FFFF_FFFF
+_SUBSCRIPTION = Field("subscription", int)
+_FIRST = Field("first tag", int, maximum=_U64)
+_LAST = Field("last tag", int, maximum=_U64)
+_SUBSCRIBE = (
+    Field("handle", int),
+    Field("credit", int),
+    Field("acknowledge", bool),
+    Field("transaction", int, type(None), default=None),
+)
+
+
+def _subscribe(session: Session, request_id: int, payload: memoryview) -> None:
+    number, credit, acknowledge, transaction = arguments(payload, *_SUBSCRIBE)
+    inside = None
+    if transaction is not None:
+        if acknowledge:
+            raise InvalidParameter("in a transaction the commit acknowledges")
+        inside = session.handle(number).inside(session.transaction(transaction))
+    if credit > session.service.limits.max_credit:
+        raise InvalidParameter("the credit passes max_credit")
+    opened = session.handle(number).source()
+    delivery = Delivery(
+        session.connection, request_id, opened, number, credit, acknowledge=acknowledge, inside=inside
+    )
+    delivery.open(lambda: session.deliveries.pop(request_id, None))
+    session.deliveries[request_id] = delivery
+    session.reply(request_id)
+    delivery.resume()
+
+
+def _credit(session: Session, request_id: int, payload: memoryview) -> None:
+    number, count = arguments(payload, _SUBSCRIPTION, Field("credit", int))
+    session.delivery(number).add_credit(count)
+    session.reply(request_id)
+
+
+def _acknowledge(session: Session, request_id: int, payload: memoryview) -> None:
+    number, first, last = arguments(payload, _SUBSCRIPTION, _FIRST, _LAST)
+    done = session.delivery(number).acknowledge(first, last)
+    if request_id:
+        session.when(request_id, done)
+
+
+def _release(session: Session, request_id: int, payload: memoryview) -> None:
+    number, first, last = arguments(payload, _SUBSCRIPTION, _FIRST, _LAST)
+    session.delivery(number).release(first, last)
+    session.reply(request_id)
+
+
+def _unsubscribe(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _SUBSCRIPTION)
+    session.delivery(number).end()
+    session.reply(request_id)
+
+
+HANDLERS: dict[int, Handler] = {
+    Frame.SUBSCRIBE: _subscribe,
+    Frame.CREDIT: _credit,
+    Frame.ACKNOWLEDGE: _acknowledge,
+    Frame.RELEASE: _release,
+    Frame.UNSUBSCRIBE: _unsubscribe,
+}

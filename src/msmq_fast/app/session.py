@@ -1,0 +1,289 @@
+"""The state of one connection behind its hello: what it has open, and how its requests are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from msmq_fast._native.appcodec import Encoder, SendLane
+from msmq_fast.app.auth import Identity
+from msmq_fast.app.connection import Connection
+from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.fanout import FanOut
+from msmq_fast.app.pace import ReadGate
+from msmq_fast.app.sending import SendResult, SendTarget
+from msmq_fast.app.wire import Frame
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    InvalidHandle,
+    MSMQError,
+    TransactionEnlist,
+    TransactionSequence,
+    UnsupportedAccessMode,
+    UnsupportedOperation,
+)
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.operator.importing import Import
+from msmq_fast.qm.reading.readers import ReadRequest
+from msmq_fast.qm.reading.remote import RemoteQueue, RemoteRead
+from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.qm.transactions.transaction import Transaction
+from msmq_fast.store.completion import Completion
+from msmq_fast.store.snapshots import Snapshot
+
+__all__ = ["MAX_READS", "Handle", "Handler", "Session"]
+
+T = TypeVar("T")
+
+MAX_READS = 256  # waiting RECEIVE requests of one connection
+
+
+@dataclass(slots=True)
+class Handle:
+    """A queue that a connection has open, in one or both directions."""
+
+    number: int = 0  # in the frames; given when it is open
+    sending: SendTarget | FanOut | None = None
+    reading: OpenQueue | None = None
+    remote: RemoteQueue | None = None  # instead, where another computer has the queue
+    moving: OpenQueue | None = None  # a target of moves
+    reads: dict[int, ReadRequest | RemoteRead] = field(default_factory=dict)  # by request id
+
+    def source(self) -> OpenQueue | RemoteQueue:
+        """What is read, wherever it is. Raises UnsupportedAccessMode if it was not opened for that."""
+        source = self.remote or self.reading
+        if source is None:
+            raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
+        return source
+
+    def reader(self) -> OpenQueue:
+        """The reading side of a queue of this computer. Raises UnsupportedAccessMode if it was not opened for
+        that, UnsupportedOperation for a queue of another one.
+        """
+        if self.remote is not None:
+            raise UnsupportedOperation("this is done with queues of this computer only")
+        if self.reading is None:
+            raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
+        return self.reading
+
+    def inside(self, transaction: Transaction) -> TransactedQueue:
+        """The reading side in a transaction. Raises as `reader` does; TransactionEnlist for a queue of
+        another computer.
+        """
+        if self.remote is not None:
+            raise TransactionEnlist("no coordinator takes other computers into a transaction of this one")
+        return TransactedQueue(self.reader(), transaction)
+
+    def close(self) -> None:
+        """Close both sides; waiting reads end with OPERATION_CANCELLED."""
+        if self.reading is not None:
+            self.reading.close()
+        if self.remote is not None:
+            self.remote.close()
+        if self.sending is not None:
+            self.sending.close()
+        if self.moving is not None:
+            self.moving.close()
+
+
+class Session:
+    """The state of one connection behind its hello. The handlers of the requests read and change it."""
+
+    def __init__(self, connection: Connection, identity: Identity) -> None:
+        """Raises UsersFileError if the identity is in a group that does not exist."""
+        self.connection = connection
+        self.service = connection.service
+        self.identity = identity
+        self.manager = self.service.manager
+        principals = self.service.principals
+        if identity.uid is not None:
+            self.token = principals.of_unix(identity.uid, identity.name)
+        else:
+            self.token = principals.of_name(identity.name, identity.groups)
+        self.handles: dict[int, Handle] = {}
+        self._last_handle = 0
+        self.opening = 0  # queues of other computers
+        self.pending: set[int] = set()  # ids of requests without a reply
+        self.reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
+        self.cursors: dict[int, int] = {}  # the handles of cursors
+        self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
+        self.snapshots: set[Snapshot] = set()  # that are being made for it
+        self.deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
+        self.gate = ReadGate(lambda: connection.congested, connection.unblocked)
+        self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
+        self._encoder = Encoder()
+        self.closed = False
+        self._holding = 0
+        self._limits = limits = self.service.limits
+        self.lane = SendLane(
+            self.manager.ledger,
+            self.pending,
+            self.reads,
+            self.deliveries,
+            self._lane_answered,
+            self._lane_failed,
+            max_frame=limits.max_frame,
+            max_batch=limits.max_batch,
+            max_pending=limits.max_pending,
+            max_bytes=limits.max_sending,
+        )
+
+    @property
+    def full(self) -> bool:
+        """As many requests under way as a connection may have, or as many bytes; reads that wait, perhaps
+        for ever, do not count. Or a request whose end the next ones wait for.
+        """
+        pending = len(self.pending) - len(self.reads)
+        limits = self._limits
+        if self._holding or pending >= limits.max_pending or self.gate.full or self.lane.full:
+            return True
+        ahead = sum(open_.operations.ahead_bytes for open_ in self.transactions.values())
+        return ahead >= limits.max_sending
+
+    def writable(self) -> None:
+        """The client reads again."""
+        for delivery in list(self.deliveries.values()):
+            delivery.resume()
+        self.gate.resume()
+
+    def close(self) -> None:
+        """The connection ended: everything that belongs to it is given back."""
+        self.closed = True
+        for delivery in self.deliveries.values():
+            delivery.close()
+        self.deliveries.clear()
+        for transaction in list(self.transactions.values()):
+            transaction.leave()
+        for handle in self.handles.values():
+            handle.close()
+        self.handles.clear()
+        for running in self.imports.values():
+            running.close()
+        self.imports.clear()
+        for being_made in self.snapshots:
+            being_made.cancel()
+
+    # ---------------------------------------------------------------------------------------- replies
+
+    def reply(self, request_id: int, value: Any = None) -> None:
+        """REPLY with `value`, unless no reply is wanted."""
+        if request_id:
+            self.connection.reply(Frame.REPLY, request_id, value)
+
+    def hold(self, completion: Completion[Any]) -> None:
+        """No other request is taken up before the operation is done, so that they take effect in order."""
+        self._holding += 1
+        completion.add_done_callback(self._let_go)
+
+    def _let_go(self, _: Completion[Any]) -> None:
+        self._holding -= 1
+        if not self.closed:
+            self.connection.relieved()
+
+    def when(
+        self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
+    ) -> None:
+        """REPLY with `answer(value)` when the operation is done, ERROR if it fails."""
+        self.pending.add(request_id)
+        completion.add_done_callback(lambda done: self._done(request_id, done, answer))
+
+    def _done(self, request_id: int, completion: Completion[T], answer: Callable[[T], Any]) -> None:
+        self.pending.discard(request_id)
+        if self.closed:
+            return
+        try:
+            value = completion.result()
+        except MSMQError as error:
+            self.connection.fail(request_id, error)
+        else:
+            self.reply(request_id, answer(value))
+        self.connection.unblocked()
+
+    def sent(self, request_id: int, flags: int, result: SendResult) -> None:
+        """The SENT frame, and the SENT_ONE frames before it that the flags ask for."""
+        if self.closed:
+            return
+        counters = self.service.counters
+        counters.sent += result.count
+        counters.refused += len(result.refusals)
+        self.connection.write(result.frames(request_id, flags))
+        self.connection.unblocked()
+
+    def _lane_answered(self, frames: bytes, messages: int) -> None:
+        if self.closed:
+            return
+        self.service.counters.sent += messages
+        self.connection.write([frames])
+        self.connection.unblocked()
+
+    def _lane_failed(self, request_id: int, flags: int, count: int, status: int) -> None:
+        self.sent(request_id, flags, SendResult.lost(count, storage_error(status)))
+
+    def may_wait(self) -> None:
+        """INSUFFICIENT_RESOURCES: as many reads wait as may."""
+        if len(self.reads) >= MAX_READS:
+            raise InsufficientResources(f"{MAX_READS} reads wait on this connection")
+
+    def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead) -> None:
+        """MESSAGE when the read ends."""
+        self.pending.add(request_id)
+        self.reads[request_id] = handle
+        handle.reads[request_id] = read
+        completion: Completion[Any] = read.completion
+        completion.add_done_callback(lambda done: self._read_ended(request_id, done))
+
+    def _read_ended(self, request_id: int, completion: Completion[Any]) -> None:
+        handle = self.reads.pop(request_id)
+        del handle.reads[request_id]
+        self.message(request_id, completion)
+
+    def message(self, request_id: int, completion: Completion[Any]) -> None:
+        """MESSAGE with what was read, ERROR if it failed."""
+        self.pending.discard(request_id)
+        if self.closed:
+            return
+        try:
+            message = completion.result()
+        except MSMQError as error:
+            self.connection.fail(request_id, error)
+        else:
+            self.service.counters.delivered += 1
+            self.connection.write(self._encoder.message(request_id, message))
+        self.connection.unblocked()
+
+    # ---------------------------------------------------------------------------------------- look-ups
+
+    def add(self, handle: Handle) -> None:
+        """Give a queue that was opened its number."""
+        self._last_handle += 1
+        handle.number = self._last_handle
+        self.handles[handle.number] = handle
+        lane_target = handle.sending.lane() if handle.sending is not None else None
+        if lane_target is not None:
+            self.lane.open(handle.number, lane_target)
+
+    def handle(self, number: int) -> Handle:
+        """A queue that the connection has open. Raises InvalidHandle."""
+        handle = self.handles.get(number)
+        if handle is None:
+            raise InvalidHandle(f"no queue is open as handle {number}")
+        return handle
+
+    def transaction(self, number: int) -> Transaction:
+        """TRANSACTION_SEQUENCE: there is none with this number, or it has ended."""
+        transaction = self.transactions.get(number)
+        if transaction is None:
+            raise TransactionSequence(f"there is no transaction {number}")
+        return transaction
+
+    def delivery(self, number: int) -> Delivery:
+        """A subscription of the connection. Raises InvalidHandle."""
+        delivery = self.deliveries.get(number)
+        if delivery is None:
+            raise InvalidHandle(f"there is no subscription {number}")
+        return delivery
+
+
+Handler = Callable[[Session, int, memoryview], None]
