@@ -37,8 +37,8 @@ class FakeRead:
 
 
 class FakeSubscription:
-    def __init__(self, sink: Any, acknowledge: bool) -> None:
-        self.on_end: Any = None
+    def __init__(self, sink: Any, acknowledge: bool, on_end: Any) -> None:
+        self.on_end = on_end
         self.sink = sink
         self.acknowledge = acknowledge
         self.granted = 0
@@ -109,8 +109,8 @@ class FakeQueue:
         self.cursors[501] = cursor
         return cursor
 
-    def subscribe(self, sink: Any, credit: int, *, acknowledge: bool) -> FakeSubscription:
-        self.subscription = FakeSubscription(sink, acknowledge)
+    def subscribe(self, sink: Any, credit: int, *, acknowledge: bool, on_end: Any = None) -> FakeSubscription:
+        self.subscription = FakeSubscription(sink, acknowledge, on_end)
         return self.subscription
 
     def purge(self) -> Completion[None]:

@@ -399,8 +399,7 @@ def test_deleting_a_queue_ends_waiting_reads(world: World) -> None:
     world.create()
     request = world.reader().receive(None)
     ended: list[errors.MSMQError] = []
-    subscription = world.reader().subscribe(lambda _: None, 5, acknowledge=True)
-    subscription.on_end = ended.append
+    world.reader().subscribe(lambda _: None, 5, acknowledge=True, on_end=ended.append)
     world.manager.delete_queue("orders")
     with pytest.raises(errors.QueueDeleted):
         request.completion.result()

@@ -37,8 +37,11 @@ class Delivery:
         *,
         acknowledge: bool,
         inside: TransactedQueue | None = None,
+        ended: Callable[[], object] = bool,
     ) -> None:
-        """`inside`: the queue in the transaction that receives what is delivered."""
+        """`inside`: the queue in the transaction that receives what is delivered. `ended` is called
+        once, before the client is told of the end.
+        """
         self.number = number
         self.handle = handle
         self._connection = connection
@@ -53,27 +56,27 @@ class Delivery:
         self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
         self._subscription: Subscription | RemoteSubscription | None = None
         self._leave: Callable[[], object] = bool
-        self._ended: Callable[[], object] = bool
+        self._ended = ended
         self._closed = False
 
-    def open(self, ended: Callable[[], object]) -> None:
-        """Enter the queue's readers; `resume` begins to deliver, `ended` is called at the end.
+    def open(self) -> None:
+        """Enter the queue's readers; `resume` begins to deliver.
 
         Raises what the queue refuses a reader with.
         """
         opened = self._opened
         if isinstance(opened, OpenQueue):
             if self._inside is not None:
-                own = self._inside.subscribe(self._deliver, 0)
+                own = self._inside.subscribe(self._deliver, 0, on_end=self.end)
             else:
-                own = opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+                own = opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge, on_end=self.end)
             self._subscription = own
             self._leave = lambda: opened.unsubscribe(own)
         else:
-            self._subscription = opened.subscribe(self._deliver, 0, acknowledge=self._acknowledge)
+            self._subscription = opened.subscribe(
+                self._deliver, 0, acknowledge=self._acknowledge, on_end=self.end
+            )
             self._leave = self._subscription.close
-        self._subscription.on_end = self.end
-        self._ended = ended
 
     def add_credit(self, count: int) -> None:
         """The client takes `count` more messages. Raises InvalidParameter above the limit."""

@@ -21,9 +21,8 @@ class Subscriber:
         self.came: list[RemoteMessage] = []
         self.end: MSMQError | None = None
         self.subscription: RemoteSubscription = self.queue.subscribe(
-            self.came.extend, credit, acknowledge=acknowledge
+            self.came.extend, credit, acknowledge=acknowledge, on_end=self._ended
         )
-        self.subscription.on_end = self._ended
         network.run()
 
     def _ended(self, error: MSMQError) -> None:

@@ -31,9 +31,16 @@ def _subscribe(session: Session, request_id: int, payload: memoryview) -> None:
         raise InvalidParameter("the credit passes max_credit")
     opened = session.handle(number).source()
     delivery = Delivery(
-        session.connection, request_id, opened, number, credit, acknowledge=acknowledge, inside=inside
+        session.connection,
+        request_id,
+        opened,
+        number,
+        credit,
+        acknowledge=acknowledge,
+        inside=inside,
+        ended=lambda: session.deliveries.pop(request_id, None),
     )
-    delivery.open(lambda: session.deliveries.pop(request_id, None))
+    delivery.open()
     session.deliveries[request_id] = delivery
     session.reply(request_id)
     delivery.resume()

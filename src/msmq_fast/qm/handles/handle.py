@@ -437,11 +437,22 @@ class OpenQueue:
         self._may(self.access.receives)
         return move(self.queue, lookup_id, target)
 
-    def subscribe(self, sink: Sink, credit: int, *, acknowledge: bool) -> Subscription:
-        """Have up to `credit` messages handed to `sink`, in batches; see Subscription."""
+    def subscribe(
+        self,
+        sink: Sink,
+        credit: int,
+        *,
+        acknowledge: bool,
+        on_end: Callable[[MSMQError], None] | None = None,
+    ) -> Subscription:
+        """Have up to `credit` messages handed to `sink`, in batches; see Subscription.
+
+        `on_end` is called when the queue is deleted.
+        """
         self._may(self.access.receives)
         readers = self.queue.readers
-        subscription = Subscription(readers, sink, credit, self._manager.ledger.new_owner(), acknowledge)
+        owner = self._manager.ledger.new_owner()
+        subscription = Subscription(readers, sink, credit, owner, acknowledge, on_end)
         self.enter(subscription)
         return subscription
 

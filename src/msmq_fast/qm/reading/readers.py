@@ -188,6 +188,7 @@ class Subscription:
     """
 
     __slots__ = (
+        "_on_end",
         "_readers",
         "_sink",
         "_under_way",
@@ -195,18 +196,26 @@ class Subscription:
         "closed",
         "credit",
         "held",
-        "on_end",
         "owner",
     )
 
-    def __init__(self, readers: Readers, sink: Sink, credit: int, owner: int, acknowledge: bool) -> None:
+    def __init__(
+        self,
+        readers: Readers,
+        sink: Sink,
+        credit: int,
+        owner: int,
+        acknowledge: bool,
+        on_end: Callable[[MSMQError], None] | None = None,
+    ) -> None:
+        """`on_end` is called when the queue is deleted."""
         self._readers = readers
         self._sink = sink
         self.credit = credit
         self.owner = owner
         self.acknowledge = acknowledge
         self.closed = False
-        self.on_end: Callable[[MSMQError], None] | None = None  # told when the queue is deleted
+        self._on_end = on_end
         self._under_way: deque[int] = deque()  # deliveries that are not durable: how many messages each took
         self.held: OrderedDict[int, None] = OrderedDict()
 
@@ -302,8 +311,8 @@ class Subscription:
         """The queue is gone."""
         self.closed = True
         self._readers.forget(self)
-        if self.on_end is not None:
-            self.on_end(error)
+        if self._on_end is not None:
+            self._on_end(error)
 
     def _held_of(self, lookup_ids: list[int]) -> array[int]:
         return array("Q", dict.fromkeys(lookup_id for lookup_id in lookup_ids if lookup_id in self.held))

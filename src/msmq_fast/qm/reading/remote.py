@@ -61,8 +61,6 @@ class RemoteRead(Protocol):
 class RemoteSubscription(Protocol):
     """A reader with credit, as `qm.reading.Subscription`."""
 
-    on_end: Callable[[MSMQError], None] | None
-
     def grant(self, credit: int) -> None:
         """`credit` more messages may come."""
 
@@ -111,8 +109,18 @@ class RemoteQueue(Protocol):
     def open_cursor(self) -> RemoteCursor:
         """A cursor before the first message; that there can be none, its first read says."""
 
-    def subscribe(self, sink: RemoteSink, credit: int, *, acknowledge: bool) -> RemoteSubscription:
-        """Have up to `credit` messages handed to `sink`; with `acknowledge` they stay locked until `ack`."""
+    def subscribe(
+        self,
+        sink: RemoteSink,
+        credit: int,
+        *,
+        acknowledge: bool,
+        on_end: Callable[[MSMQError], None] | None = None,
+    ) -> RemoteSubscription:
+        """Have up to `credit` messages handed to `sink`; with `acknowledge` they stay locked until `ack`.
+
+        `on_end` is called when the other computer ends the subscription.
+        """
 
     def purge(self) -> Completion[None]:
         """Remove every available message; how many, nobody tells."""

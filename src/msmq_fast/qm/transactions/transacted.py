@@ -4,6 +4,7 @@ DM-130, DM-145).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msmq_fast._native.queue import QueueCore, Received
@@ -124,10 +125,15 @@ class TransactedQueue:
         if not 0 <= lookup_id < 1 << 64 or not self._transaction.operations.reject(core, lookup_id):
             raise MessageNotFound(f"this transaction has not received a message {lookup_id}")
 
-    def subscribe(self, sink: Sink, credit: int) -> Subscription:
-        """Have up to `credit` messages handed to `sink`, which are received with the commit."""
+    def subscribe(
+        self, sink: Sink, credit: int, on_end: Callable[[MSMQError], None] | None = None
+    ) -> Subscription:
+        """Have up to `credit` messages handed to `sink`, which are received with the commit.
+
+        `on_end` is called when the queue is deleted or the transaction ends.
+        """
         self._transaction.check()
-        subscription = TransactedSubscription(self._opened, sink, credit, self._transaction)
+        subscription = TransactedSubscription(self._opened, sink, credit, self._transaction, on_end)
         self._opened.enter(subscription)
         self._transaction.readers.add(subscription)
         return subscription
@@ -150,8 +156,15 @@ class TransactedSubscription(Subscription):
 
     __slots__ = ("_opened", "_transaction")
 
-    def __init__(self, opened: OpenQueue, sink: Sink, credit: int, transaction: Transaction) -> None:
-        super().__init__(opened.queue.readers, sink, credit, transaction.owner, acknowledge=True)
+    def __init__(
+        self,
+        opened: OpenQueue,
+        sink: Sink,
+        credit: int,
+        transaction: Transaction,
+        on_end: Callable[[MSMQError], None] | None,
+    ) -> None:
+        super().__init__(opened.queue.readers, sink, credit, transaction.owner, True, on_end)
         self._opened = opened
         self._transaction = transaction
 
@@ -168,5 +181,5 @@ class TransactedSubscription(Subscription):
     def cancel(self, error: MSMQError | None = None) -> None:
         """The transaction has ended."""
         self._opened.unsubscribe(self)
-        if self.on_end is not None and error is not None:
-            self.on_end(error)
+        if self._on_end is not None and error is not None:
+            self._on_end(error)

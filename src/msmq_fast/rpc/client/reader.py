@@ -321,12 +321,21 @@ class QueueReader:
         self.cursors[cursor.number] = cursor
         return cursor
 
-    def subscribe(self, sink: RemoteSink, credit: int, *, acknowledge: bool) -> Subscription:
-        """Have up to `credit` messages handed to `sink`."""
+    def subscribe(
+        self,
+        sink: RemoteSink,
+        credit: int,
+        *,
+        acknowledge: bool,
+        on_end: Callable[[MSMQError], None] | None = None,
+    ) -> Subscription:
+        """Have up to `credit` messages handed to `sink`. `on_end` is called when
+        the other computer ends it.
+        """
         self.check(receives=True)
         if acknowledge and not self.session.identifies:
             raise error(_NOT_SUPPORTED, f"{self.host} tells no lookup identifiers, by which to acknowledge")
-        subscription = Subscription(self, sink, acknowledge=acknowledge)
+        subscription = Subscription(self, sink, acknowledge=acknowledge, on_end=on_end)
         self._subscriptions.add(subscription)
         subscription.grant(credit)
         return subscription

@@ -24,8 +24,15 @@ class Subscription:
     read does not wait for that.
     """
 
-    def __init__(self, queue: QueueReader, sink: RemoteSink, *, acknowledge: bool) -> None:
-        self.on_end: Callable[[MSMQError], None] | None = None
+    def __init__(
+        self,
+        queue: QueueReader,
+        sink: RemoteSink,
+        *,
+        acknowledge: bool,
+        on_end: Callable[[MSMQError], None] | None = None,
+    ) -> None:
+        self._on_end = on_end
         self._queue = queue
         self._sink = sink
         self._acknowledge = acknowledge
@@ -135,5 +142,5 @@ class Subscription:
             self._failure = self._failure or failure
             return
         self.close()
-        if self.on_end is not None:
-            self.on_end(failure)
+        if self._on_end is not None:
+            self._on_end(failure)
