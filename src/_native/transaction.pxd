@@ -43,8 +43,8 @@ cdef class Transaction(CommitListener):
     cdef readonly bint prepared
     cdef public uint64_t limit_bytes    # of packets in memory, above which they are written ahead
     cdef readonly bint slicing          # a commit has begun: `step` goes on with it
-    cdef public object on_slices        # called when `slicing` begins; without it there are no pauses between the slices
-    cdef public object on_ahead         # called when what was written ahead is durable, or was not kept
+    cdef object _on_ahead               # called when what was written ahead is durable, or was not kept
+    cdef object _on_slices              # called when `slicing` begins; without it there are no pauses between the slices
     cdef Operation* _operations
     cdef size_t _count, _capacity
     cdef size_t _ahead                  # operations before this one are not in memory any more

@@ -77,9 +77,14 @@ def row_key(bytes identifier not None, uint32_t row) -> bytes:
 
 
 cdef class Transaction(CommitListener):
-    """``Transaction(ledger, identifier, number)``: active from the start, over when `commit` or `abort` has ended it."""
+    """``Transaction(ledger, identifier, number)``: active from the start, over when `commit` or `abort` has ended it.
 
-    def __init__(self, Ledger ledger not None, bytes identifier not None, uint32_t number):
+    `on_ahead` is called when what was written ahead is durable, or was not kept; `on_slices` when `slicing` begins.
+    """
+
+    def __init__(
+        self, Ledger ledger not None, bytes identifier not None, uint32_t number, on_ahead=None, on_slices=None,
+    ):
         if len(identifier) != 16 or number >> 20:
             raise ValueError("an identifier has 16 bytes, a number 20 bits")
         self.ledger = ledger
@@ -87,6 +92,8 @@ cdef class Transaction(CommitListener):
         self.number = number
         self.owner = ledger.new_owner()
         self.limit_bytes = LIMIT_BYTES
+        self._on_ahead = on_ahead
+        self._on_slices = on_slices
         self._tails = {}
 
     def __dealloc__(self):
@@ -388,8 +395,8 @@ cdef class Transaction(CommitListener):
 
     cdef int settled(self) except -1:
         cdef int status
-        if self.on_ahead is not None:
-            self.on_ahead()
+        if self._on_ahead is not None:
+            self._on_ahead()
         if self._wish is not None and not self._writes:
             wish, self._wish = self._wish, None
             wish()
@@ -435,7 +442,7 @@ cdef class Transaction(CommitListener):
         self._capacity = 0
         self.held_bytes = 0
         self._tails.clear()
-        self.on_ahead = self.on_slices = None
+        self._on_ahead = self._on_slices = None
         return 0
 
     # ---- after a restart

@@ -131,8 +131,8 @@ cdef int begin_slices(Transaction tx) except -1:
         ledger.next_sequence()
     ledger.writer.hold()
     tx.slicing = True
-    if tx.on_slices is not None:
-        tx.on_slices()
+    if tx._on_slices is not None:
+        tx._on_slices()
         return 0
     while tx.step(SLICED_FROM):
         pass

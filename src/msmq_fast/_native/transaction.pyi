@@ -28,9 +28,14 @@ class Transaction(CommitListener):
     prepared: bool
     limit_bytes: int
     slicing: bool
-    on_slices: Callable[[], object] | None
-    on_ahead: Callable[[], object] | None
-    def __init__(self, ledger: Ledger, identifier: bytes, number: int) -> None: ...
+    def __init__(
+        self,
+        ledger: Ledger,
+        identifier: bytes,
+        number: int,
+        on_ahead: Callable[[], object] | None = None,
+        on_slices: Callable[[], object] | None = None,
+    ) -> None: ...
     def __len__(self) -> int: ...
     @property
     def busy(self) -> bool: ...

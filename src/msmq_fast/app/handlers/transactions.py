@@ -23,10 +23,12 @@ def _begin(session: Session, request_id: int, payload: memoryview) -> None:
         raise TransactionSequence(f"the number {number} is 0, or a transaction has it")
     if len(session.transactions) >= session.service.limits.max_transactions:
         raise InsufficientResources("this connection has max_transactions open")
-    transaction = session.manager.transactions.begin(session.identity.name)
+    transaction = session.manager.transactions.begin(
+        session.identity.name,
+        on_end=lambda _: session.transactions.pop(number, None),
+        on_ahead=session.connection.relieved,
+    )
     session.transactions[number] = transaction
-    transaction.on_end = lambda _: session.transactions.pop(number, None)
-    transaction.operations.on_ahead = session.connection.relieved
     session.reply(request_id, [str(transaction.identifier)])
 
 

@@ -60,22 +60,34 @@ class Reader(Protocol):
 class Transaction:
     """One transaction. Made by Transactions.begin; a qm.reading.Hold for what is received in it.
 
-    `user` says who began it, for the operator. Sends, receives and moves go through OpenQueue; they raise
-    TRANSACTION_SEQUENCE once it ends.
+    `user` says who began it, for the operator. `on_end` is called when the transaction is gone, `on_ahead`
+    when what was written ahead is durable or was not kept; after `leave` neither is. Sends, receives and
+    moves go through OpenQueue; they raise TRANSACTION_SEQUENCE once it ends.
     """
 
-    def __init__(self, owner: Transactions, identifier: UUID, number: int, user: str, began: int) -> None:
+    def __init__(
+        self,
+        owner: Transactions,
+        identifier: UUID,
+        number: int,
+        user: str,
+        began: int,
+        on_end: Callable[[Transaction], object] | None = None,
+        on_ahead: Callable[[], object] | None = None,
+    ) -> None:
         self.identifier = identifier
         self.number = number
         self.user = user
         self.began = began  # Unix seconds
         self.state = State.ACTIVE
         self.single_phase = True
-        self.operations = Operations(owner.ledger, identifier.bytes, number)
+        self.operations = Operations(
+            owner.ledger, identifier.bytes, number, self._written_ahead, self._slices_begin
+        )
         self.readers: set[Reader] = set()
-        self.on_end: Callable[[Transaction], object] | None = None
+        self._on_end = on_end
+        self._on_ahead = on_ahead
         self._all = owner
-        self.operations.on_slices = lambda: owner.slicing.append(self)
 
     # ---- a Hold
 
@@ -213,7 +225,7 @@ class Transaction:
 
     def leave(self) -> None:
         """Who began it is gone, and hears of nothing more: it is aborted unless it was prepared (ST-3)."""
-        self.on_end = self.operations.on_ahead = None
+        self._on_end = self._on_ahead = None
         if self.state is State.ACTIVE:
             self.abort()
 
@@ -225,8 +237,15 @@ class Transaction:
     def _gone(self) -> None:
         self.state = State.GONE
         self._all.forget(self)
-        if self.on_end is not None:
-            self.on_end(self)
+        if self._on_end is not None:
+            self._on_end(self)
+
+    def _written_ahead(self) -> None:
+        if self._on_ahead is not None:
+            self._on_ahead()
+
+    def _slices_begin(self) -> None:
+        self._all.slicing.append(self)
 
 
 def _error(error: Exception) -> MSMQError:
@@ -268,13 +287,24 @@ class Transactions:
         self._number += count
         return self._number - count + 1
 
-    def begin(self, user: str = "", identifier: UUID | None = None) -> Transaction:
-        """A new transaction (DM-095). TRANSACTION_SEQUENCE: there is one with this identifier."""
+    def begin(
+        self,
+        user: str = "",
+        identifier: UUID | None = None,
+        *,
+        on_end: Callable[[Transaction], object] | None = None,
+        on_ahead: Callable[[], object] | None = None,
+    ) -> Transaction:
+        """A new transaction (DM-095); see Transaction.
+
+        TRANSACTION_SEQUENCE: there is one with this identifier.
+        """
         if identifier is None:
             identifier = UUID(bytes=self._manager.random_bytes(16), version=4)
         elif identifier in self._all:
             raise TransactionSequence(f"there is a transaction {identifier}")
-        transaction = Transaction(self, identifier, self.take_numbers(), user, self.ledger.now_s)
+        began = self.ledger.now_s
+        transaction = Transaction(self, identifier, self.take_numbers(), user, began, on_end, on_ahead)
         self._all[identifier] = transaction
         self.touched(transaction)
         return transaction
