@@ -27,8 +27,8 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.message import Delivery
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.server.clock import SystemClock

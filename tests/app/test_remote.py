@@ -16,8 +16,8 @@ from msmq_fast.packet.errors import (
     RemoteMachineNotAvailable,
 )
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.remote import RemoteMessage
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion

@@ -10,9 +10,9 @@ from msmq_fast._native.framing import build_user_message, parse
 from msmq_fast._native.queue import Received
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.fields import destination_field
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.stages import OpenStage, Part
 from msmq_fast.qm.bulk.staging import Published
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.schema import Table
 from tests.qm.world import World

@@ -11,8 +11,8 @@ from msmq_fast._native.columns import scan
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.feed.bounds import bounds_of, kind_of, plan, watermark
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World
 

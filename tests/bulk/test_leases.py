@@ -18,10 +18,10 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk import leases as module
 from msmq_fast.qm.bulk.leases import Leased, LeaseLost, Leases, Settled
 from msmq_fast.qm.bulk.lessee import CHUNK
-from msmq_fast.qm.queues.access import Access, Share
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.decode import EventKind
 from msmq_fast.store.schema import MetaName, Table

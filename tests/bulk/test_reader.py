@@ -21,7 +21,7 @@ from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.message import Journal
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from tests.bulk import model
 from tests.qm.world import WALL, World
 

@@ -16,8 +16,8 @@ from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet import Message, errors
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.settings import DirectoryMode
@@ -36,12 +36,12 @@ def world() -> World:
 
 
 def objects(world: World, kind: ObjectType = ObjectType.QUEUE) -> list[DirectoryObject]:
-    return everything(world.manager.publication.events.provider, kind)
+    return everything(world.manager.directory.events.provider, kind)
 
 
 def put(world: World, *items: DirectoryObject) -> None:
     for item in items:
-        world.finish(world.manager.publication.create(item))
+        world.finish(world.manager.directory_changes.create(item))
 
 
 def public(world: World, name: str = r".\orders", **properties: object) -> Queue:
@@ -50,7 +50,7 @@ def public(world: World, name: str = r".\orders", **properties: object) -> Queue
 
 def scripted(world: World, *, provisioning: bool = True) -> ScriptedDirectory:
     """Start the queue manager again over a provider that does what a test says."""
-    inner = world.manager.publication.events.provider
+    inner = world.manager.directory.events.provider
     script = ScriptedDirectory(inner)
     world.manager = QueueManager(world.store, world.settings, world.clock, world.random, script)
     world.writer.before_seal = world.manager.before_submit
@@ -83,7 +83,7 @@ def test_a_public_queue_and_its_object_are_created_together(world: World) -> Non
 @pytest.mark.rule("DM-060")
 def test_what_the_directory_refuses_leaves_nothing_behind(world: World) -> None:
     put(world, machine("BETA", BETA))
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.create(queue(r"HOST\orders")))  # an object without its queue
     before = objects(world)
     with pytest.raises(errors.QueueExists):
@@ -198,21 +198,21 @@ def test_wrong_properties_change_neither_queue_nor_object(world: World) -> None:
 
 
 def test_an_object_of_an_own_queue_is_the_queue(world: World) -> None:
-    publication = world.manager.publication
+    changes = world.manager.directory_changes
     wanted = queue(r"HOST\orders", Identifier=REMOTE, Label="a", Transactional=True)
-    assert world.finish(publication.create(wanted)) == REMOTE
+    assert world.finish(changes.create(wanted)) == REMOTE
     made = world.manager.find(f"PUBLIC={REMOTE}")
     assert (made.label, made.transactional) == ("a", True)
-    world.finish(publication.write(DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: REMOTE, "Label": "b"})))
+    world.finish(changes.write(DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: REMOTE, "Label": "b"})))
     assert (made.label, objects(world)[0]["Label"]) == ("b", "b")
-    world.finish(publication.delete(queue(r"HOST\Orders")))
+    world.finish(changes.delete(queue(r"HOST\Orders")))
     assert objects(world) == []
     with pytest.raises(errors.QueueNotFound):
         world.manager.find(r".\orders")
 
 
 def test_the_running_queue_manager_is_not_deleted(world: World) -> None:
-    done = world.manager.publication.delete(machine("HOST", world.manager.guid))
+    done = world.manager.directory_changes.delete(machine("HOST", world.manager.guid))
     assert isinstance(done.exception(), DirectoryError)
     assert len(objects(world, ObjectType.QUEUE_MANAGER)) == 1
 
@@ -226,7 +226,7 @@ def test_the_own_object_is_kept_current(world: World) -> None:
     assert own.identifier == world.manager.guid
     assert (own["ComputerName"], own["QualifiedComputerName"]) == ("HOST", "HOST.example.net")
     put(world, site("north", Identifier=REMOTE))
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.write(own.changed({"SiteIdentifierList": (REMOTE,)})))
     public(world)
     world.settings = World(computer_name="RENAMED", domain="", quota_kb=77).settings
@@ -235,7 +235,7 @@ def test_the_own_object_is_kept_current(world: World) -> None:
     assert (own["ComputerName"], own["QualifiedComputerName"]) == ("RENAMED", "RENAMED")
     assert (own["QueueManagerQuota"], own["SiteIdentifierList"]) == (77, (REMOTE,))
     assert [item["Pathname"] for item in objects(world)] == [r"RENAMED\orders"]
-    assert list(world.manager.publication.topology.sites) == [REMOTE]
+    assert list(world.manager.directory.topology.sites) == [REMOTE]
 
 
 @pytest.mark.rule("X-01")
@@ -243,10 +243,10 @@ def test_sites_are_read_again_as_often_as_the_settings_say() -> None:
     world = World(sites_interval=100.0, gates_interval=1e6)
     put(world, site("north", Identifier=REMOTE, IntraSiteReplicationInterval=1))
     (own,) = objects(world, ObjectType.QUEUE_MANAGER)
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.write(own.changed({"SiteIdentifierList": (REMOTE,)})))
     world.crash()
-    publication = world.manager.publication
+    publication = world.manager.directory
     changed = {IDENTIFIER: REMOTE, "IntraSiteReplicationInterval": 2}
     world.finish(publication.events.provider.write(DirectoryObject(ObjectType.SITE, changed)))
     for seconds, found in ((99, 1), (2, 2)):
@@ -262,7 +262,7 @@ def test_the_configured_site_at_the_first_start() -> None:
 
 def test_public_queues_of_a_store_without_directory_are_published(world: World) -> None:
     made = public(world)
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.delete(objects(world)[0]))
     world.crash()
     assert [item.identifier for item in objects(world)] == [made.guid]
@@ -292,7 +292,7 @@ def test_a_public_name_of_an_own_queue(world: World) -> None:
 def test_a_public_name_that_the_directory_does_not_have(world: World) -> None:
     with pytest.raises(errors.UnsupportedFormatNameOperation):
         world.manager.open(f"PUBLIC={REMOTE}", Access.SEND)
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.create(queue(r"HOST\gone", Identifier=REMOTE)))
     with pytest.raises(errors.QueueNotFound):
         world.manager.open(f"PUBLIC={REMOTE}", Access.SEND)
@@ -356,7 +356,7 @@ def test_a_workgroup_has_no_public_queues() -> None:
         world.manager.open(f"PUBLIC={REMOTE}", Access.SEND)
     private = world.create("orders")
     assert [item.identifier for item in objects(world) if item["PrivateQueueNumber"] > 15] == [private.guid]
-    events = world.manager.publication.events
+    events = world.manager.directory.events
     found = events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, world.manager.guid),))
     assert found.result()["ComputerName"] == "HOST"
 
@@ -383,12 +383,12 @@ def test_without_a_directory_at_start_it_runs_as_a_workgroup(world: World) -> No
     script.connected = False
     world.manager.start()
     world.run()
-    assert not world.manager.publication.events.integrated
+    assert not world.manager.directory.events.integrated
     world.create("orders")
     script.connected = True
     world.advance(120)
-    assert not world.manager.publication.events.integrated
-    assert world.manager.publication.events.online.due is None
+    assert not world.manager.directory.events.integrated
+    assert world.manager.directory.events.online.due is None
 
 
 @pytest.mark.rule("DM-157", "DM-166", "DM-167", "X-05")
@@ -398,7 +398,7 @@ def test_offline_and_back_with_the_queue_managers_own_clock(world: World) -> Non
     world.manager.start()
     world.run()
     made = world.manager.find(r".\orders")
-    publication = world.manager.publication
+    publication = world.manager.directory
     script.connected = False
     with pytest.raises(errors.NoDirectory):
         world.finish(world.manager.create_queue(r".\more"))
@@ -454,7 +454,7 @@ def test_changes_and_deletion_wait_for_it_too(world: World) -> None:
 
 def test_a_queue_that_the_directory_lost_can_be_deleted(world: World) -> None:
     public(world)
-    provider = world.manager.publication.events.provider
+    provider = world.manager.directory.events.provider
     world.finish(provider.delete(objects(world)[0]))
     world.finish(world.manager.delete_queue(r".\orders"))
     world.crash()

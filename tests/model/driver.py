@@ -17,10 +17,11 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal
 from msmq_fast.packet.message import Message as Sent
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.queue import Queue as RealQueue
 from msmq_fast.qm.reading.cursor import Cursor as RealCursor
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import Transaction as RealTransaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.packet.message import Journal, Message
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World
 

@@ -19,11 +19,11 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Connect, Resolve, Target
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.timing import earliest
-from tests.qm.world import WALL, StillClock, World
+from tests.qm.world import WALL, FakeCarrier, StillClock, World
 
 
 class Station(World):
@@ -74,15 +74,13 @@ class Station(World):
             order_acks=order_acks,
             hooks=self.hooks(),
         )
-        enterprise = DirectoryEnterprise(
-            lambda: manager.publication.events, manager.publication.queue_manager
-        )
+        enterprise = DirectoryEnterprise(lambda: manager.directory.events, manager.directory.queue_manager)
         self.router = Router(manager.guid, enterprise, self.now, static=self.static)
         self.router.refresh(self.now)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
         self.sources: dict[OutgoingQueue, OutgoingSource] = {}
-        manager.on_outgoing = self.has_work
-        manager.on_changed = self.node.forget_routes
+        manager.outgoing_queues.connect(FakeCarrier(self.has_work))
+        manager.changes.changed.connect(self.node.forget_routes)
 
     def hooks(self) -> Hooks:
         manager = self.manager

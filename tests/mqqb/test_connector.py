@@ -9,7 +9,7 @@ import pytest
 from msmq_fast.directory.objects import DirectoryObject, ObjectType
 from msmq_fast.packet.errors import AccessDenied, MSMQError, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.packet.message import Acknowledge, Journal, Message
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.security.masks import ConnectedNetworkRight
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import sid
@@ -23,7 +23,7 @@ TARGET = f"PRIVATE={FOREIGN}\\00000005"
 
 
 def enter(station: Station, kind: ObjectType, **values: object) -> None:
-    station.finish(station.manager.publication.create(DirectoryObject(kind, values)))
+    station.finish(station.manager.directory_changes.create(DirectoryObject(kind, values)))
 
 
 def machine(station: Station, name: str, guid: UUID, *sites: UUID, **values: object) -> None:
@@ -56,7 +56,7 @@ class Border:
             machine(station, name, other.manager.guid, *sites, RoutingServer=router)
         own = {"Identifier": self.connector.manager.guid, "SiteIdentifierList": (SITE, ABROAD)}
         changed = DirectoryObject(ObjectType.QUEUE_MANAGER, own)
-        self.connector.finish(self.connector.manager.publication.write(changed))
+        self.connector.finish(self.connector.manager.directory_changes.write(changed))
         self.network.names = {"connector.example.net": ["10.0.0.2"], "connector": ["10.0.0.2"]}
         for station, _ in ends:
             station.router.refresh(station.now)

@@ -24,7 +24,7 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb import wire
 from tests.mqqb.hosts import sent
 from tests.qm.test_acknowledgment_arrival import Refusing
-from tests.qm.world import WALL, World
+from tests.qm.world import WALL, FakeCarrier, World
 
 ADDRESS = "10.0.0.9"
 ORDER_QUEUE = rf"DIRECT=TCP:{ADDRESS}\PRIVATE$\order_queue$"
@@ -49,8 +49,8 @@ class Destination(World):
         acks = OrderAcks(
             manager.guid, manager.ledger, streams, manager.disposition.send_away, self.clock.monotonic
         )
-        manager.disposition.final_ack = acks.final
-        manager.incoming = acks.transfers
+        manager.incoming.register(final_acks=acks.final)
+        manager.incoming.register(transfers=acks.transfers)
         self.node = Node(
             manager.guid,
             manager.ledger,
@@ -307,7 +307,7 @@ def test_management_sees_the_streams_of_a_queue() -> None:
     queue = world.create("orders", transactional=True)
     world.take(tx(1), tx(2), tx(9, previous=8))
     world.run()
-    (transfer,) = world.manager.incoming()
+    (transfer,) = world.manager.incoming.transfers()
     assert transfer.queue == queue.ordinal
     assert transfer.as_map() == {
         "format_name": r"DIRECT=TCP:10.0.0.7\private$\orders",
@@ -327,10 +327,10 @@ def test_whatever_comes_of_a_stream_was_the_last_of_it() -> None:
         world.advance(WALL + passed - world.clock.wall // 1_000_000)
         world.take(packet)
         world.run()
-        (transfer,) = world.manager.incoming()
+        (transfer,) = world.manager.incoming.transfers()
         assert transfer.last_access == WALL + passed
     world.crash()
-    (transfer,) = world.manager.incoming()
+    (transfer,) = world.manager.incoming.transfers()
     assert (transfer.sequence_number, transfer.last_access) == (2, WALL + 40)
 
 
@@ -360,7 +360,7 @@ def test_what_has_no_outgoing_queue_is_discarded(monkeypatch: pytest.MonkeyPatch
 
 def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be() -> None:
     world = Destination()
-    world.manager.most_answered = 10
+    world.manager.answer_queues.most = 10
     send = world.manager.disposition.send_away
     tell = OrderAck(1, 1, 1).message
     for number in range(1, 1001):
@@ -456,8 +456,10 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
     world.session = session
     session.receive(wire.establish() + wire.parameters(), world.clock.seconds)
     session.data_to_send()
-    world.manager.on_outgoing = lambda queue: endpoint.transfer.submit(
-        OutgoingSource(queue, lambda: WALL), world.clock.seconds
+    world.manager.outgoing_queues.connect(
+        FakeCarrier(
+            lambda queue: endpoint.transfer.submit(OutgoingSource(queue, lambda: WALL), world.clock.seconds)
+        )
     )
     world.take(tx(1))
     world.run()

@@ -320,7 +320,7 @@ def test_a_second_router_takes_over_when_the_first_is_down() -> None:
 
 def test_messages_of_a_public_queue_name_its_queue_manager_so_that_routers_can_find_it() -> None:
     line = Line()
-    directory = line.sender.manager.publication
+    directory = line.sender.manager.directory
     machine = {"Identifier": line.receiver.manager.guid, "ComputerName": "RECEIVER"}
     line.sender.finish(directory.create(DirectoryObject(ObjectType.QUEUE_MANAGER, machine)))
     public = line.receiver.finish(line.receiver.manager.create_queue(".\\public"))
@@ -365,7 +365,7 @@ def test_ways_that_others_open_are_bounded() -> None:
     """Names are what senders claim, and each one takes a queue that stays."""
     network = Network()
     router = network.add("ROUTER", ROUTER, static={"*": (Target(RECEIVER),)}, routes=True)
-    router.manager.most_outgoing = 3
+    router.manager.outgoing_queues.most = 3
     session = opened(router)
     for number in range(1, 4):
         session.receive(private(number, UUID(int=number)), router.now)
@@ -384,7 +384,7 @@ def test_a_name_of_the_router_itself_is_no_way_into_its_queues(authenticated: bo
     packet = wire.message(1, queue="OS:alias\\private$\\inbox", address=UUID(int=5), security=claim)
     opened(router).receive(packet, router.now)
     (way,) = router.manager.outgoing()
-    way.bring_home(way)
+    way.deliver_locally()
     router.run()
     found = router.read(inbox)
     assert len(found) == (not authenticated)

@@ -18,7 +18,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transaction import State
 from tests.mqqb import wire
 from tests.mqqb.stations import Network

@@ -17,9 +17,9 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.stations import Network, Station
@@ -47,7 +47,7 @@ class Ordered(Station):
 
     def connect(self) -> None:
         super().connect()
-        self.manager.disposition.final_ack = self.node.order_acks.final  # type: ignore[union-attr]
+        self.manager.incoming.register(final_acks=self.node.order_acks.final)
 
     def source(self, queue: OutgoingQueue) -> OutgoingSource:
         if queue not in self.sources:

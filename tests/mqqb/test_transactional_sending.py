@@ -21,17 +21,17 @@ from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Journal, Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.outgoing.sequences import transfer_info
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, renew_incarnation
 from tests.mqqb import wire
-from tests.qm.world import WALL, World
+from tests.qm.world import WALL, FakeCarrier, World
 
 NAME = r"DIRECT=TCP:10.0.0.8\private$\orders"
 JOURNAL = r".\system$;JOURNAL"
@@ -78,7 +78,7 @@ class Sender:
         self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
-        manager.on_outgoing = self._submit
+        manager.outgoing_queues.connect(FakeCarrier(self._submit))
         self.world.run()
 
     def _submit(self, queue: OutgoingQueue) -> None:
@@ -501,7 +501,7 @@ def test_an_order_ack_for_a_message_that_an_operator_takes_out(
 def test_copies_that_share_an_identifier_have_their_final_acks_each() -> None:
     sender = Sender(own_copy_ids=False)
     other = NAME.replace("orders", "bills")
-    handle = open_destinations(sender.manager, f"{NAME},{other}", Access.SEND)
+    handle = sender.manager.open_destinations(f"{NAME},{other}", Access.SEND)
     assert isinstance(handle, MultipleQueue)
     transaction = sender.manager.transactions.begin()
     handle.send_in(transaction, Message(body=b"1", journal=Journal.JOURNAL))

@@ -77,7 +77,7 @@ def test_a_message_that_arrives_is_answered_with_its_durability(recoverable: boo
 def test_claimed_administration_queues_open_no_more_queues_than_there_may_be() -> None:
     inbound = Inbound()
     world = inbound.world
-    world.manager.most_answered = 2
+    world.manager.answer_queues.most = 2
     for number in range(1, 6):
         inbound.arrive(number, admin=rf"TCP:10.0.0.{number}\private$\admin")
     inbound.arrive(6, admin=r"TCP:10.0.0.5\private$\admin")

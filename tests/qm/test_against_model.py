@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.reading.lookup import Lookup
 
 from .world import WALL, World, body
 

@@ -13,12 +13,12 @@ from msmq_fast.packet.acks import OrderAck, order_queue
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import FormatName, parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.acknowledgment import lifetime
 from msmq_fast.qm.outgoing.answers import UNKNOWN, may_answer
-from msmq_fast.qm.outgoing.retirement import ANSWERS_IDLE
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.outgoing.idlecleanup import ANSWERS_IDLE
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.qm.world import WALL, World
 
@@ -104,7 +104,7 @@ def test_what_makes_room_is_deleted_in_later_turns_of_bounded_work(world: World)
 
 def test_with_all_answers_at_their_limit_a_new_peer_still_gets_an_order_ack(world: World) -> None:
     manager = world.manager
-    manager.most_answered = 20
+    manager.answer_queues.most = 20
     for number in range(1, 200):
         brought(world, number, f"203.0.113.{number}")
         world.run()
@@ -125,7 +125,7 @@ def test_with_all_answers_at_their_limit_a_new_peer_still_gets_an_order_ack(worl
 def test_peers_that_are_there_and_take_nothing_keep_no_other_waiting(world: World, ordering: bool) -> None:
     """Their queues were reached and are not empty: some addresses with sessions have all there may be."""
     manager = world.manager
-    manager.most_answered = 20
+    manager.answer_queues.most = 20
 
     def answered(number: int, address: str) -> str:
         if not ordering:
@@ -277,14 +277,14 @@ def test_a_queue_that_cannot_be_deleted_is_tried_again_and_holds_up_no_other_one
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(faults=Faults, answers_per_address=FEW)
-    discard, failing = world.manager.retirement.discard, [True]
+    discard, failing = world.manager.outgoing_queues.discard, [True]
 
     def broken(queue: OutgoingQueue) -> object:
         if failing[0] and queue.name == str(admin(1)):
             raise RuntimeError("this one")
         return discard(queue)
 
-    monkeypatch.setattr(world.manager.retirement, "discard", broken)
+    monkeypatch.setattr(world.manager.outgoing_queues, "discard", broken)
     for number in range(1, 20):
         brought(world, number)
     world.run()

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.coordinator import ResourceManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction

@@ -8,9 +8,10 @@ import pytest
 
 from msmq_fast._native.queue import allow_peek_when_locked
 from msmq_fast.packet import errors
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.cursor import Cursor, CursorState
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Readers, ReadRequest
 
 from .world import World, body

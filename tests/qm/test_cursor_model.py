@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from msmq_fast.packet import errors
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.cursor import Cursor, CursorState
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import ReadRequest
 
 from .world import World

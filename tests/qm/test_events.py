@@ -20,12 +20,12 @@ from msmq_fast.packet.errors import (
     QueueNotAvailable,
     ServiceNotAvailable,
 )
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.services import State
 from msmq_fast.store.schema import MetaName, Table
-from tests.qm.world import World, body
+from tests.qm.world import FakeCarrier, World, body
 
 FAR = r"DIRECT=OS:THERE\private$\far"
 
@@ -259,7 +259,7 @@ class Transfer:
         self.told: list[str] = []
         self.taken: list[bytes] = []
         self.room = 100
-        world.manager.on_outgoing = self
+        world.manager.outgoing_queues.connect(FakeCarrier(self))
 
     def __call__(self, queue: OutgoingQueue) -> None:
         self.told.append(queue.name)
@@ -381,20 +381,20 @@ def test_a_stop_ends_what_waits_takes_nothing_more_and_keeps_what_is_under_way(w
 @pytest.mark.rule("DM-043")
 def test_an_offline_queue_manager_sends_nothing_until_it_is_online(world: World) -> None:
     transfer = Transfer(world)
-    assert world.manager.connection_active
+    assert world.manager.outgoing_queues.connection_active
     post(world, b"0")
     world.run()
     assert transfer.taken == [b"0"]
     transfer.told.clear()
-    world.manager.take_offline()
-    assert not world.manager.connection_active
+    world.manager.outgoing_queues.bring_online(False)
+    assert not world.manager.outgoing_queues.connection_active
     post(world, b"1")
     world.run()
-    other = Transfer(world)  # whoever comes meanwhile hears nothing either
+    other = Transfer(world)  # a carrier that is connected meanwhile is told of nothing either
     post(world, b"2", r"DIRECT=OS:OTHER\private$\far")
     world.run()
     assert transfer.told == other.told == []
-    world.manager.bring_online()
+    world.manager.outgoing_queues.bring_online()
     world.run()
-    assert world.manager.connection_active
-    assert sorted(other.taken) == [b"1", b"2"]
+    assert world.manager.outgoing_queues.connection_active
+    assert sorted(transfer.taken + other.taken) == [b"0", b"1", b"2"]

@@ -10,7 +10,7 @@ from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, dead_letter
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Journal
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.flow import MEMORY_FULL, FlowControl
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World

@@ -10,7 +10,7 @@ import pytest
 from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 
 from .world import World, body

@@ -11,7 +11,8 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.reading.lookup import Lookup
 from tests.qm.world import World
 
 JOURNAL = r".\private$\orders;JOURNAL"

@@ -8,15 +8,13 @@ import pytest
 
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.operator.importing import Import
 from msmq_fast.qm.operator.jobs import Progress
 from msmq_fast.qm.operator.relocation import Outcome, Selection, Stretch, relocate
 from msmq_fast.qm.operator.resubmission import resubmit
-from msmq_fast.qm.outgoing.homecoming import Homecoming
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.qm.transactions.multiple import open_destinations
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.bulk.stages import staged
 from tests.qm.injection import Operation, failing, lines
@@ -91,7 +89,7 @@ def prepare(made: World) -> object:
 def several(made: World) -> None:
     names = "DIRECT=OS:HOST\\private$\\orders,DIRECT=OS:HOST\\private$\\admin"
     asking = {"acknowledge": Acknowledge.POSITIVE_ARRIVAL, "admin_queue": ADMIN}
-    handle = open_destinations(made.manager, names, Access.SEND)
+    handle = made.manager.open_destinations(names, Access.SEND)
     handle.send(Message(body=b"x", delivery=1, **asking))  # type: ignore[arg-type]
 
 
@@ -134,7 +132,7 @@ def move(made: World) -> None:
 def home(made: World) -> None:
     queue = made.manager.find(ALIAS)
     assert isinstance(queue, OutgoingQueue)
-    Homecoming(made.manager)(queue)
+    queue.deliver_locally()
 
 
 def aliased() -> World:
@@ -265,7 +263,7 @@ def outgoing() -> World:
 def retire(made: World) -> None:
     queue = made.manager.find(FAR)
     assert isinstance(queue, OutgoingQueue)
-    made.manager.retirement.discard(queue)
+    made.manager.outgoing_queues.discard(queue)
 
 
 def subscribed() -> World:

@@ -194,12 +194,12 @@ def test_a_queue_record_that_cannot_be_written_is_set_apart(monkeypatch: pytest.
     """It was to be written again after a full disk; it stops neither the others nor any commit."""
     world = counting()
     bad, good = world.create("bad"), world.create("good")
-    housekeeping = world.manager._housekeeping
-    housekeeping._unwritten.update({bad.ordinal: bad, good.ordinal: good})
+    records = world.manager._queue_records
+    records._unwritten.update({bad.ordinal: bad, good.ordinal: good})
     monkeypatch.setattr(bad, "record", lambda: {"label": "\ud800"})
     world.send(b"x", "good")
     world.advance(5)
-    assert housekeeping._unwritten == {}
+    assert records._unwritten == {}
     assert world.manager.damage["queue"] == 1
     assert world.manager.faults.total == 1
 
@@ -234,14 +234,14 @@ def test_an_idle_queue_that_cannot_be_looked_at_keeps_no_other_one(monkeypatch: 
     for queue in world.manager.outgoing():
         world.manager.purge(queue)
     world.run()
-    hindrance = world.manager.retirement.hindrance
+    hindrance = world.manager.outgoing_queues.hindrance
 
     def broken(queue: OutgoingQueue) -> str:
         if "10.0.0.2" in queue.name:
             raise RuntimeError("this one")
         return hindrance(queue)
 
-    monkeypatch.setattr(world.manager.retirement, "hindrance", broken)
+    monkeypatch.setattr(world.manager.outgoing_queues, "hindrance", broken)
     for _ in range(24):
         world.advance(100)
     assert [queue.name for queue in world.manager.outgoing()] == [r"DIRECT=TCP:10.0.0.2\private$\q"]

@@ -15,9 +15,9 @@ from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.packet.message import Journal
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.security.acl import Ace, AceType, Acl
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.masks import QueueRight

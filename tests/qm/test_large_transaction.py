@@ -14,8 +14,8 @@ import pytest
 from msmq_fast._native.batch import StoreError
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import MessageStorageFailed
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction

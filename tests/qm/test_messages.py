@@ -9,8 +9,9 @@ import pytest
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.handles.handle import Lookup, SentMessage
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import SentMessage
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table

@@ -7,8 +7,9 @@ import errno
 import pytest
 
 from msmq_fast.packet import errors
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 from .test_transaction import begin, fill, take

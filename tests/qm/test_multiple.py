@@ -14,9 +14,9 @@ from msmq_fast.packet import Message, errors
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.queues.access import Access, Share
-from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.store.completion import Completion
 from tests.qm.world import World
 
@@ -33,7 +33,7 @@ def made(**settings: object) -> World:
 
 
 def opened(world: World, name: str) -> MultipleQueue:
-    handle = open_destinations(world.manager, name, Access.SEND)
+    handle = world.manager.open_destinations(name, Access.SEND)
     assert isinstance(handle, MultipleQueue)
     return handle
 
@@ -64,11 +64,11 @@ def test_several_queues_are_opened_for_sending_and_shared_with_everybody_only() 
     world = made()
     for access in (Access.RECEIVE, Access.PEEK, Access.MOVE):
         with pytest.raises(errors.UnsupportedFormatNameOperation):
-            open_destinations(world.manager, "a,b", access)
+            world.manager.open_destinations("a,b", access)
         with pytest.raises(errors.UnsupportedFormatNameOperation):
             world.manager.open(f"{LOCAL_A},{LOCAL_B}", access)
     with pytest.raises(errors.UnsupportedAccessMode):
-        open_destinations(world.manager, "a,b", Access.SEND, Share.DENY_RECEIVE)
+        world.manager.open_destinations("a,b", Access.SEND, Share.DENY_RECEIVE)
     assert not any(queue.descriptors for queue in world.manager.queues())
 
 
@@ -77,15 +77,15 @@ def test_several_queues_are_opened_for_sending_and_shared_with_everybody_only() 
 def test_the_first_failure_closes_what_was_opened(name: str) -> None:
     world = made()
     with pytest.raises(errors.MSMQError):
-        open_destinations(world.manager, name, Access.SEND)
+        world.manager.open_destinations(name, Access.SEND)
     assert not any(queue.descriptors for queue in world.manager.queues())
 
 
 @pytest.mark.rule("DM-069", "DM-237", "DM-238")
 def test_one_name_in_the_end_is_an_ordinary_descriptor() -> None:
     world = made()
-    assert isinstance(open_destinations(world.manager, "a", Access.RECEIVE), OpenQueue)
-    twice = open_destinations(world.manager, f"a,{LOCAL_A}", Access.SEND)
+    assert isinstance(world.manager.open_destinations("a", Access.RECEIVE), OpenQueue)
+    twice = world.manager.open_destinations(f"a,{LOCAL_A}", Access.SEND)
     assert isinstance(twice, OpenQueue)
     assert twice.queue.name == world.manager.find("a").name
 
@@ -100,9 +100,9 @@ def test_distribution_lists_are_expanded_however_they_are_nested() -> None:
     assert [str(name) for name in handle.names] == sorted((LOCAL_A, LOCAL_B, REMOTE))
     assert len(opened(world, f"DL={LIST},c").names) == 4
     provide(world, {LIST: (LOCAL_A,)})
-    assert isinstance(open_destinations(world.manager, f"DL={LIST}", Access.RECEIVE), OpenQueue)
+    assert isinstance(world.manager.open_destinations(f"DL={LIST}", Access.RECEIVE), OpenQueue)
     with pytest.raises(errors.IllegalFormatName):
-        open_destinations(world.manager, f"DL={inner}", Access.SEND)
+        world.manager.open_destinations(f"DL={inner}", Access.SEND)
 
 
 def provide(world: World, members: dict[UUID, tuple[str, ...]]) -> None:
@@ -115,7 +115,7 @@ def provide(world: World, members: dict[UUID, tuple[str, ...]]) -> None:
         failed.fail(not_found(ObjectType.DISTRIBUTION_LIST, "there is none"))
         return failed
 
-    world.manager.publication.events.provider.resolve_list = resolve_list  # type: ignore[method-assign]
+    world.manager.directory.events.provider.resolve_list = resolve_list  # type: ignore[method-assign]
 
 
 @pytest.mark.rule("DM-088")
@@ -351,7 +351,7 @@ def test_names_without_a_transport(name: str, send: str, receive: str) -> None:
         with pytest.raises(errors.UnsupportedFormatNameOperation, match=receive):
             world.manager.open(name, access)
     with pytest.raises(errors.UnsupportedFormatNameOperation):
-        world.manager.queue_for(parse_format_name(name))
+        world.manager.destinations.of_answer(parse_format_name(name))
     assert list(world.manager.outgoing()) == []
 
 
@@ -370,5 +370,5 @@ def test_as_many_queues_as_copies_fit_into_memory() -> None:
     world = made()
     names = ",".join(rf"DIRECT=OS:far{number}\private$\q" for number in range(1001))
     with pytest.raises(errors.InsufficientResources):
-        open_destinations(world.manager, names, Access.SEND)
+        world.manager.open_destinations(names, Access.SEND)
     assert list(world.manager.outgoing()) == []

@@ -9,7 +9,7 @@ import pytest
 from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 from .world import World, body

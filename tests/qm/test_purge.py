@@ -13,8 +13,8 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store import decode
 

@@ -8,8 +8,8 @@ import pytest
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.fields import DIRECT
+from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.queues.access import Access, Share, excludes
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
 
 from .world import World
@@ -259,7 +259,7 @@ def test_a_subqueue_has_the_properties_and_rights_of_its_queue(world: World) -> 
     world.finish(world.manager.set_properties(parent, label="label", privacy=2))
     assert sub.properties.label == "label"
     assert parent.security != NOBODY
-    world.finish(world.manager.apply_properties(parent, {}, NOBODY))
+    world.finish(world.manager.changes.apply(parent, {}, NOBODY))
     assert sub.security is parent.security is NOBODY
 
 

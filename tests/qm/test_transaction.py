@@ -11,14 +11,15 @@ from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.user import TransactionHeader
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 
-from .world import World, body
+from .world import FakeCarrier, World, body
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_a_message_to_another_computer_waits_in_its_outgoing_queue(world: World)
     world.finish(transaction.commit())
     assert (outgoing.messages, world.bodies(name)) == (1, [b"1"])
     told: list[str] = []
-    world.manager.on_outgoing = lambda queue: told.append(queue.name)
+    world.manager.outgoing_queues.connect(FakeCarrier(lambda queue: told.append(queue.name)))
     world.run()
     assert told[:1] == [name]
     world.send(b"plain", name, priority=3)

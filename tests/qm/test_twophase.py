@@ -9,7 +9,8 @@ import pytest
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue
+from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 
@@ -325,25 +326,6 @@ def test_a_waiting_read_is_cancelled_by_its_tag_and_owner(world: World) -> None:
     assert body(other.completion.result()) == b"one"
     assert not first.cancel(8)
     assert not untagged.completion.done
-
-
-@pytest.mark.rule("DM-148")
-def test_the_first_of_all_readers_with_a_tag_is_cancelled(world: World) -> None:
-    first, second = world.reader().receive(None, tag=7), world.reader().receive(None, tag=7)
-    peek = world.reader().receive(None, peek=True, tag=3)
-    assert world.manager.cancel_waiting(world.manager.find("orders"), 7)
-    assert first.completion.done
-    assert not second.completion.done
-    assert world.manager.cancel_waiting(world.manager.find("orders"), 3)
-    assert peek.completion.done
-    assert world.manager.cancel_waiting(world.manager.find("orders"), 7)
-    assert second.completion.done
-
-
-@pytest.mark.rule("DM-149")
-def test_no_reader_with_the_tag(world: World) -> None:
-    world.reader().receive(None)
-    assert not world.manager.cancel_waiting(world.manager.find("orders"), 0)
 
 
 @pytest.mark.rule("ST-10")

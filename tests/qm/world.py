@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from msmq_fast._native.batch import MemoryWriter
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
@@ -145,3 +147,29 @@ class World:
 
 def body(received: Received) -> bytes:
     return Message.from_packet(received.packet).body
+
+
+class FakeCarrier:
+    """A `Carrier` that calls functions."""
+
+    def __init__(
+        self,
+        has_work: Callable[[OutgoingQueue], object] = lambda _: None,
+        held: Callable[[OutgoingQueue, bool], object] = lambda _queue, _on_hold: None,
+        retired: Callable[[OutgoingQueue], object] = lambda _: None,
+    ) -> None:
+        self._has_work = has_work
+        self._held = held
+        self._retired = retired
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Messages are available."""
+        self._has_work(queue)
+
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        """A queue was paused or resumed."""
+        self._held(queue, on_hold)
+
+    def retired(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
+        self._retired(queue)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast.packet.errors import AccessDenied, IllegalPropertyValue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import NOBODY
 from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy
 from msmq_fast.security.sddl import parse_sddl, to_sddl

@@ -107,7 +107,7 @@ def test_key_pairs_are_kept_sealed_and_published() -> None:
     made = pairs(KeyUse.EXCHANGE, KeyUse.SIGNATURE)
     world.done(world.keyring.keep(made))
     assert world.keyring.missing(PROVIDERS) == []
-    own = world.manager.publication.queue_manager()
+    own = world.manager.directory.queue_manager()
     entries = read_key_list(own["PublicEncryptionKeyList"])
     assert [(entry.provider, entry.key.bits) for entry in entries] == [
         (provider.name, provider.rsa_bits) for provider in PROVIDERS
@@ -128,7 +128,7 @@ def test_key_pairs_are_kept_sealed_and_published() -> None:
 def test_three_keys_as_windows_has_them() -> None:
     world = Secure()
     world.done(world.keyring.keep(pairs(KeyUse.EXCHANGE)))
-    entries = read_key_list(world.manager.publication.queue_manager()["PublicEncryptionKeyList"])
+    entries = read_key_list(world.manager.directory.queue_manager()["PublicEncryptionKeyList"])
     assert [entry.key.bits for entry in entries] == [512, 1024, 1024]
 
 
@@ -219,7 +219,7 @@ def test_keys_from_the_directory() -> None:
         },
     )
     assert world.keyring.published(PEER) is None
-    world.done(world.manager.publication.create(item))
+    world.done(world.manager.directory_changes.create(item))
     assert world.keyring.published(PEER) == blob
     assert [entry.key for entry in world.keyring.signing_keys(PEER)] == [public_part(EXTERNAL)]
     assert world.keyring.signing_keys(UUID(int=5)) == ()
@@ -238,9 +238,7 @@ def test_an_internal_certificate() -> None:
     found = x509.load_der_x509_certificate(made["certificate"])
     found.verify_directly_issued_by(found)
     assert key_of(made["certificate"]).key_size == 2048
-    item = world.manager.publication.read(
-        ObjectType.USER, (equals("SecurityIdentifier", str(USER)),)
-    ).result()
+    item = world.manager.directory.read(ObjectType.USER, (equals("SecurityIdentifier", str(USER)),)).result()
     (kept,) = read_user_certificates(item["Certificates"])
     assert (kept.certificate, item["CertificateDigestList"]) == (made["certificate"], (kept.digest,))
     again = value(user.call(Frame.CREATE_CERTIFICATE, [""]))

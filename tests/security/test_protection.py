@@ -715,7 +715,7 @@ def test_a_certificate_that_the_directory_loses_is_not_believed_any_more() -> No
     world.finish(security.certificates.add(SENDER, CERTIFICATE, None))
     target = Host().queues["private$\\q"]
     assert isinstance(security.received.open(parsed(signed()), target), bytes)
-    events = world.manager.publication.events
+    events = world.manager.directory.events
     user = world.finish(events.read(ObjectType.USER, (equals("SecurityIdentifier", str(SENDER)),)))
     world.finish(events.delete(user))
     assert security.received.open(parsed(signed()), target) is Refusal.SIGNED

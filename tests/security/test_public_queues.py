@@ -36,7 +36,7 @@ def shown(world: World, queue: Queue) -> bytes:
     """What the directory says."""
     (item,) = [
         item
-        for item in everything(world.manager.publication.events.provider, ObjectType.QUEUE)
+        for item in everything(world.manager.directory.events.provider, ObjectType.QUEUE)
         if item.identifier == queue.guid
     ]
     found = item["Security"]
@@ -47,7 +47,7 @@ def shown(world: World, queue: Queue) -> bytes:
 def write(world: World, queue: Queue, security: bytes) -> None:
     """Change the descriptor in the directory, as its tools do."""
     item = DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: queue.guid, "Security": security})
-    world.finish(world.manager.publication.write(item, ("Security",)))
+    world.finish(world.manager.directory_changes.write(item, ("Security",)))
 
 
 def may_send(world: World, queue: Queue) -> bool:
@@ -73,7 +73,7 @@ def test_the_object_shows_the_descriptor(world: World, queue: Queue) -> None:
 @pytest.mark.rule("X-43", "QB-257")
 def test_what_the_directory_says_decides_about_deliveries(world: World, queue: Queue) -> None:
     changes: list[None] = []
-    world.manager.on_changed = lambda: changes.append(None)
+    world.manager.changes.changed.connect(lambda: changes.append(None))
     assert may_send(world, queue)
     write(world, queue, parse_sddl(f"O:BAD:(D;;LC;;;{SOMEBODY})(A;;LC;;;WD)").encoded)
     assert not may_send(world, queue)
@@ -87,7 +87,7 @@ def test_what_is_read_from_the_directory_again_decides_too(world: World, queue: 
     assert may_send(world, queue)
     closed = parse_sddl(f"O:BAD:(D;;LC;;;{SOMEBODY})(A;;LC;;;WD)").encoded
     item = DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: queue.guid, "Security": closed})
-    world.manager.publication.refresh_queue(item)
+    world.manager.directory.refresh_queue(item)
     world.run()
     assert not may_send(world, queue)
 
@@ -103,8 +103,8 @@ def test_the_computer_has_a_sid_in_the_directory(world: World) -> None:
     world.manager.guard.policy = DefaultPolicy(reachable_by_srmp=False)
     machine = {IDENTIFIER: world.manager.guid, "MachineSid": "S-1-5-21-7-8-9-1105"}
     item = DirectoryObject(ObjectType.QUEUE_MANAGER, machine)
-    world.finish(world.manager.publication.write(item, ("MachineSid",)))
+    world.finish(world.manager.directory_changes.write(item, ("MachineSid",)))
     made = world.create("fresh")
     assert to_sddl(made.security).endswith("D:(A;;CCDCLCSWRPWPSDRCWDWO;;;WD)(A;;WPRC;;;S-1-5-21-7-8-9-1105)")
-    world.manager.publication._use(WorkgroupDirectory(world.manager.publication))
-    assert world.manager.publication.machine_sid is None
+    world.manager.directory._use(WorkgroupDirectory(world.manager.directory))
+    assert world.manager.directory.machine_sid is None

@@ -49,7 +49,7 @@ class Server:
     def change(self, **values: object) -> None:
         """The own object in the directory."""
         own = {"Identifier": self.world.manager.guid, **values}
-        done = self.world.manager.publication.write(DirectoryObject(ObjectType.QUEUE_MANAGER, own))
+        done = self.world.manager.directory_changes.write(DirectoryObject(ObjectType.QUEUE_MANAGER, own))
         self.world.finish(done)
 
 
@@ -89,7 +89,7 @@ def test_routes_are_forgotten_when_sites_and_links_change() -> None:
     ):
         before.add(7, b"name", core)
         assert len(before) == 1
-        server.world.finish(server.world.manager.publication.create(DirectoryObject(kind, values)))
+        server.world.finish(server.world.manager.directory_changes.create(DirectoryObject(kind, values)))
         assert len(before) == 0
 
 

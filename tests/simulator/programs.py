@@ -16,8 +16,8 @@ from msmq_fast.packet.errors import (
     MSMQError,
 )
 from msmq_fast.packet.message import Delivery, Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, SentMessage
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.reading.readers import Subscription
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.completion import Completion

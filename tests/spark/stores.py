@@ -11,9 +11,9 @@ from uuid import UUID
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.settings import QueueManagerSettings
 from tests.store.golden.make import Clock
 from tests.store.support import open_store

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.spark.offline.backend import opened
 from msmq_fast.spark.offline.catalogue import event_stretches, message_stretches, read_catalogue
 from msmq_fast.spark.offline.errors import OfflineError

@@ -174,7 +174,7 @@ class Station(World):
         self.destinations = Destinations(
             Redirector(own, self.redirections), manager.guard, manager.registry.local
         )
-        manager.on_changed = self.destinations.forget
+        manager.changes.changed.connect(self.destinations.forget)
         self.receipts = Receipts(
             manager,
             self.destinations,
@@ -184,7 +184,7 @@ class Station(World):
         )
         self.streams = IncomingStreams(manager.ledger, self.receipts.stream, self.clock.monotonic)
         self.receipts.streams = self.streams
-        manager.disposition.receipts = self.receipts
+        manager.incoming.register(receipts=self.receipts)
         history = DuplicateHistory()
         for item in self.store.load_history():
             history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s)

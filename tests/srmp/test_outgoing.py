@@ -17,8 +17,8 @@ from msmq_fast.packet.errors import IllegalPropertyValue
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.identity.signing import prepare
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.srmp.compound import Compound, read_http, read_text
 from msmq_fast.srmp.incoming import to_packet
 from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, SignaturePart, StreamReceipt

@@ -7,7 +7,7 @@ import pytest
 from msmq_fast.directory.objects import ObjectType
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
@@ -598,7 +598,7 @@ def test_a_public_queue_is_the_one_of_the_directory() -> None:
     to = "http://host/msmq/orders"
     assert station.post(envelope(to), b"early") == 400
     orders = station.create(".\\orders")
-    published = everything(station.manager.publication.events.provider, ObjectType.QUEUE)
+    published = everything(station.manager.directory.events.provider, ObjectType.QUEUE)
     assert [item.identifier for item in published] == [orders.guid]
     assert station.post(envelope(to), b"in time") == 200
     assert [message.body for message in station.messages(orders)] == [b"in time"]

@@ -13,10 +13,10 @@ import pytest
 from msmq_fast.packet.errors import TransactionUsage, UnsupportedFormatNameOperation
 from msmq_fast.packet.message import Delivery, Journal, Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.identity.signing import prepare
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.outgoing.sequences import transfer_info
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.srmp.sending import Place, Sender, StreamReceipts
@@ -24,7 +24,7 @@ from msmq_fast.srmp.transfer import Effect, Outgoing, Progress, Reach, Timers, T
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.qm.world import WALL, World
+from tests.qm.world import WALL, FakeCarrier, World
 
 NAME = "DIRECT=HTTP://server.test/msmq/private$/orders"
 JOURNAL, DEADLETTER, DEADXACT = r".\system$;JOURNAL", r".\system$;DEADLETTER", r".\system$;DEADXACT"
@@ -75,8 +75,9 @@ class Station:
         )
         self.sources: dict[OutgoingQueue, Outgoing[Post]] = {}
         self.number = 0
-        manager.on_outgoing = lambda queue: self.transfer.submit(self.source(queue), self.now)
-        manager.on_hold = self._held
+        submit = self.transfer.submit
+        carrier = FakeCarrier(lambda queue: submit(self.source(queue), self.now), self._held)
+        manager.outgoing_queues.connect(carrier)
         self.world.run()
 
     def crash(self) -> None:

@@ -144,7 +144,7 @@ def test_what_expired_does_not_advance_its_stream(station: Station) -> None:
 
 def test_what_expired_in_a_stream_is_its_senders_business(station: Station) -> None:
     """No dead letter here, no final receipt, and above all no acknowledgment of MS-MQQB."""
-    station.manager.disposition.final_ack = lambda packet, reason: pytest.fail("not by MS-MQQB")
+    station.manager.incoming.register(final_acks=lambda packet, reason: pytest.fail("not by MS-MQQB"))
     late = text(1, now=1_600_000_000, flags="<DeadLetter/>")
     assert station.post(late, b"1") == 200
     station.advance(1)

@@ -15,7 +15,7 @@ from msmq_fast._native.framing import parse
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.srmp.multicast import Feed
 from tests.qm.world import WALL, World
 from tests.server.processes import Server, data_directory

@@ -13,8 +13,8 @@ import pytest
 
 from msmq_fast._native.batch import LmdbTables, LmdbWriter
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store import decode
 from msmq_fast.store.compact import compact

@@ -11,8 +11,8 @@ import pytest
 
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName

@@ -13,8 +13,8 @@ from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.queues.access import Access, Share
-from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 def open_sending(manager: QueueManager, name: str, share: Share, token: Token | None) -> SendTarget | FanOut:
     """Open a queue, or several, for sending. Raises what they are refused with."""
-    opened = open_destinations(manager, name, Access.SEND, share, token=token)
+    opened = manager.open_destinations(name, Access.SEND, share, token=token)
     if isinstance(opened, MultipleQueue):
         return FanOut(manager, opened, token)
     return SendTarget(manager, opened, token)

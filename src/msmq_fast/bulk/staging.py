@@ -29,10 +29,10 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.stages import MOST_QUEUES, Staged
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.identity.signing import demands, prepare
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.completion import Completion
 

@@ -14,6 +14,7 @@ from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.online import OnlineState
 from msmq_fast.directory.provider import DirectoryProvider, Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 T = TypeVar("T")
@@ -40,8 +41,8 @@ class DirectoryEvents:
     ) -> None:
         self.provider = provider
         self.online = OnlineState()
-        self.on_topology: Callable[[], None] | None = None  # a queue manager, site or routing link changed
-        self.on_users: Callable[[], None] | None = None  # a user changed, or its certificates
+        self.topology_changed: Signal[[]] = Signal()  # a queue manager, site or routing link changed
+        self.users_changed: Signal[[]] = Signal()  # a user changed, or its certificates
         self._local = local
         self._monotonic = monotonic
         self._announce = announce
@@ -256,12 +257,12 @@ class DirectoryEvents:
         return self._watched(done)
 
     def _users_changed(self, done: Completion[T]) -> None:
-        if done.exception() is None and self.on_users is not None:
-            self.on_users()
+        if done.exception() is None:
+            self.users_changed()
 
     def _rearranged(self, done: Completion[T]) -> None:
-        if done.exception() is None and self.on_topology is not None:
-            self.on_topology()
+        if done.exception() is None:
+            self.topology_changed()
 
     def _watched(self, done: Completion[T]) -> Completion[T]:
         """Go offline when the operation finds that the directory is not connected."""

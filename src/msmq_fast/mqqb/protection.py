@@ -238,7 +238,7 @@ class OutgoingProtection:
         try:
             if self._sent is None:
                 raise EncryptionError(Failure.NO_KEYS)
-            _, manager = queue.locate(queue.destination)
+            _, manager = queue.locate()
             return self._sent.protect(packet, queue.destination, manager)
         except EncryptionError as problem:
             failure = problem.failure

@@ -121,7 +121,7 @@ class OutgoingSource:
         name = self.queue.destination
         if name.direct is not None:
             return straight(name.direct.address, None)
-        hops = self._route(*self.queue.locate(name))
+        hops = self._route(*self.queue.locate())
         if not self._concludes or name.guid is None or any(hop.host for hop in hops):
             return hops
         address = self._last_address(name.guid)
@@ -195,7 +195,7 @@ class OutgoingSource:
         queue.reached = queue.reached or progress is Progress.ESTABLISHED
         if progress is Progress.ESTABLISHED and self._sequences is not None:
             name = queue.destination
-            manager = None if name.direct is not None else queue.locate(name)[1]
+            manager = None if name.direct is not None else queue.locate()[1]
             self._sequences.reached(queue.core, address, manager)
         status, state, error = _STATUS[progress]
         queue.set_state(state)
@@ -219,4 +219,4 @@ class OutgoingSource:
 
     def come_home(self) -> bool:
         """Its host is this computer: whether its messages go to a local queue from now on."""
-        return self.queue.bring_home(self.queue)
+        return self.queue.deliver_locally()

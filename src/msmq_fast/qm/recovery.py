@@ -56,7 +56,7 @@ def _load_queues(manager: QueueManager) -> tuple[set[int], set[int]]:
             elif record["kind"] == QueueKind.JOURNAL:
                 _load_journal(manager, ordinal, record, loaded.get(record["parent"]), deleting)
             elif record["kind"] == QueueKind.OUTGOING:
-                manager.add_outgoing(_load_outgoing(manager, ordinal, record))
+                manager.outgoing_queues.add(_load_outgoing(manager, ordinal, record))
             elif record["kind"] == QueueKind.CONNECTOR:
                 manager.registry.add(ConnectorQueue.load_connector(manager.ledger, ordinal, record))
             elif ordinal in system or record["kind"] != QueueKind.SYSTEM:
@@ -64,7 +64,7 @@ def _load_queues(manager: QueueManager) -> tuple[set[int], set[int]]:
                 manager.registry.add(loaded[ordinal])
         except (KeyError, TypeError, ValueError, AttributeError, MSMQError) as error:
             manager.set_aside("queue", f"the record of queue {ordinal} is damaged: {error!r}")
-    manager.reaping.update(deleting)
+    manager.registry.reaping.update(deleting)
     return deleting, silent
 
 
@@ -89,7 +89,9 @@ def _load_journal(
 
 
 def _load_outgoing(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> OutgoingQueue:
-    return OutgoingQueue.load_outgoing(manager.ledger, ordinal, record, manager.settings.history_length)
+    return OutgoingQueue.load_outgoing(
+        manager.ledger, ordinal, record, manager.settings.history_length, manager.outgoing_queues
+    )
 
 
 def load_local(manager: QueueManager, ordinal: int, record: dict[str, Any]) -> Queue:
@@ -119,7 +121,7 @@ def _load_positions(
         )
     stored = int(manager.records.meta(MetaName.SEQUENCE_HW, 0))
     manager.ledger.sequence = manager.ledger.sequence_limit = max(stored, loader.highest_sequence)
-    manager.purging.update(queue for queue in manager.queues() if queue.purged_to)
+    manager.registry.purging.update(queue for queue in manager.queues() if queue.purged_to)
 
 
 def _system_queues(manager: QueueManager) -> None:

@@ -49,7 +49,6 @@ from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.stalls import StallWatch
 from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
-from msmq_fast.signals import Signal
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
@@ -253,8 +252,7 @@ class Assembly:
         assert commit_loop is not None  # noqa: S101 - set by start() before
         ports = self._acceptors
         counters = Counters()
-        queues_changed: Signal[[]] = Signal()
-        manager.on_changed = queues_changed
+        queues_changed = manager.changes.changed
         self._mqqb = MqqbListener(
             config,
             manager,
@@ -281,7 +279,6 @@ class Assembly:
             ports,
             queues_changed,
         )
-        manager.incoming = lambda: [*self._mqqb.transfers(), *self._srmp.receiving.streams.transfers()]
         if self._pgm_sockets is not None:
             self._pgm = PgmListener(
                 config,

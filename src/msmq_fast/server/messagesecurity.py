@@ -89,7 +89,7 @@ class MessageSecurity:
         self._timed.add("sender certificates", self._senders)
         self._timed.add("turns with keys", self.turns)
         self.certificates.watch(self._senders.forget)
-        manager.publication.on_users = self._senders.forget
+        manager.directory.users_changed.connect(self._senders.forget)
         self.certificates.make_key = self._make_key
         self.keyring.watch(self._sent.forget)
         self.received = ReceivedProtection(

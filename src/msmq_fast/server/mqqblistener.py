@@ -137,7 +137,7 @@ class MqqbListener:
             ),
             turns=security.turns,
         )
-        manager.arrival = self._arrives
+        manager.incoming.register(arrival=self._arrives, transfers=self.transfers)
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         ports = PeerPorts(
             config.mqqb.peer_port or config.server.port or _PORT,
@@ -381,7 +381,7 @@ def _order_acks(
         has_route,
         manager.faults,
     )
-    manager.disposition.final_ack = acks.final
+    manager.incoming.register(final_acks=acks.final)
     return acks
 
 

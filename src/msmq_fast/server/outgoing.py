@@ -4,31 +4,17 @@ destination.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.outgoing.queues import Carrier
 from msmq_fast.qm.queues.opening import is_http
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 
-__all__ = ["Carrier", "Dispatcher"]
-
-
-class Carrier(Protocol):
-    """Carries the messages of outgoing queues of one kind."""
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available; may be said any number of times."""
-
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused or resumed."""
-
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
+__all__ = ["Dispatcher"]
 
 
 class Dispatcher:
-    """Told by the queue manager of its outgoing queues. Those by MULTICAST and HTTP names have carriers of
+    """A `Carrier` for all outgoing queues. Those by MULTICAST and HTTP names have carriers of
     their own; without one they wait until they expire. All others are `usual`.
     """
 
@@ -43,13 +29,11 @@ class Dispatcher:
 
     def start(self) -> None:
         """Carriers are there: what waits is handed to them."""
-        self._manager.on_hold = self._held
-        self._manager.retirement.on_retired = self._retired
-        self._manager.on_outgoing = self._has_work
+        self._manager.outgoing_queues.connect(self)
 
     def stop(self) -> None:
         """Nothing is handed to anybody any more."""
-        self._manager.on_outgoing = None
+        self._manager.outgoing_queues.disconnect(self)
 
     @property
     def messages_out(self) -> int:
@@ -61,17 +45,20 @@ class Dispatcher:
             return self._multicast
         return self._http if is_http(queue.destination) else self._usual
 
-    def _has_work(self, queue: OutgoingQueue) -> None:
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Hand a queue with messages to its carrier."""
         carrier = self._carrier(queue)
         if carrier is not None:
             carrier.has_work(queue)
 
-    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+        """A queue was paused or resumed."""
         carrier = self._carrier(queue)
         if carrier is not None:
             carrier.held(queue, on_hold)
 
-    def _retired(self, queue: OutgoingQueue) -> None:
+    def retired(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
         carrier = self._carrier(queue)
         if carrier is not None:
             carrier.retired(queue)

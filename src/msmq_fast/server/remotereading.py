@@ -76,7 +76,7 @@ class RemoteReading:
             remote.epm_port,
             remote.port,
             remote.port_methods,
-            bool(manager.publication.queue_manager().get("RoutingServer")),
+            bool(manager.directory.queue_manager().get("RoutingServer")),
             manager.settings.directory is DirectoryMode.WORKGROUP,
         )
         manager.remote = RemoteQueues(
@@ -155,7 +155,7 @@ class RemoteReading:
     def _locate(self, name: FormatName) -> str:
         if name.direct is not None:
             return name.direct.address
-        return self._manager.publication.locate(name)[0]
+        return self._manager.directory.locate(name)[0]
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
         """Other computers see the user of the configuration, whoever reads: so not everybody may."""

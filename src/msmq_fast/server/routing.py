@@ -16,8 +16,8 @@ from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.config import Config, PeerDeclaration, RouteDeclaration
 
@@ -58,8 +58,8 @@ class Routing:
             None if self.reports is None else self.reports.arrived,
             routes=lambda: self._routes,
         )
-        publication = manager.publication
-        self._enterprise = DirectoryEnterprise(lambda: publication.events, publication.queue_manager)
+        directory = manager.directory
+        self._enterprise = DirectoryEnterprise(lambda: directory.events, directory.queue_manager)
         self.router = Router(
             manager.guid,
             self._enterprise,
@@ -69,13 +69,13 @@ class Routing:
 
     def start(self) -> None:
         """Route for the sessions, which are there now. The directory, too, decides what passes through."""
-        self._manager.publication.on_topology = self.refresh
+        self._manager.directory.rearranged.connect(self.refresh)
         self.refresh()
 
     def refresh(self) -> None:
         """The directory has changed, or may have."""
         self.router.refresh(self._monotonic())
-        self._routes = bool(self._manager.publication.queue_manager().get("RoutingServer"))
+        self._routes = bool(self._manager.directory.queue_manager().get("RoutingServer"))
         self._on_changed()
 
     def is_router(self, manager: UUID) -> bool:

@@ -58,7 +58,7 @@ class SrmpReceiving:
             manager.faults,
         )
         self.receipts.streams = self.streams
-        manager.disposition.receipts = self.receipts
+        manager.incoming.register(receipts=self.receipts, transfers=self.streams.transfers)
         self.streams.load(manager.store.tables.scan, manager.set_aside)
         queues_changed.connect(self.destinations.forget)
         parts = Parts(

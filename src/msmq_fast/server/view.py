@@ -72,7 +72,7 @@ class ServerView:
     def queues(self) -> Iterable[QueueView]:
         """User and system queues."""
         incoming: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        for transfer in self._manager.incoming():
+        for transfer in self._manager.incoming.transfers():
             incoming[transfer.queue].append(transfer.as_map())
         for queue in self._manager.queues():
             if queue.kind in (QueueKind.OUTGOING, QueueKind.JOURNAL):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msmq_fast.packet.errors import AccessDenied
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState
 from msmq_fast.qm.queues.system import ORDER

@@ -86,7 +86,11 @@ class Feed:
 
     def waits(self) -> bool:
         """Whether there is something to send, and it may be sent."""
-        return self.queue.may_send and self._manager.connection_active and self._core.head_in_memory()
+        return (
+            self.queue.may_send
+            and self._manager.outgoing_queues.connection_active
+            and self._core.head_in_memory()
+        )
 
     def pump(self, now: float) -> None:
         """Give the sources what they have room for."""

@@ -129,7 +129,7 @@ class _Source(Outgoing[S]):
     def waits(self) -> bool:
         return (
             self._queue.may_send
-            and self._sender.manager.connection_active
+            and self._sender.manager.outgoing_queues.connection_active
             and head(self._core)[1] > 0
             and self._core.head_in_memory()
         )

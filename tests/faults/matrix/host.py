@@ -10,9 +10,9 @@ from typing import Any
 
 from msmq_fast._native.batch import LmdbReader, LmdbWriter, MemoryTables, MemoryWriter, StoreError
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion

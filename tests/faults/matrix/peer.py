@@ -32,7 +32,7 @@ def node(host: Host) -> Node:
         load_streams(streams, host.store.tables.scan, manager.set_aside)
         send = manager.disposition.send_away
         acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic)
-        manager.disposition.final_ack = acks.final
+        manager.incoming.register(final_acks=acks.final)
         known[manager] = Node(
             manager.guid,
             manager.ledger,

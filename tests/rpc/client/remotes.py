@@ -8,7 +8,7 @@ from uuid import UUID
 from msmq_fast._native.framing import build_user_message
 from msmq_fast.packet.fields import direct_wire
 from msmq_fast.packet.names import FormatName, parse_format_name
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.remote import RemoteQueue
 from msmq_fast.rpc.client.opening import ReaderSettings, RemoteQueues
 from msmq_fast.rpc.idl.qm2qm import QM2QM, REMOTEREADDESC, REMOTEREADDESC2

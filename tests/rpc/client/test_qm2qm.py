@@ -13,7 +13,7 @@ from msmq_fast.packet.errors import (
     OperationCancelled,
     RemoteMachineNotAvailable,
 )
-from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.remote import RemoteMessage
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
@@ -316,7 +316,7 @@ def test_no_other_call_has_a_time_out(network: Network) -> None:
 
 
 def _arguments() -> Any:
-    from msmq_fast.qm.queues.access import Access, Share
+    from msmq_fast.qm.access import Access, Share
 
     return NAME, Access.RECEIVE, Share.DENY_NONE, None
 

@@ -18,8 +18,8 @@ from msmq_fast.packet.errors import (
     RemoteMachineNotAvailable,
     StaleHandle,
 )
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.client.fakes import CANCEL, ORPHANED, Network
 from tests.rpc.client.remotes import (

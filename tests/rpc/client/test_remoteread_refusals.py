@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msmq_fast.packet.errors import AccessDenied, MSMQError
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.client.fakes import Network
 from tests.rpc.client.remotes import CONTEXT, Reader, RemoteReadComputer

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.rpc.services.peers import ADMIN, CLIENT, MadeCall, Peer, RemoteWorld
 

@@ -11,7 +11,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action
 from tests.qm.world import WALL

@@ -265,7 +265,7 @@ def test_who_has_no_name_has_no_acknowledgments_sent_elsewhere() -> None:
 def listed(remote: DependentWorld, *names: str) -> str:
     """The format name of a distribution list with these members."""
     guid = UUID("99999999-0000-0000-0000-000000000001")
-    events = remote.world.manager.publication.events
+    events = remote.world.manager.directory.events
     events.provider.resolve_list = lambda _guid, _domain: Completion.of(names)  # type: ignore[method-assign]
     return f"DL={guid}"
 
@@ -433,7 +433,7 @@ def test_a_protected_message_for_a_queue_here_is_opened_as_one_that_arrives(remo
         message.body, message.security = b"opened", None
         return message.to_packet()
 
-    manager.arrival = arrival
+    manager.incoming.register(arrival=arrival)
     assert send(remote, sent(**encrypted), private) == 0
     assert seen == [(r"HOST\private$\mine", b"key!")]
     assert remote.world.bodies("mine") == [b"opened"]
@@ -448,9 +448,9 @@ def test_a_queue_that_takes_signed_messages_only(remote: DependentWorld) -> None
     text = r"DIRECT=OS:HOST\private$\signed"
     signed = {"ppSignature": b"s", "ulSignatureSize": 1, "fDefaultProvider": 1, "pulProvType": 1}
     assert send(remote, sent(), text) == MESSAGE_NOT_AUTHENTICATED
-    remote.world.manager.arrival = lambda queue, packet: MessageClass.NACK_BAD_SIGNATURE
+    remote.world.manager.incoming.register(arrival=lambda queue, packet: MessageClass.NACK_BAD_SIGNATURE)
     assert send(remote, sent(**signed), text) == MESSAGE_NOT_AUTHENTICATED
-    remote.world.manager.arrival = lambda queue, packet: packet
+    remote.world.manager.incoming.register(arrival=lambda queue, packet: packet)
     assert send(remote, sent(**signed), text) == 0
 
 

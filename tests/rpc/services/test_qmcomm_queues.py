@@ -163,7 +163,7 @@ def test_who_has_no_name_sends_to_no_other_computer() -> None:
 
 @pytest.mark.rule("MP-115")
 def test_names_of_other_computers_are_bounded(remote: DependentWorld) -> None:
-    remote.world.manager.most_answered = 3
+    remote.world.manager.answer_queues.most = 3
     client = remote.dependent()
     results = [client.open(rf"DIRECT=OS:O{number}\private$\far", 2).result for number in range(5)]
     assert results == [0, 0, 0, INSUFFICIENT_RESOURCES, INSUFFICIENT_RESOURCES]

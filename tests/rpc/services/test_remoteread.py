@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action

@@ -11,7 +11,7 @@ from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.rpc.services.remotereadpacket import SectionType, message_packet, sections
 from tests.qm.world import WALL, World
 

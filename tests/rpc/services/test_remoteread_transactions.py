@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.packet.message import Journal, Message
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.rpc.services.reads import Ack, Action

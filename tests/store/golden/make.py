@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msmq_fast._native.batch import LmdbTables
 from msmq_fast.packet import Message
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table, outgoing_stream_key

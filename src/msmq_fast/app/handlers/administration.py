@@ -155,7 +155,7 @@ def _get(session: Session, request_id: int, payload: memoryview) -> None:
     queue = session.manager.find(name)
     found = _seen(session, queue)
     if queue.transactional and not isinstance(queue, OutgoingQueue):
-        transfers = session.manager.incoming()
+        transfers = session.manager.incoming.transfers()
         found["incoming"] = [one.as_map() for one in transfers if one.queue == queue.ordinal]
     session.reply(request_id, found)
 

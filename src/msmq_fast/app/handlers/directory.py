@@ -16,7 +16,7 @@ from msmq_fast.packet.errors import InvalidParameter
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.publication import Publication
+    from msmq_fast.qm.operator.directorychanges import DirectoryChanges
     from msmq_fast.qm.queues.queue import Queue
 
 _MAX_PAGE = 1000
@@ -48,9 +48,9 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
         raise InvalidParameter(str(error)) from None
 
 
-def _found(publication: Publication, item: DirectoryObject) -> Completion[DirectoryObject]:
+def _found(directory: DirectoryChanges, item: DirectoryObject) -> Completion[DirectoryObject]:
     (name,) = item.values
-    return publication.read(item.kind, (Condition(name, Operator.EQUALS, item[name]),))
+    return directory.read(item.kind, (Condition(name, Operator.EQUALS, item[name]),))
 
 
 def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
@@ -75,7 +75,7 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
         conditions = (Condition(IDENTIFIER, Operator.GREATER_THAN, UUID(after)),) if after else ()
     except ValueError:
         raise InvalidParameter("after is the Identifier of an object, or empty") from None
-    events = session.manager.publication.events
+    events = session.manager.directory.events
     found = events.all(kind, conditions, limit=min(limit, _MAX_PAGE))
     session.when(request_id, for_applications(found), lambda items: _visible(session, items))
 
@@ -93,7 +93,7 @@ def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, A
 
 def _show(session: Session, request_id: int, payload: memoryview) -> None:
     title, name = arguments(payload, _TYPE, _NAME)
-    found = _found(session.manager.publication, named(title, name, session.manager.name))
+    found = _found(session.manager.directory_changes, named(title, name, session.manager.name))
 
     def checked(item: DirectoryObject) -> Completion[DirectoryObject]:
         queue = _own_queue(session, item)
@@ -114,15 +114,15 @@ def _put(session: Session, request_id: int, payload: memoryview) -> None:
         item = object_of(entry)
     except ValueError as error:
         raise InvalidParameter(str(error)) from None
-    publication = session.manager.publication
+    directory = session.manager.directory_changes
     done: Completion[Outcome]
     match how:
         case "create":
-            done = publication.create(item).then(lambda _: Completion.of(Outcome.CREATED))
+            done = directory.create(item).then(lambda _: Completion.of(Outcome.CREATED))
         case "set":
-            done = publication.write(item).then(lambda _: Completion.of(Outcome.CHANGED))
+            done = directory.write(item).then(lambda _: Completion.of(Outcome.CHANGED))
         case "import":
-            done = put(publication, item, dry_run=dry_run)
+            done = put(directory, item, dry_run=dry_run)
         case _:
             raise InvalidParameter("how is create, set or import")
     session.when(request_id, for_applications(done), lambda outcome: outcome.value)
@@ -131,12 +131,12 @@ def _put(session: Session, request_id: int, payload: memoryview) -> None:
 def _delete(session: Session, request_id: int, payload: memoryview) -> None:
     title, name = arguments(payload, _TYPE, _NAME)
     session.manager.guard.administer(session.token, "change the directory")
-    publication = session.manager.publication
+    directory = session.manager.directory_changes
 
     def delete(item: DirectoryObject) -> Completion[Any]:
-        return publication.delete(item)
+        return directory.delete(item)
 
-    done = _found(publication, named(title, name, session.manager.name)).then(delete)
+    done = _found(directory, named(title, name, session.manager.name)).then(delete)
     session.when(request_id, for_applications(done))
 
 

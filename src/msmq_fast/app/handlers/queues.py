@@ -12,7 +12,7 @@ from msmq_fast.packet.errors import (
     RemoteMachineNotAvailable,
     UnsupportedAccessMode,
 )
-from msmq_fast.qm.queues import access as qm_access
+from msmq_fast.qm import access as qm_access
 from msmq_fast.qm.reading.remote import RemoteQueue
 from msmq_fast.store.completion import Completion
 

@@ -29,9 +29,9 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
+from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.bulk.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
 from msmq_fast.qm.feed.subscriptions import check_name
-from msmq_fast.qm.queues.access import Access, Share, excludes
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion

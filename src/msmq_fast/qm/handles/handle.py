@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import TAKEN, EnqueueResult, Received, readable, seek
+from msmq_fast._native.queue import TAKEN, EnqueueResult, QueueCore, Received, readable, seek
 from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,
@@ -28,18 +27,21 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.fields import manager_of
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.moving import move
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.queues.expiry import Expiry
+from msmq_fast.qm.queues.housekeeping import Housekeeping
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.queues.subqueue import Subqueues
 from msmq_fast.qm.reading.cursor import Cursor
-from msmq_fast.qm.reading.readers import Gate, Hold, ReadRequest, Sink, Subscription
+from msmq_fast.qm.reading.lookup import Lookup
+from msmq_fast.qm.reading.readers import Gate, Hold, Readers, ReadRequest, Sink, Subscription
 from msmq_fast.qm.reading.twophase import TwoPhaseReads
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
 
 T = TypeVar("T")
 
@@ -47,16 +49,6 @@ _LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDIN
 _READABLE = (int(PositionState.STATE_AVAILABLE), *_LOCKED)
 _LAST_KEY = (1 << 64) - 1
 _ENQUEUED = int(EnqueueResult.ENQUEUED)
-
-
-class Lookup(IntEnum):
-    """MessageSeekAction."""
-
-    CURRENT = 0
-    NEXT = 1
-    PREVIOUS = 2
-    FIRST = 3
-    LAST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +77,17 @@ def refusal(result: int) -> MSMQError:
     return InsufficientResources(details[EnqueueResult(result)])
 
 
+@dataclass(frozen=True, slots=True)
+class HandleServices:
+    """What open queues use of the queue manager."""
+
+    services: Services
+    registry: QueueRegistry
+    expiry: Expiry
+    subqueues: Subqueues
+    housekeeping: Housekeeping
+
+
 class OpenQueue:
     """Made by QueueManager.open.
 
@@ -94,14 +97,16 @@ class OpenQueue:
 
     def __init__(
         self,
-        manager: QueueManager,
+        parts: HandleServices,
         queue: Queue,
         access: Access,
         share: Share,
         format_name: FormatName,
         handle: int,
     ) -> None:
-        self._manager = manager
+        self._parts = parts
+        self._services = parts.services
+        self._ledger = parts.services.ledger
         self._queue: Queue | None = queue
         self.access = access
         self.share = share
@@ -111,7 +116,7 @@ class OpenQueue:
         self._requests: set[ReadRequest] = set()
         self._subscriptions: set[Subscription] = set()
         self.cursors: dict[int, Cursor] = {}
-        self.two_phase = TwoPhaseReads(manager.ledger)
+        self.two_phase = TwoPhaseReads(self._ledger)
 
     @property
     def queue(self) -> Queue:
@@ -121,6 +126,16 @@ class OpenQueue:
         if self._queue is None:
             raise QueueNotAvailable("the queue was deleted")
         return self._queue
+
+    @property
+    def core(self) -> QueueCore:
+        """The messages of the queue."""
+        return self.queue.core
+
+    @property
+    def readers(self) -> Readers:
+        """The waiting reads of the queue."""
+        return self.queue.readers
 
     def _check_existing(self) -> None:
         """QUEUE_NOT_AVAILABLE: the queue was deleted. INVALID_HANDLE: the handle is closed."""
@@ -147,10 +162,10 @@ class OpenQueue:
         """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime,
         destination.
         """
-        manager = self._manager
-        message.source_machine = manager.guid
-        message.message_id = manager.message_ordinals.take()
-        message.sent_time = manager.ledger.now_s
+        services = self._services
+        message.source_machine = services.guid
+        message.message_id = services.message_ordinals.take()
+        message.sent_time = services.ledger.now_s
         if message.destination is None:
             message.destination = self.format_name
         if message.destination_manager == NULL_GUID:
@@ -288,7 +303,7 @@ class OpenQueue:
         if timeout_ms <= 0:
             readers.time_out(request)
         else:
-            self._manager.expiry.start_read(request, readers, timeout_ms)
+            self._parts.expiry.start_read(request, readers, timeout_ms)
         return self.track(request)
 
     def track(self, request: ReadRequest) -> ReadRequest:
@@ -411,9 +426,11 @@ class OpenQueue:
 
     def _cursor_stands_on(self, key: int) -> bool:
         """A message that is gone is remembered as long as a cursor stands on it (DA-006)."""
-        return any(
-            cursor.key == key for handle in self.queue.descriptors for cursor in handle.cursors.values()
-        )
+        return any(handle.stands_on(key) for handle in self.queue.descriptors)
+
+    def stands_on(self, key: int) -> bool:
+        """Whether a cursor of this handle stands on a message."""
+        return any(cursor.key == key for cursor in self.cursors.values())
 
     # ---- cursors, moving
 
@@ -421,21 +438,21 @@ class OpenQueue:
         """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
         self.may_read(peek=True)
         self._check_existing()
-        cursor = Cursor(self, self._manager.registry.new_cursor())
+        cursor = Cursor(self, self._parts.registry.new_cursor())
         self.cursors[cursor.number] = cursor
         return cursor
 
-    def forget_cursor(self, cursor: Cursor) -> None:
+    def forget_cursor(self, number: int) -> None:
         """A cursor was closed."""
-        self.cursors.pop(cursor.number, None)
+        self.cursors.pop(number, None)
 
     def move(self, lookup_id: int, target: OpenQueue) -> Completion[None]:
         """Move an available message between the queue and its subqueues; resolved when durable (DU-11).
 
-        `target` is open for moving. See qm.moving.move for what is refused.
+        `target` is open for moving. See `moving.move` for what is refused.
         """
         self._may(self.access.receives)
-        return move(self.queue, lookup_id, target)
+        return move(self.queue, lookup_id, target.access, target.queue)
 
     def subscribe(
         self,
@@ -451,7 +468,7 @@ class OpenQueue:
         """
         self._may(self.access.receives)
         readers = self.queue.readers
-        owner = self._manager.ledger.new_owner()
+        owner = self._ledger.new_owner()
         subscription = Subscription(readers, sink, credit, owner, acknowledge, on_end)
         self.enter(subscription)
         return subscription
@@ -475,7 +492,7 @@ class OpenQueue:
         Resolved with their number when nothing can bring them back.
         """
         self._may(self.access.receives)
-        return self._manager.purge(self.queue)
+        return self._parts.housekeeping.purge(self.queue)
 
     def close(self) -> None:
         """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back.
@@ -494,7 +511,9 @@ class OpenQueue:
         self._subscriptions.clear()
         if self._queue is not None:
             self.two_phase.run_down(self._queue.core)
-        self._manager.forget(self, self._queue)
+            if self in self._queue.descriptors:
+                self._queue.descriptors.remove(self)
+                self._parts.subqueues.idle(self._queue)
 
     def orphan(self) -> None:
         """The queue was deleted (DM-065, DM-068)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import move as move_message
 from msmq_fast.packet.errors import (
@@ -13,47 +11,44 @@ from msmq_fast.packet.errors import (
     MessageNotFound,
     TransactionUsage,
 )
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.handles.handle import OpenQueue
-    from msmq_fast.qm.queues.queue import Queue
 
 _AVAILABLE = int(PositionState.STATE_AVAILABLE)
 _LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDING))
 
 
-def check_move(source: Queue, lookup_id: int, target: OpenQueue, *, transactional: bool = False) -> Queue:
-    """The queue to which a message may be moved.
+def check_move(
+    source: Queue, lookup_id: int, access: Access, target: Queue, *, transactional: bool = False
+) -> None:
+    """Whether a message may be moved to `target`, which is open with `access`.
 
-    Raises ACCESS_DENIED: `target` is not open for moving. INVALID_PARAMETER: the queues are not a queue and
+    Raises ACCESS_DENIED: it is not open for moving. INVALID_PARAMETER: the queues are not a queue and
     its subqueue, or two subqueues of one queue. TRANSACTION_USAGE: in a transaction, but the queue is not
     transactional. MESSAGE_NOT_FOUND, MESSAGE_LOCKED_UNDER_TRANSACTION.
     """
-    if target.access is not Access.MOVE:
+    if access is not Access.MOVE:
         raise AccessDenied("the target queue is not open for moving")
-    queue = target.queue
-    if queue is source or queue.family is not source.family:
+    if target is source or target.family is not source.family:
         raise InvalidParameter("messages are moved between a queue and its subqueues only")
-    if transactional and not queue.transactional:
+    if transactional and not target.transactional:
         raise TransactionUsage("the queue is not transactional")
     state = source.core.positions.state(lookup_id) if 0 <= lookup_id < 1 << 64 else 0
     if state in _LOCKED:
         raise MessageLocked("the message is locked")
     if state != _AVAILABLE:
         raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
-    return queue
 
 
-def move(source: Queue, lookup_id: int, target: OpenQueue) -> Completion[None]:
+def move(source: Queue, lookup_id: int, access: Access, target: Queue) -> Completion[None]:
     """Move an available message, which keeps its LookupIdentifier; resolved when that is durable (DU-11).
 
     Raises what `check_move` does.
     """
-    queue = check_move(source, lookup_id, target)
+    check_move(source, lookup_id, access, target)
     done: Completion[None] = Completion()
-    if not move_message(source.core, lookup_id, queue.core, lambda status: stored(done, status, None)):
+    if not move_message(source.core, lookup_id, target.core, lambda status: stored(done, status, None)):
         raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
     return done

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msmq_fast.packet.errors import (
-    InsufficientResources,
-    QueueNotFound,
-    SharingViolation,
-    UnsupportedAccessMode,
-    UnsupportedFormatNameOperation,
-)
-from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.packet.errors import QueueNotFound, SharingViolation, UnsupportedAccessMode
+from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.text import printable
-from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.queues.access import Access, Share, excludes
+from msmq_fast.qm.access import Access, Share, excludes
+from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
+from msmq_fast.qm.outgoing.destinations import Destinations
+from msmq_fast.qm.outgoing.queues import OutgoingQueues
+from msmq_fast.qm.queues.directoryclient import DirectoryClient
+from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.opening import check_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -22,17 +18,27 @@ from msmq_fast.qm.queues.registry import Target
 from msmq_fast.qm.queues.system import INTERNAL_KEYS
 from msmq_fast.security.token import Token
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-
 _MOVABLE = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE)
 
 
 class Opener:
     """How a QueueManager opens queues by name."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        parts: HandleServices,
+        guard: Guard,
+        directory: DirectoryClient,
+        outgoing: OutgoingQueues,
+        destinations: Destinations,
+    ) -> None:
+        self._parts = parts
+        self._services = parts.services
+        self._registry = parts.registry
+        self._guard = guard
+        self._directory = directory
+        self._outgoing = outgoing
+        self._destinations = destinations
 
     def open(
         self,
@@ -50,15 +56,15 @@ class Opener:
         itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
         UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
         """
-        self._manager.serving()
+        self._services.require_ready()
         if access is Access.SEND and share is not Share.DENY_NONE:
             raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
         if name[:3].upper() == "DL=":
-            name = self._manager.publication.expand(name)
-        target = self._manager.registry.resolve(name)
+            name = self._directory.expand(name)
+        target = self._registry.resolve(name)
         queue = self._queue_to_open(target, name, access, token)
         if isinstance(queue, OutgoingQueue) and access is Access.SEND:
-            self._manager.answer_queues.claim(queue)
+            self._outgoing.claimed(queue)
         if queue.key in INTERNAL_KEYS and not internal:
             raise UnsupportedAccessMode("the queue is internal")
         if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
@@ -69,60 +75,43 @@ class Opener:
             raise UnsupportedAccessMode("nothing is sent to a journal")
         if access is Access.MOVE and queue.kind not in _MOVABLE:
             raise UnsupportedAccessMode("messages are moved between a queue and its subqueues only")
-        self._manager.guard.open(token, queue, access)
+        self._guard.open(token, queue, access)
         for existing in queue.descriptors:
             if excludes(existing.access, existing.share, access, share):
                 raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
-        format_name = target.name if target.name is not None else queue.format_name(self._manager.guid)
-        handle = OpenQueue(
-            self._manager, queue, access, share, format_name, self._manager.registry.new_handle()
-        )
+        format_name = target.name if target.name is not None else queue.format_name(self._services.guid)
+        handle = OpenQueue(self._parts, queue, access, share, format_name, self._registry.new_handle())
         queue.descriptors.append(handle)
         return handle
 
     def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
-        """DM-087: opening a subqueue creates it, for those who may open its queue. So does opening a
-        connector queue.
-        """
-        if target.name is not None and target.name.kind is NameKind.CONNECTOR:
-            return self._manager.connectors.named(target.name)
-        found = self._manager.registry.parent(target)
+        """DM-087: opening a subqueue creates it, for those who may open its queue."""
+        found = self._registry.parent(target)
         if found is None:
             return None
         if access is Access.SEND:
             raise UnsupportedAccessMode("nothing is sent to a subqueue")
         parent, subqueue = found
-        self._manager.guard.open(token, parent, access)
-        return self._manager.subqueues.make(parent, subqueue)
+        self._guard.open(token, parent, access)
+        return self._parts.subqueues.make(parent, subqueue)
 
-    def _queue_to_open(
-        self, target: Target, name: str, access: Access, token: Token | None, answers_for: str = ""
-    ) -> Queue:
+    def _queue_to_open(self, target: Target, name: str, access: Access, token: Token | None) -> Queue:
         if access.admin:
-            outgoing = self._manager.outgoing_of(target.name)
+            outgoing = self._outgoing.find(target.name)
             if outgoing is not None:
                 return outgoing
         if target.name is not None:
-            check_name(target.name, access, self._manager.settings)
+            check_name(target.name, access, self._services.settings)
         if access.admin:
             raise QueueNotFound(f"there is no outgoing queue to {name}")
         if target.local:
-            queue = self._manager.registry.find(target) or self._new_subqueue(target, access, token)
+            queue = self._destinations.local(target) or self._new_subqueue(target, access, token)
             if queue is None:
                 raise QueueNotFound(f"there is no queue {printable(name)}")
             return queue
         if access is not Access.SEND:
             raise QueueNotFound(f"{name} is not on this computer")
-        if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
-            raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
-        outgoing = self._manager.outgoing_of(target.name)
-        if outgoing is None and target.name.kind is NameKind.PUBLIC:
-            self._manager.publication.check_remote(target.name)
-        if answers_for:
-            outgoing = self._manager.answer_queues.open(target.name, answers_for)
-            if outgoing is None:
-                raise InsufficientResources("as many outgoing queues as acknowledgments may have")
-        return outgoing or self._manager.outgoing_to(target.name)
+        return self._destinations.elsewhere(target, name)
 
     def elsewhere(self, name: str) -> FormatName | None:
         """The format name of a queue that another computer has, to be read; None for other names and lists.
@@ -131,24 +120,11 @@ class Opener:
         """
         if name[:3].upper() == "DL=":
             return None
-        target = self._manager.registry.resolve(name)
+        target = self._registry.resolve(name)
         if target.local or target.name is None:
             return None
-        check_name(target.name, Access.RECEIVE, self._manager.settings)
+        check_name(target.name, Access.RECEIVE, self._services.settings)
         return target.name
-
-    def queue_for(self, name: FormatName, answers_for: str = "") -> Queue:
-        """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
-        queue, in the budget of the address group that they answer to, if there is one.
-
-        Raises QUEUE_NOT_FOUND, INSUFFICIENT_RESOURCES where it would be one outgoing queue too many, and what
-        QueueRegistry.resolve raises.
-        """
-        target = self._manager.registry.resolve(str(name))
-        queue = self._queue_to_open(target, str(name), Access.SEND, None, answers_for)
-        if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.OUTGOING):
-            raise QueueNotFound(f"nothing is sent to {name}")
-        return queue
 
     def dead_letter_queue(self, name: str, token: Token | None) -> int:
         """For the queue that `token` chose for messages that fail (M-04): what send_packets takes, 0 if there
@@ -156,9 +132,9 @@ class Opener:
 
         ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is no name.
         """
-        target = self._manager.registry.resolve(name)
-        queue = self._manager.registry.find(target) if target.local else None
+        target = self._registry.resolve(name)
+        queue = self._registry.find(target) if target.local else None
         if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             return 0
-        self._manager.guard.open(token, queue, Access.SEND)
+        self._guard.open(token, queue, Access.SEND)
         return queue.ordinal

@@ -93,7 +93,7 @@ class Certificates:
 
     def registered(self, user: Sid) -> list[bytes]:
         """The certificates by which a user is known (QB-244); nothing where the directory does not answer."""
-        publication = self._manager.publication
+        publication = self._manager.directory
         if not publication.events.integrated:
             return [kept.certificate for kept in self.of(user)]
         answer = publication.read(ObjectType.USER, (equals("SecurityIdentifier", str(user)),))
@@ -214,7 +214,7 @@ class Certificates:
         self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
     ) -> Completion[None]:
         """The User object: what others registered there stays."""
-        publication = self._manager.publication
+        publication = self._manager.directory
         if not publication.events.integrated:
             return Completion.of(None)
         ended: Completion[None] = Completion()
@@ -256,7 +256,7 @@ class Certificates:
         if new is not None:
             after.append(_of(new))
         values = _lists(after) | {IDENTIFIER: item[IDENTIFIER]}
-        return self._manager.publication.write(DirectoryObject(ObjectType.USER, values))
+        return self._manager.directory.write(DirectoryObject(ObjectType.USER, values))
 
 
 def _at_once(bits: int) -> Completion[RSAPrivateKey]:

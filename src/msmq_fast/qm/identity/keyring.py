@@ -106,7 +106,7 @@ class Keyring:
 
     def publish(self) -> Completion[None]:
         """Write both lists to the own QueueManager object, unless it has them."""
-        publication = self._manager.publication
+        publication = self._manager.directory
         lists = (self.encryption_list, self.signing_list)
         shown = publication.queue_manager()
         if not publication.events.integrated or tuple(map(shown.get, _ATTRIBUTES)) == lists:
@@ -132,7 +132,7 @@ class Keyring:
             return ()
 
     def _attribute(self, manager: UUID, name: str) -> bytes | None:
-        answer = self._manager.publication.read(
+        answer = self._manager.directory.read(
             ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),), (name,)
         )
         if not answer.done or answer.exception() is not None:

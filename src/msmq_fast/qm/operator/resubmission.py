@@ -10,10 +10,10 @@ from msmq_fast._native.queue import TAKEN, Received, is_transactional, withdraw
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.identity.signing import check_kept
 from msmq_fast.qm.operator.relocation import Outcome, Page, Stretch, browse, wrong_kind
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion

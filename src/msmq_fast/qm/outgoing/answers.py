@@ -6,7 +6,7 @@ Where an answer goes is what a peer says, so a peer can name any number of place
    also in its record: after a restart it counts again. It is a queue like others as soon as a program, or a
    message that passes through, uses it.
 2. Each group may have `answers_per_address` such queues that no session ever reached, and `MOST_OF_GROUP` in
-   all; the server has `manager.most_answered`. Acknowledgments of streams have numbers of their own, so that
+   all; the server has `MOST_ANSWERED`. Acknowledgments of streams have numbers of their own, so that
    invented administration queues cannot compete with them.
 3. At a limit, the least useful queue of the same group makes room, of the largest group where all together
    are too many: an empty one first, then the oldest of those that no session ever reached, then the oldest. A
@@ -21,20 +21,21 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.queues.opening import is_http
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.queuerecords import QueueRecords
 from msmq_fast.qm.queues.system import is_internal
+from msmq_fast.qm.services import Services
 from msmq_fast.security.addresses import address_group, is_confined
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 __all__ = ["AnswerQueues", "Origins", "group_of", "may_answer"]
 
+MOST_ANSWERED = 10_000
+"""Outgoing queues for answers, in all: where they go is what senders claim."""
 MOST_OF_GROUP = 1_000
 """Outgoing queues that answers to one address group may have."""
 UNKNOWN = "unknown"
@@ -120,8 +121,20 @@ class AnswerQueues:
     `given_up` counts queues that made room, `refused` answers for which there was none.
     """
 
-    def __init__(self, manager: QueueManager, most_unreached: int) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        services: Services,
+        outgoing: OutgoingQueues,
+        records: QueueRecords,
+        most_unreached: int,
+    ) -> None:
+        self._services = services
+        self._outgoing = outgoing
+        self._records = records
+        self.most = MOST_ANSWERED
+        outgoing.opened.connect(self._opened)
+        outgoing.removed.connect(self._closed)
+        outgoing.claimed.connect(self.claim)
         self._most_unreached = most_unreached
         self._pools = {False: _Pool(), True: _Pool()}  # by whether they are acknowledgments of streams
         self._doomed: dict[OutgoingQueue, None] = {}
@@ -137,17 +150,23 @@ class AnswerQueues:
     @property
     def shortage(self) -> str:
         """Which limit was hit within the last minutes, for operators; empty for none."""
-        now = self._manager.monotonic()
+        now = self._services.monotonic()
         return "; ".join(cause for cause, at in self._told.items() if now - at < _QUIET)
 
     # ---- opening
+
+    def admits(self, name: FormatName) -> bool:
+        """Whether a dependent client may open an outgoing queue: it exists, or there are not `most` yet,
+        those for answers apart.
+        """
+        return self._outgoing.find(name) is not None or len(self._outgoing.all) - len(self) < self.most
 
     def open(self, name: FormatName, group: str) -> OutgoingQueue | None:
         """The outgoing queue for an answer that a peer of `group` causes; None: it may have no more.
 
         With an empty group, programs of this computer cause it: nothing is counted.
         """
-        queue = self._manager.outgoing_of(name)
+        queue = self._outgoing.find(name)
         if queue is not None:
             if queue.answers_only:
                 self._doomed.pop(queue, None)
@@ -156,17 +175,17 @@ class AnswerQueues:
                 pool.use(queue)
             return queue
         if not group:
-            return self._manager.outgoing_to(name)
+            return self._outgoing.to(name)
         if not self._has_room(self._pools[is_internal(name)], group, ordering=is_internal(name)):
             return None
-        return self._manager.open_for_answers(name, group)
+        return self._outgoing.open_for_answers(name, group)
 
-    def opened(self, queue: OutgoingQueue) -> None:
+    def _opened(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists: made now, or read from the store."""
         if queue.answers_only:
             self._pool(queue).add(queue)
 
-    def closed(self, queue: OutgoingQueue) -> None:
+    def _closed(self, queue: OutgoingQueue) -> None:
         """An outgoing queue exists no more."""
         self._doomed.pop(queue, None)
         if queue.answers_only:
@@ -176,9 +195,9 @@ class AnswerQueues:
         """A program, or a message that passes through, uses a queue: it belongs to nobody's budget."""
         if not queue.answers_only:
             return
-        self.closed(queue)
+        self._closed(queue)
         queue.answers_for = ""
-        self._manager.write(queue)
+        self._records.write(queue)
 
     def _pool(self, queue: OutgoingQueue) -> _Pool:
         return self._pools[is_internal(queue.destination)]
@@ -192,7 +211,7 @@ class AnswerQueues:
         if full:
             self._tell(f"acknowledgments for {group} wait in as many outgoing queues as they may")
             return self._make_room(pool, held, "address")
-        if pool.total >= self._manager.most_answered:
+        if pool.total >= self.most:
             self._tell("acknowledgments wait in as many outgoing queues as they may in all")
             largest = max(pool.groups.values(), key=len)
             return self._make_room(pool, largest, "all")
@@ -201,7 +220,7 @@ class AnswerQueues:
     def _make_room(self, pool: _Pool, held: dict[OutgoingQueue, None], limit: str) -> bool:
         victim = None
         if len(self._doomed) < _GIVEN_UP:
-            empty = (queue for queue in held if not self._manager.retirement.hindrance(queue))
+            empty = (queue for queue in held if not self._outgoing.hindrance(queue))
             victim = next(empty, None)
             victim = victim or next((queue for queue in held if _may_go(queue) and not queue.reached), None)
             victim = victim or next(filter(_may_go, held), None)
@@ -209,13 +228,13 @@ class AnswerQueues:
             self.refused[limit] += 1
             return False
         pool.remove(victim)
-        self._since = self._manager.monotonic()
+        self._since = self._services.monotonic()
         self._doomed[victim] = None
         return True
 
     def _tell(self, cause: str) -> None:
         """One line for each cause, and another one when it still holds much later."""
-        now = self._manager.monotonic()
+        now = self._services.monotonic()
         if now - self._told.get(cause, -_QUIET) < _QUIET:
             return
         if len(self._told) >= _GIVEN_UP:
@@ -240,9 +259,9 @@ class AnswerQueues:
             if not queue.answers_only or queue.descriptors:
                 continue
             try:
-                self._manager.retirement.discard(queue)
+                self._outgoing.discard(queue)
             except Exception as error:
-                self._manager.faults.note("a queue for answers that makes room", error)
+                self._services.faults.note("a queue for answers that makes room", error)
                 self._doomed[queue] = None  # behind the others
                 self._since = now + _AGAIN
             else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import TAKEN, QueueCore, dead_letter
@@ -20,15 +19,17 @@ from msmq_fast.packet.message import Journal, Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.soap import has_envelope
 from msmq_fast.qm.outgoing.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for, lifetime
-from msmq_fast.qm.outgoing.answers import group_of, may_answer
+from msmq_fast.qm.outgoing.answers import AnswerQueues, group_of, may_answer
+from msmq_fast.qm.outgoing.destinations import Destinations
 from msmq_fast.qm.outgoing.unsent import UnsentAcks
+from msmq_fast.qm.queues.flow import FlowControl
+from msmq_fast.qm.queues.incoming import IncomingProtocols, Receipts
 from msmq_fast.qm.queues.opening import is_http
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState, Role
+from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
+from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import Wish
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
 
@@ -40,38 +41,36 @@ _KEPT_WHERE_REFUSED = (
 )
 
 
-class Receipts(Protocol):
-    """What messages that came over HTTP ask for, inside the unit of its cause."""
-
-    def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A message reached its queue, or left it; whether an acknowledgment went out."""
-
-    def finish(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A transactional message left its queue; whether its sender is told."""
-
-    def answer_to(self, name: FormatName) -> FormatName | None:
-        """The outgoing queue for acknowledgments to an HTTP name that a message of another computer gives;
-        None: they must not go there.
-        """
-
-
 class Disposition:
     """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
-    acknowledgments that could not be delivered (X-68). `final_ack(packet, reason)` tells the sender of a
-    transactional message from another queue manager what became of it, and says whether it could. `receipts`
-    does both for messages that came over HTTP.
+    acknowledgments that could not be delivered (X-68). `incoming` has the protocols that tell senders what
+    became of their messages.
     """
 
-    def __init__(self, manager: QueueManager, *, insecure_nacks: bool) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        services: Services,
+        registry: QueueRegistry,
+        flow: FlowControl,
+        answers: AnswerQueues,
+        destinations: Destinations,
+        incoming: IncomingProtocols,
+        *,
+        insecure_nacks: bool,
+    ) -> None:
+        self._services = services
+        self._writer = services.store.writer
+        self._registry = registry
+        self._flow = flow
+        self._answers = answers
+        self._destinations = destinations
+        self._incoming = incoming
         self._insecure = insecure_nacks
-        self.final_ack: Callable[[bytes, int], bool] | None = None
-        self.receipts: Receipts | None = None
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
         self.discarded = 0
-        self.unsent = UnsentAcks(self._finish, manager.store.writer.unit, manager.monotonic, manager.faults)
-        manager.ledger.on_discard = self._no_room
+        self.unsent = UnsentAcks(self._finish, self._writer.unit, services.monotonic, services.faults)
+        services.ledger.on_discard = self._no_room
 
     def __call__(
         self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
@@ -80,12 +79,12 @@ class Disposition:
         message, whether an acknowledgment went out, and the queue that gets the message or a copy.
         """
         try:
-            with self._manager.store.writer.unit():
+            with self._writer.unit():
                 return self._decide(role, packet, reason, wishes, chosen)
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
-            self._manager.faults.note("what follows from a message", error)
+            self._services.faults.note("what follows from a message", error)
             if role == Role.DESTINATION and wishes & Wish.FINAL:
                 self._tell_later(packet, reason)
             return reason, False, None
@@ -99,8 +98,8 @@ class Disposition:
             return reason, False, None
         if role == Role.DESTINATION and message.message_class == MessageClass.NACK_ACCESS_DENIED:
             return reason, False, None  # it was refused before, and is kept for an operator
-        if self.receipts is not None and has_envelope(packet):
-            receipts = self.receipts
+        receipts = self._incoming.receipts
+        if receipts is not None and has_envelope(packet):
             told = role == Role.DESTINATION and self._guarded(
                 lambda: self._receipts(receipts, packet, message, reason, wishes)
             )
@@ -114,7 +113,7 @@ class Disposition:
             return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
-        own = role == Role.OUTGOING and message.source_machine == self._manager.guid
+        own = role == Role.OUTGOING and message.source_machine == self._services.guid
         told = reason != _SENT and bool(wishes & asked_for(reason))
         told = told and self._guarded(lambda: self._acknowledge(message, reason, own=own))
         return reason, told, self._copy_to(role, message, reason, wishes, chosen)
@@ -125,31 +124,29 @@ class Disposition:
         counted.
         """
         try:
-            with self._manager.store.writer.unit():
+            with self._writer.unit():
                 return step()
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
-            self._manager.faults.note("an acknowledgment", error)
+            self._services.faults.note("an acknowledgment", error)
             return False
 
     def _tell_sender(self, packet: bytes, reason: int) -> bool:
         """Send a FinalAck, now or, if it cannot be made, when the message has left."""
         try:
-            with self._manager.store.writer.unit():
+            with self._writer.unit():
                 return self._finish(packet, reason)
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
-            self._manager.faults.note("a FinalAck", error)
+            self._services.faults.note("a FinalAck", error)
             self._tell_later(packet, reason)
             return False
 
     def _tell_later(self, packet: bytes, reason: int) -> None:
         """A FinalAck follows when the message has left."""
-        self._manager.store.writer.when_durable(
-            lambda status: None if status else self.unsent.add(packet, reason)
-        )
+        self._writer.when_durable(lambda status: None if status else self.unsent.add(packet, reason))
 
     def _receipts(
         self, receipts: Receipts, packet: bytes, message: Message, reason: int, wishes: int
@@ -179,7 +176,7 @@ class Disposition:
         """Whether a message from another queue manager that would be refused is to stay with its sender, as
         flow control does not let in the dead letter that it would leave (X-38).
         """
-        return self._manager.flow.why is not None and _is_kept(Message.from_packet(packet), reason)
+        return self._flow.why is not None and _is_kept(Message.from_packet(packet), reason)
 
     # ---- copies
 
@@ -190,7 +187,7 @@ class Disposition:
             return self._dead_letters(message, chosen) if wishes & Wish.JOURNAL_NEGATIVE else None
         if not wishes & Wish.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
             return None
-        if reason == _SENT and (message.transactional or message.source_machine != self._manager.guid):
+        if reason == _SENT and (message.transactional or message.source_machine != self._services.guid):
             return None  # not arrived before its receiver says so; and a router keeps no journal for others
         return self._system(JOURNAL).core
 
@@ -198,7 +195,7 @@ class Disposition:
         """X-62, X-64: a transactional message that fails at its destination, or on its way, is its sender's
         to keep.
         """
-        if message.transactional and message.source_machine != self._manager.guid:
+        if message.transactional and message.source_machine != self._services.guid:
             return None
         queue = self._chosen_queue(chosen) if chosen else None
         if queue is not None and queue.transactional == message.transactional:
@@ -209,39 +206,36 @@ class Disposition:
         queue = self._chosen.get(ordinal)
         if queue is None or queue.state is not QueueState.EXISTING:
             self._chosen.pop(ordinal, None)
-            found = (queue for queue in self._manager.registry.local() if queue.ordinal == ordinal)
-            queue = next(found, None)
+            queue = self._registry.by_ordinal(ordinal)
             if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
                 return None
             self._chosen[ordinal] = queue
         return queue
 
     def _system(self, system: SystemQueue) -> Queue:
-        return self._manager.registry.existing(system.part.key)
+        return self._registry.existing(system.part.key)
 
     def _which_timeout(self, message: Message) -> int:
         """DM-215: what ran out while the message waited to be sent."""
         reach = message.time_to_reach_queue
-        if reach != INFINITE and message.sent_time + reach <= self._manager.ledger.now_s:
+        if reach != INFINITE and message.sent_time + reach <= self._services.ledger.now_s:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
     def _no_room(self, ordinal: int) -> None:
         """X-35, X-36: copies of messages are discarded, as those who run the computer have to know."""
-        queue = next((queue for queue in self._manager.queues() if queue.ordinal == ordinal), None)
+        queue = self._registry.by_ordinal(ordinal)
         _log.warning(
             "%s has no room for copies of messages: %d were discarded since the start, for all queues",
             "a journal" if queue is None else queue.name,
-            self._manager.ledger.discarded,
+            self._services.ledger.discarded,
         )
 
     # ---- acknowledgments
 
     def _finish(self, packet: bytes, reason: int) -> bool:
         """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17); its sender decides what follows there."""
-        if self.final_ack is None or reason == MessageClass.ACK_REACH_QUEUE:
-            return False
-        return self.final_ack(packet, reason)
+        return reason != MessageClass.ACK_REACH_QUEUE and self._incoming.final_ack(packet, reason)
 
     def send_away(
         self, message: Message, via: FormatName | None = None, origin: str = ""
@@ -255,14 +249,14 @@ class Disposition:
         """
         if message.destination is None:
             return None
-        manager = self._manager
+        services = self._services
         try:
-            queue = manager.answer_queues.open(via or message.destination, group_of(origin))
+            queue = self._answers.open(via or message.destination, group_of(origin))
             if queue is None:
                 self.discarded += 1
                 return None
-            message.message_id = manager.message_ordinals.take()
-            message.sent_time = manager.ledger.now_s
+            message.message_id = services.message_ordinals.take()
+            message.sent_time = services.ledger.now_s
             (result,), (lookup_id,) = queue.core.enqueue_packets([message.to_packet()])
         except MSMQError:
             self.discarded += 1
@@ -276,26 +270,27 @@ class Disposition:
         """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); False: none was due, or none could be
         sent. `own`: the message was sent here, not only said to be.
         """
-        manager = self._manager
-        name = answer_queue(message, manager.guid)
+        services = self._services
+        name = answer_queue(message, services.guid)
         if name is None or (reason in INSECURE and not self._insecure):
             return False
-        origin = manager.answer_queues.origins.address(message.source_machine)
-        ours = own or (not origin and message.source_machine == manager.guid)
-        if self.receipts is not None and not own and is_http(name):
-            name = self.receipts.answer_to(name)
+        origin = self._answers.origins.address(message.source_machine)
+        ours = own or (not origin and message.source_machine == services.guid)
+        receipts = self._incoming.receipts
+        if receipts is not None and not own and is_http(name):
+            name = receipts.answer_to(name)
             if name is None:
                 return self._discard()
-        elif not ours and not may_answer(name, origin, manager.settings.addresses):
+        elif not ours and not may_answer(name, origin, services.settings.addresses):
             return self._discard()
         try:
             queue = self._queue_for_answer(name, "" if ours else group_of(origin))
             if queue.transactional and queue.kind is not QueueKind.OUTGOING:
                 return self._discard()
-            reach = INFINITE if ours else lifetime(message, manager.ledger.now_s)
-            answer = acknowledgment(message, reason, manager.guid, reach)
-            answer.message_id = manager.message_ordinals.take()
-            answer.sent_time = manager.ledger.now_s
+            reach = INFINITE if ours else lifetime(message, services.ledger.now_s)
+            answer = acknowledgment(message, reason, services.guid, reach)
+            answer.message_id = services.message_ordinals.take()
+            answer.sent_time = services.ledger.now_s
             results, _ = queue.core.enqueue_packets([answer.to_packet()])
         except MSMQError:
             return self._discard()
@@ -306,8 +301,8 @@ class Disposition:
 
     def _queue_for_answer(self, name: FormatName, group: str) -> Queue:
         if not is_http(name) or name.kind is not NameKind.SUBQUEUE:
-            return self._manager.queue_for(name, group)
-        queue = self._manager.answer_queues.open(name, group)  # bound to an address (`srmp.returnpath`)
+            return self._destinations.of_answer(name, group)
+        queue = self._answers.open(name, group)  # bound to an address (`srmp.returnpath`)
         if queue is None:
             raise InsufficientResources("as many outgoing queues as acknowledgments may have")
         return queue

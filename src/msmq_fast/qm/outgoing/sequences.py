@@ -5,16 +5,14 @@ back, and what management sees of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.queue import resume_sequence, settle_sequence
 from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import MetaName, Table, outgoing_stream_key
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 
 class OutgoingStreams:
@@ -22,12 +20,13 @@ class OutgoingStreams:
     TimeStamp is greater (AMB-41).
     """
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
-        records = manager.records
+    def __init__(self, services: Services, registry: QueueRegistry) -> None:
+        self._services = services
+        self._registry = registry
+        records = services.records
         self.ordinals = Ordinals(records, MetaName.TX_SEQUENCE_HW, block=QUEUE_BLOCK)
         self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
-        manager.ledger.open_stream = self._next
+        services.ledger.open_stream = self._next
 
     def _next(self) -> int:
         """TimeStamp << 32 | Ordinal of a new sequence; 0: none is reserved, the store does not keep up."""
@@ -38,18 +37,18 @@ class OutgoingStreams:
 
     def load(self) -> None:
         """REC-09: the state of every sequence, before the positions are loaded."""
-        manager = self._manager
-        for queue in manager.outgoing():
+        tables = self._services.store.tables
+        for queue in self._registry.outgoing():
             try:
-                resume_sequence(
-                    queue.core, manager.store.tables.get(Table.SEQUENCE, outgoing_stream_key(queue.ordinal))
-                )
+                resume_sequence(queue.core, tables.get(Table.SEQUENCE, outgoing_stream_key(queue.ordinal)))
             except ValueError as error:
-                manager.set_aside("sequence", f"the sequence of queue {queue.ordinal} is damaged: {error}")
+                self._services.report_corrupt(
+                    "sequence", f"the sequence of queue {queue.ordinal} is damaged: {error}"
+                )
 
     def settle(self) -> None:
         """In a unit, when the positions are loaded and numbers are reserved."""
-        for queue in self._manager.outgoing():
+        for queue in self._registry.outgoing():
             settle_sequence(queue.core, self._stamp)
 
 

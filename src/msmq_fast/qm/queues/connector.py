@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
-from msmq_fast.directory.filters import equals
+from msmq_fast.directory.filters import Filter, equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope, Suffix
+from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, Role
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.services import Services
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.store.completion import Completion
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
+
+class Directory(Protocol):
+    """What connector queues need of the directory."""
+
+    def queue_manager(self) -> DirectoryObject:
+        """The object of this queue manager."""
+
+    def read(self, kind: ObjectType, conditions: Filter = ()) -> Completion[DirectoryObject]:
+        """Read an object."""
 
 
 def connector_name(site: UUID, *, transactional: bool) -> FormatName:
@@ -85,8 +96,13 @@ class ConnectorQueue(Queue):
 class Connectors:
     """The connector queues of one queue manager; they are made when they are needed."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(
+        self, services: Services, registry: QueueRegistry, changes: QueueChanges, directory: Directory
+    ) -> None:
+        self._services = services
+        self._registry = registry
+        self._changes = changes
+        self._directory = directory
 
     def named(self, name: FormatName) -> ConnectorQueue:
         """The queue of a CONNECTOR= name. QUEUE_NOT_FOUND: no foreign site to which this computer belongs."""
@@ -99,7 +115,7 @@ class Connectors:
         """The site by which messages for a foreign system leave from this computer; None if they do not."""
         if manager is None:
             return None
-        answer = self._manager.publication.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),))
+        answer = self._directory.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),))
         if not answer.done or answer.exception() is not None or not answer.result().get("ForeignSystem"):
             return None
         common = self._own_sites() & set(answer.result().get("SiteIdentifierList") or ())
@@ -107,29 +123,27 @@ class Connectors:
 
     def queue(self, site: UUID, *, transactional: bool) -> ConnectorQueue:
         """One of the two queues of a site."""
-        manager = self._manager
         descriptor = self._descriptor(site)
-        found = manager.registry.by_key(connector_key(connector_name(site, transactional=transactional)))
+        found = self._registry.by_key(connector_key(connector_name(site, transactional=transactional)))
         if not isinstance(found, ConnectorQueue):
-            guid = UUID(bytes=manager.random_bytes(16), version=4)
             found = ConnectorQueue(
-                manager.ledger,
-                manager.registry.new_ordinal(),
-                guid,
+                self._services.ledger,
+                self._registry.new_ordinal(),
+                self._services.new_guid(),
                 site,
                 transactional=transactional,
-                created=manager.ledger.now_s,
+                created=self._services.ledger.now_s,
             )
-            manager.write_new(found)
-            manager.registry.add(found)
+            self._changes.write_new(found)
+            self._registry.add(found)
         found.security = descriptor
         return found
 
     def _own_sites(self) -> set[UUID]:
-        return set(self._manager.publication.queue_manager().get("SiteIdentifierList") or ())
+        return set(self._directory.queue_manager().get("SiteIdentifierList") or ())
 
     def _read_site(self, site: UUID) -> DirectoryObject | None:
-        answer = self._manager.publication.read(ObjectType.SITE, (equals(IDENTIFIER, site),))
+        answer = self._directory.read(ObjectType.SITE, (equals(IDENTIFIER, site),))
         return answer.result() if answer.done and answer.exception() is None else None
 
     def _site(self, site: UUID, attribute: str) -> Any:

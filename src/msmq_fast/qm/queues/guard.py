@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from msmq_fast.packet.errors import IllegalPropertyValue
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
 from msmq_fast.qm.queues.system import JOURNAL
 from msmq_fast.security.authorizer import CONNECTED_NETWORK, MACHINE, QUEUE, Authorizer

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
@@ -67,11 +66,6 @@ class ConnectionEvent:
 _DIRECT = "DIRECT="
 
 
-def unlocated(name: FormatName) -> tuple[str, UUID | None]:
-    """(host, queue manager) of a destination that is not direct, as far as the name says it."""
-    return "", name.guid if name.kind is NameKind.PRIVATE else None
-
-
 def _stored_name(text: str) -> FormatName:
     """The destination of a record. Earlier versions kept names that break the rules of MS-MQMQ 2.1.2: such a
     queue is there again with its messages, which expire or are purged, and takes no others.
@@ -86,8 +80,36 @@ def _stored_name(text: str) -> FormatName:
         return direct_from_wire(text[len(_DIRECT) :])
 
 
+class OutgoingOwner(Protocol):
+    """What outgoing queues ask the queue manager."""
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Messages are available, and nothing forbids sending them."""
+
+    def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
+        """(host, queue manager) of a destination that is not direct."""
+
+    def deliver_locally(self, queue: OutgoingQueue) -> bool:
+        """The next hop of a queue is this computer; whether its messages go to a local queue."""
+
+
+class _Unowned:
+    """For a queue of no queue manager."""
+
+    def has_work(self, queue: OutgoingQueue) -> None:
+        """Nothing is sent."""
+
+    def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
+        """What the name says."""
+        return "", name.guid if name.kind is NameKind.PRIVATE else None
+
+    def deliver_locally(self, queue: OutgoingQueue) -> bool:
+        """Nothing is delivered."""
+        return False
+
+
 class OutgoingQueue(Queue):
-    """`transfer` is called when messages are available and nothing forbids sending them.
+    """`owner.has_work` is called when messages are available and nothing forbids sending them.
 
     `manager` is the queue manager that has the destination queue, as far as the name, the directory or the
     messages say it; None for direct names. `answers_for` is the address group that has answers sent there,
@@ -105,9 +127,20 @@ class OutgoingQueue(Queue):
         created: int = 0,
         manager: UUID | None = None,
         answers_for: str = "",
+        owner: OutgoingOwner | None = None,
     ) -> None:
-        properties = QueueProperties(label=str(destination)[:124])
-        super().__init__(ledger, ordinal, guid, None, "", QueueKind.OUTGOING, properties, created=created)
+        self._owner = owner or _Unowned()
+        super().__init__(
+            ledger,
+            ordinal,
+            guid,
+            None,
+            "",
+            QueueKind.OUTGOING,
+            QueueProperties(label=str(destination)[:124]),
+            created=created,
+            on_available=lambda: self._owner.has_work(self),
+        )
         self.destination = destination
         self.manager = destination.guid if destination.kind is NameKind.PRIVATE else manager
         if is_internal(destination):
@@ -119,9 +152,7 @@ class OutgoingQueue(Queue):
         self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
-        self._transfer: Callable[[OutgoingQueue], None] | None = None
-        self.locate: Callable[[FormatName], tuple[str, UUID | None]] = unlocated
-        self.bring_home: Callable[[OutgoingQueue], bool] = lambda _: False  # its host is this computer
+        self._transferring = False
 
     @property
     def name(self) -> str:
@@ -157,9 +188,17 @@ class OutgoingQueue(Queue):
         if self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED):
             self.outgoing_state = state
 
-    def watch(self, transfer: Callable[[OutgoingQueue], None] | None) -> None:
-        """Who is told of available messages."""
-        self._transfer = transfer
+    def locate(self) -> tuple[str, UUID | None]:
+        """Host ("" if unknown) and queue manager of its destination, which is not direct."""
+        return self._owner.locate(self.destination, self.manager)
+
+    def deliver_locally(self) -> bool:
+        """Its next hop is this computer; whether its messages go to a local queue."""
+        return self._owner.deliver_locally(self)
+
+    def watch(self, transferring: bool) -> None:
+        """Whether its owner is told of available messages."""
+        self._transferring = transferring
         self._note_watch()
 
     def hold(self, on_hold: bool) -> bool:
@@ -203,11 +242,7 @@ class OutgoingQueue(Queue):
         return "its receiver has not said what became of messages" if sequence.finals else ""
 
     def _note_watch(self) -> None:
-        transfer = self._transfer
-        if transfer is None or not self.may_send:
-            self.readers.watch(None)
-        else:
-            self.readers.watch(lambda: transfer(self))
+        self.readers.watch(self._transferring and self.may_send)
 
     def record(self) -> dict[str, Any]:
         """What is stored of it: OnHold and Locked survive, the other states do not (DA-051)."""
@@ -226,7 +261,12 @@ class OutgoingQueue(Queue):
 
     @classmethod
     def load_outgoing(
-        cls, ledger: Ledger, ordinal: int, record: dict[str, Any], history_length: int
+        cls,
+        ledger: Ledger,
+        ordinal: int,
+        record: dict[str, Any],
+        history_length: int,
+        owner: OutgoingOwner | None = None,
     ) -> OutgoingQueue:
         """The queue of a stored record."""
         queue = cls(
@@ -238,6 +278,7 @@ class OutgoingQueue(Queue):
             created=record["created"],
             manager=UUID(bytes_le=record["manager"]) if record.get("manager") else None,
             answers_for=record.get("answers_for", ""),
+            owner=owner,
         )
         queue.state = QueueState(record["state"])
         queue.purged_to = record["purged_to"]

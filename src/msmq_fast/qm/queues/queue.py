@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger, QueueCore
@@ -18,13 +19,11 @@ from msmq_fast.packet.names import (
     multicast_group,
     parse_queue_part,
 )
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.readers import Readers
 from msmq_fast.qm.settings import UNLIMITED, quota_bytes
 from msmq_fast.security.acl import Acl
 from msmq_fast.security.descriptor import SecurityDescriptor
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.handles.handle import OpenQueue
 
 MAX_LABEL = 124
 MAX_ABORTS = 0xFFFE
@@ -135,6 +134,27 @@ def _check(name: str, value: Any) -> Any:
     return value
 
 
+class Descriptor(Protocol):
+    """An OpenQueueDescriptor, as its queue sees it."""
+
+    @property
+    def access(self) -> Access:
+        """What it is open for."""
+
+    @property
+    def share(self) -> Share:
+        """Which other descriptors it allows."""
+
+    def stands_on(self, key: int) -> bool:
+        """Whether one of its cursors stands on a message."""
+
+    def orphan(self) -> None:
+        """The queue is deleted."""
+
+    def close(self) -> None:
+        """End it, and the reads that wait."""
+
+
 class Queue:
     """One queue of this computer. `core` holds its messages."""
 
@@ -153,6 +173,7 @@ class Queue:
         private_number: int = 0,
         created: int = 0,
         parent: Queue | None = None,
+        on_available: Callable[[], None] | None = None,
     ) -> None:
         self.ordinal = ordinal
         self.guid = guid
@@ -180,8 +201,8 @@ class Queue:
         self.core.role = _ROLES.get(kind, Role.NONE)
         self.core.timeless = kind in (QueueKind.SYSTEM, QueueKind.JOURNAL)
         self.journal: Queue | None = None  # gets what is received, while `journaling` is set (X-23)
-        self.readers = Readers(self.core)
-        self.descriptors: list[OpenQueue] = []
+        self.readers = Readers(self.core, on_available)
+        self.descriptors: list[Descriptor] = []
 
     @property
     def name(self) -> str:

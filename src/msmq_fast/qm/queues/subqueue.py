@@ -6,17 +6,17 @@ comes into being when it is first opened and goes when it is empty and nobody ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.queue import Ledger
 from msmq_fast.packet.errors import IllegalQueuePathName, UnsupportedAccessMode
 from msmq_fast.packet.names import FormatName, PathName, QueuePart, direct_format_name
+from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState, stored_part
+from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.system import INTERNAL_KEYS
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.services import Services
 
 SWEEP = 10.0  # seconds between two looks for subqueues that became empty while nobody had them open
 RESERVED = frozenset(("journal", "deadletter", "deadxact"))
@@ -69,8 +69,11 @@ class Subqueue(Queue):
 class Subqueues:
     """The subqueues of all queues: they come and go by themselves."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(self, services: Services, registry: QueueRegistry, changes: QueueChanges) -> None:
+        self._services = services
+        self._ledger = services.ledger
+        self._registry = registry
+        self._changes = changes
         self._idle: set[Subqueue] = set()  # nobody has them open
         self._due: float | None = None
 
@@ -88,41 +91,39 @@ class Subqueues:
         found = parent.subqueues.get(name.casefold())
         if isinstance(found, Subqueue):
             return found
-        manager = self._manager
         part = QueuePart(parent.part.scope, parent.part.queue, name)
         queue = Subqueue(
-            manager.ledger,
-            manager.registry.new_ordinal(),
-            UUID(bytes=manager.random_bytes(16), version=4),
+            self._ledger,
+            self._registry.new_ordinal(),
+            self._services.new_guid(),
             parent,
             part,
-            manager.ledger.now_s,
+            self._ledger.now_s,
         )
-        manager.write_new(queue)
-        self.add(queue)
+        self._changes.write_new(queue)
+        self._add(queue)
         return queue
 
-    def add(self, queue: Subqueue) -> None:
+    def _add(self, queue: Subqueue) -> None:
         """A subqueue exists."""
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
         queue.family.subqueues[queue.part.subqueue.casefold()] = queue
-        self._manager.registry.add(queue)
+        self._registry.add(queue)
         self.idle(queue)
 
     def load(self, ordinal: int, record: dict[str, Any], parent: Queue) -> None:
         """A subqueue of the store."""
-        manager = self._manager
         guid, part = UUID(bytes_le=record["guid"]), stored_part(record["part"])
         state, purged_to = QueueState(record["state"]), int(record["purged_to"])
-        queue = Subqueue(manager.ledger, ordinal, guid, parent, part, record["created"])
+        queue = Subqueue(self._ledger, ordinal, guid, parent, part, record["created"])
         queue.state, queue.purged_to = state, purged_to
-        self.add(queue)
+        self._add(queue)
 
     def idle(self, queue: Queue) -> None:
         """Nobody has a subqueue open (DM-091)."""
         if isinstance(queue, Subqueue) and not queue.descriptors:
             self._idle.add(queue)
-            self._due = self._manager.monotonic()
+            self._due = self._services.monotonic()
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
@@ -136,11 +137,11 @@ class Subqueues:
             queue for queue in self._idle if queue.state is QueueState.EXISTING and not queue.descriptors
         }
         # What was given back and waits for room in the store is in no queue, and needs the one it came from.
-        unneeded = () if self._manager.ledger.returned else tuple(self._idle)
+        unneeded = () if self._ledger.returned else tuple(self._idle)
         for queue in [queue for queue in unneeded if queue.disposable]:
             self._idle.discard(queue)
             try:
-                self._manager.drop(queue)
+                self._changes.drop(queue)
             except Exception as error:
-                self._manager.faults.note("an empty subqueue", error)
+                self._services.faults.note("an empty subqueue", error)
         self._due = now + SWEEP if self._idle else None

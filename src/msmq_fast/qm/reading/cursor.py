@@ -7,7 +7,7 @@ A cursor stands on a key, not on a message: the message may go, and what is behi
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore, Received, readable, seek
 from msmq_fast.packet.errors import (
@@ -17,11 +17,34 @@ from msmq_fast.packet.errors import (
     MessageNotFound,
     OperationCancelled,
 )
-from msmq_fast.qm.reading.readers import Gate, Hold, ReadRequest
+from msmq_fast.qm.reading.readers import Gate, Hold, Readers, ReadRequest
 from msmq_fast.store.completion import Completion
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.handles.handle import OpenQueue
+
+class CursorOwner(Protocol):
+    """The handle that a cursor belongs to. `core` and `readers` raise QUEUE_NOT_AVAILABLE once the queue is
+    deleted.
+    """
+
+    @property
+    def core(self) -> QueueCore:
+        """The messages of the queue."""
+
+    @property
+    def readers(self) -> Readers:
+        """The waiting reads of the queue."""
+
+    def may_read(self, *, peek: bool) -> None:
+        """ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+
+    def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
+        """Let a read wait."""
+
+    def track(self, request: ReadRequest) -> ReadRequest:
+        """Cancel a read when the handle is closed."""
+
+    def forget_cursor(self, number: int) -> None:
+        """A cursor was closed."""
 
 
 class CursorState(IntEnum):
@@ -34,14 +57,14 @@ class CursorState(IntEnum):
 
 
 class Cursor:
-    """Made by OpenQueue.open_cursor; as many as wanted for one handle.
+    """Made by `OpenQueue.open_cursor`; as many as wanted for one handle.
 
     Reads raise INVALID_HANDLE once it is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
     ILLEGAL_CURSOR_ACTION while another read of it waits, ACCESS_DENIED. Time-outs are in milliseconds, None:
     for ever.
     """
 
-    def __init__(self, handle: OpenQueue, number: int) -> None:
+    def __init__(self, handle: CursorOwner, number: int) -> None:
         self.number = number
         self.key = 0  # LookupIdentifier of the message it stands on, 0: before the first one
         self.state = CursorState.UNREAD
@@ -109,13 +132,13 @@ class Cursor:
             self._closed = True
             if self._waiting is not None:
                 self._waiting.cancel(OperationCancelled("the cursor was closed"))
-            self._handle.forget_cursor(self)
+            self._handle.forget_cursor(self.number)
 
     def _ready(self, *, peek: bool) -> QueueCore:
         if self._closed:
             raise InvalidHandle("the cursor is closed")
         self._handle.may_read(peek=peek)
-        core = self._handle.queue.core
+        core = self._handle.core
         if self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE):
             raise IllegalCursorAction("another read of this cursor waits")
         return core
@@ -134,10 +157,10 @@ class Cursor:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        return ReadRequest(self._handle.queue.readers, peek, gate, hold=hold, cursor=self, tag=tag)
+        return ReadRequest(self._handle.readers, peek, gate, hold=hold, cursor=self, tag=tag)
 
     def _next(self, timeout_ms: int | None, request: ReadRequest) -> ReadRequest:
-        key = seek(self._handle.queue.core, self.key, peek=request.peek)
+        key = seek(self._handle.core, self.key, peek=request.peek)
         if key is not None:
             self.state = CursorState.READ if request.peek else CursorState.UNREAD
             return self._at_once(key, request)
@@ -153,7 +176,7 @@ class Cursor:
         before = self.key
         if request.gate is not None:
             request.gate.begin()
-        request.take(self._handle.queue.core, key)
+        request.take(self._handle.core, key)
         if not request.peek:
             request.completion.add_done_callback(lambda done: self._step_back(before, key, done))
         return self._handle.track(request)

@@ -7,16 +7,13 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore, Received, hand_out, readable, seek
 from msmq_fast._native.queue import fresh as fresh_keys
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.reading.cursor import Cursor
 
 MAX_BYTES = 1 << 62  # one message, whatever its size
 BATCH = 512  # messages handed to a subscription at once
@@ -55,6 +52,15 @@ class Hold(Protocol):
         """Nobody is there any more to whom the message could be handed."""
 
 
+class ReadCursor(Protocol):
+    """The cursor that a read belongs to."""
+
+    key: int
+
+    def message_available(self, key: int) -> None:
+        """The read gets the message with this key (DM-249)."""
+
+
 class ReadRequest:
     """One receive or peek of the first message, or of the next one of a cursor.
 
@@ -82,7 +88,7 @@ class ReadRequest:
         gate: Gate | None = None,
         *,
         hold: Hold | None = None,
-        cursor: Cursor | None = None,
+        cursor: ReadCursor | None = None,
         tag: int | None = None,
     ) -> None:
         self._readers = readers
@@ -323,28 +329,31 @@ class Subscription:
 
 
 class Readers:
-    """Who waits for messages of one queue."""
+    """The reads that wait for messages of one queue. While it is watched, `on_available` is called whenever
+    messages are available that no reader took.
+    """
 
-    def __init__(self, core: QueueCore) -> None:
+    def __init__(self, core: QueueCore, on_available: Callable[[], None] | None = None) -> None:
         self.core = core
+        self._on_available = on_available
+        self._watching = False
         self._peekers: OrderedDict[ReadRequest, None] = OrderedDict()
         self._takers: OrderedDict[ReadRequest | Subscription, None] = OrderedDict()
         self._overdue: OrderedDict[ReadRequest, None] = OrderedDict()
         self._cursors = 0  # reads of cursors that wait
         self._serving = False
         self.on_timer_stop: Callable[[ReadRequest], None] | None = None
-        self._on_available: Callable[[], None] | None = None
         self._waited: set[Readers] | None = None
         core.ready = self.serve
 
     def __len__(self) -> int:
         return len(self._peekers) + len(self._takers)
 
-    def watch(self, on_available: Callable[[], None] | None) -> None:
-        """Call `on_available` whenever messages are available that no reader took; None: no more."""
-        self._on_available = on_available
+    def watch(self, watching: bool) -> None:
+        """Whether `on_available` is called."""
+        self._watching = watching
         self._note_interest()
-        if on_available is not None and self.core.positions.available:
+        if watching and self.core.positions.available:
             self.core.nudge()
 
     def join(self, waited: set[Readers]) -> None:
@@ -357,7 +366,7 @@ class Readers:
                 self._waited.add(self)
             else:
                 self._waited.discard(self)
-        self.core.interested = bool(self._peekers or self._takers) or self._on_available is not None
+        self.core.interested = bool(self._peekers or self._takers) or self._watching
         self.core.watched = self._cursors > 0
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
@@ -410,11 +419,6 @@ class Readers:
         """Whether a request has neither ended nor got a message."""
         return request in (self._peekers if request.peek else self._takers)
 
-    def with_tag(self, tag: int) -> ReadRequest | None:
-        """The first waiting read with a tag (DM-148)."""
-        waiting = (*self._peekers, *self._takers)
-        return next((r for r in waiting if isinstance(r, ReadRequest) and r.tag == tag), None)
-
     def time_out(self, request: ReadRequest) -> None:
         """The time of a waiting read is over (X-03)."""
         if request.candidate(self.core) is not None:
@@ -443,7 +447,12 @@ class Readers:
         for request in [overdue for overdue in self._overdue if overdue.candidate(self.core) is None]:
             self.forget(request)
             request.completion.fail(IOTimeout())
-        if self._on_available is not None and not pending and self.core.positions.available:
+        if (
+            self._watching
+            and self._on_available is not None
+            and not pending
+            and self.core.positions.available
+        ):
             self._on_available()
 
     def _offer(self, fresh: list[int], waiting: Iterable[ReadRequest | Subscription]) -> None:

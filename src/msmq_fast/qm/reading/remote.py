@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Gate
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
@@ -59,7 +59,7 @@ class RemoteRead(Protocol):
 
 
 class RemoteSubscription(Protocol):
-    """A reader with credit, as `qm.reading.Subscription`."""
+    """A reader with credit, as `readers.Subscription`."""
 
     def grant(self, credit: int) -> None:
         """`credit` more messages may come."""
@@ -75,7 +75,7 @@ class RemoteSubscription(Protocol):
 
 
 class RemoteCursor(Protocol):
-    """A place in the queue, as `qm.cursor.Cursor`; time-outs are in milliseconds, None: for ever."""
+    """A place in the queue, as `cursor.Cursor`; time-outs are in milliseconds, None: for ever."""
 
     number: int
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmq_fast._native.queue import TAKEN, EnqueueResult, QueueCore
 from msmq_fast.packet.errors import (
@@ -18,17 +18,16 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.multi import Element
 from msmq_fast.packet.names import FormatName, direct_format_name, is_format_name, parse_path
-from msmq_fast.qm.handles.handle import OpenQueue, SentMessage, refusal
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.handles.handle import HandleServices, OpenQueue, SentMessage, refusal
+from msmq_fast.qm.handles.opener import Opener
+from msmq_fast.qm.queues.directoryclient import DirectoryClient
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.transactions.transacted import check_usage
+from msmq_fast.qm.transactions.transaction import Transaction, Transactions
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.transactions.transaction import Transaction
-    from msmq_fast.security.token import Token
 
 Finish = Callable[[bytes, Queue], bytes]
 """Signs the packet of a copy, and looks at what its queue demands."""
@@ -41,53 +40,65 @@ def _as_it_is(packet: bytes, _: Queue) -> bytes:
     return packet
 
 
-def open_destinations(
-    manager: QueueManager,
-    name: str,
-    access: Access,
-    share: Share = Share.DENY_NONE,
-    *,
-    token: Token | None = None,
-) -> OpenQueue | MultipleQueue:
-    """Open Queue for a name of one queue or of several: names with commas between them, distribution lists.
+class MultipleOpener:
+    """Opens names of several queues."""
 
-    Raises what QueueManager.open does for one of them, after what was opened is closed again. For several:
-    UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE unless
-    shared with everybody, INSUFFICIENT_RESOURCES if there are too many.
-    """
-    if not _several(name):
-        return manager.open(name, access, share, token=token)
-    elements = manager.publication.expand(_format_names(manager, name)).split(",")
-    if len(elements) > MOST_DESTINATIONS:
-        raise InsufficientResources(f"{len(elements)} queues: {MOST_DESTINATIONS} is the limit")
-    if len(elements) == 1:
-        return manager.open(elements[0], access, share, token=token)
-    if access is not Access.SEND:
-        raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
-    if share is not Share.DENY_NONE:
-        raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
-    children: list[OpenQueue] = []
-    try:
-        for element in elements:
-            child = manager.open(element, Access.SEND, token=token)
-            children.append(child)
-            Element.of(child.format_name)
-    except MSMQError:
-        _close(children)
-        raise
-    return MultipleQueue(manager, tuple(children))
+    def __init__(
+        self, parts: HandleServices, opener: Opener, directory: DirectoryClient, transactions: Transactions
+    ) -> None:
+        self._parts = parts
+        self._opener = opener
+        self._directory = directory
+        self._transactions = transactions
+
+    def open(
+        self,
+        name: str,
+        access: Access,
+        share: Share = Share.DENY_NONE,
+        *,
+        token: Token | None = None,
+    ) -> OpenQueue | MultipleQueue:
+        """Open Queue for a name of one queue or of several: names with commas between them, distribution
+        lists.
+
+        Raises what Opener.open does for one of them, after what was opened is closed again. For several:
+        UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE unless
+        shared with everybody, INSUFFICIENT_RESOURCES if there are too many.
+        """
+        if not _several(name):
+            return self._opener.open(name, access, share, token=token)
+        elements = self._directory.expand(self._format_names(name)).split(",")
+        if len(elements) > MOST_DESTINATIONS:
+            raise InsufficientResources(f"{len(elements)} queues: {MOST_DESTINATIONS} is the limit")
+        if len(elements) == 1:
+            return self._opener.open(elements[0], access, share, token=token)
+        if access is not Access.SEND:
+            raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
+        if share is not Share.DENY_NONE:
+            raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+        children: list[OpenQueue] = []
+        try:
+            for element in elements:
+                child = self._opener.open(element, Access.SEND, token=token)
+                children.append(child)
+                Element.of(child.format_name)
+        except MSMQError:
+            _close(children)
+            raise
+        return MultipleQueue(self._parts, self._transactions, tuple(children))
+
+    def _format_names(self, text: str) -> str:
+        """The same with path names as format names."""
+        own = self._parts.services.name
+        return ",".join(
+            element if is_format_name(element) else str(direct_format_name(parse_path(element, own)))
+            for element in text.split(",")
+        )
 
 
 def _several(name: str) -> bool:
     return "," in name or name[:3].upper() == "DL="
-
-
-def _format_names(manager: QueueManager, text: str) -> str:
-    """The same with path names as format names."""
-    return ",".join(
-        element if is_format_name(element) else str(direct_format_name(parse_path(element, manager.name)))
-        for element in text.split(",")
-    )
 
 
 def _close(children: Iterable[OpenQueue]) -> None:
@@ -107,11 +118,14 @@ class MultipleQueue:
     access = Access.SEND
     share = Share.DENY_NONE
 
-    def __init__(self, manager: QueueManager, children: tuple[OpenQueue, ...]) -> None:
-        self._manager = manager
+    def __init__(
+        self, parts: HandleServices, transactions: Transactions, children: tuple[OpenQueue, ...]
+    ) -> None:
+        self._services = parts.services
+        self._transactions = transactions
         self.children = children
         self.names: tuple[FormatName, ...] = tuple(child.format_name for child in children)
-        self.handle = manager.registry.new_handle()
+        self.handle = parts.registry.new_handle()
 
     @property
     def format_name(self) -> str:
@@ -197,7 +211,7 @@ class MultipleQueue:
 
         Raises what `send_in` does.
         """
-        transaction = self._manager.transactions.begin()
+        transaction = self._transactions.begin()
         try:
             ordinals = self.send_in(transaction, message, dead_letter, finish)
         except BaseException:
@@ -207,15 +221,15 @@ class MultipleQueue:
 
     def _copies(self, message: Message) -> list[Message]:
         """DM-175: a message for each queue, stamped as the accepting queue manager does (DA-029)."""
-        manager = self._manager
-        own = manager.settings.own_copy_ids
-        first = manager.message_ordinals.take(len(self.children) if own else 1)
+        services = self._services
+        own = services.settings.own_copy_ids
+        first = services.message_ordinals.take(len(self.children) if own else 1)
         return [
             replace(
                 message,
-                source_machine=manager.guid,
+                source_machine=services.guid,
                 message_id=first + index * own,
-                sent_time=manager.ledger.now_s,
+                sent_time=services.ledger.now_s,
                 destination=child.format_name,
                 destination_manager=child.destination_manager,
                 destinations=self.names,
@@ -225,7 +239,7 @@ class MultipleQueue:
 
     def _check_room(self, cores: list[QueueCore], packets: list[bytes]) -> None:
         """What the enqueues would refuse after the first, found before it (DM-096, DM-097)."""
-        ledger = self._manager.ledger
+        ledger = self._services.ledger
         if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
             raise refusal(EnqueueResult.MACHINE_QUOTA)
         wanted: dict[QueueCore, int] = {}

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 from array import array
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import QueueCore, keep_counts, move_locked
 from msmq_fast.packet.errors import MSMQError
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.queues.subqueue import Subqueues
+from msmq_fast.qm.services import Services
 
 POISON = "poison"
 OWNER_POISON = 5  # Owner of the native queue
@@ -26,23 +25,25 @@ _log = logging.getLogger(__name__)
 class PoisonHandling:
     """Told by the ledger of messages whose last abort was one too many; they stay locked until they move."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(self, services: Services, registry: QueueRegistry, subqueues: Subqueues) -> None:
+        self._services = services
+        self._registry = registry
+        self._subqueues = subqueues
         self.moved = 0
-        manager.ledger.on_poison = self._poisoned
+        services.ledger.on_poison = self._poisoned
 
     def _poisoned(self, ordinal: int, keys: list[int]) -> None:
-        queue = next((queue for queue in self._manager.queues() if queue.ordinal == ordinal), None)
+        queue = self._registry.by_ordinal(ordinal)
         if queue is None:
             return
         core = queue.core
         try:
-            target = self._manager.subqueues.make(queue, POISON)
+            target = self._subqueues.make(queue, POISON)
         except Exception as error:
             if isinstance(error, MSMQError):
                 _log.error("%s: poison messages stay where they are: %s", queue.name, error)
             else:
-                self._manager.faults.note("a poison subqueue", error)
+                self._services.faults.note("a poison subqueue", error)
             core.release(array("Q", keys), OWNER_POISON)
             return
         # A purge meanwhile goes before the move.
@@ -65,7 +66,7 @@ class PoisonHandling:
     def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
         """How many were moved, and the keys of those that cannot be."""
         moved, lost, stuck = 0, array("Q"), array("Q")
-        with self._manager.store.writer.unit() as writer:
+        with self._services.store.writer.unit() as writer:
             for key in keys:
                 try:
                     with writer.unit():
@@ -73,7 +74,7 @@ class PoisonHandling:
                 except ValueError:
                     lost.append(key)
                 except Exception as error:
-                    self._manager.faults.note("a poison message", error)
+                    self._services.faults.note("a poison message", error)
                     stuck.append(key)
         core.release(stuck, OWNER_POISON)
         keep_counts(core, stuck)

@@ -5,7 +5,6 @@ DM-130, DM-145).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.queue import QueueCore, Received
 from msmq_fast.packet.errors import (
@@ -16,18 +15,17 @@ from msmq_fast.packet.errors import (
     TransactionUsage,
 )
 from msmq_fast.packet.message import Message
-from msmq_fast.qm.handles.handle import Lookup, OpenQueue, refusal
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.moving import check_move
-from msmq_fast.qm.queues.access import Access
 from msmq_fast.qm.queues.opening import check_transactional
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.reading.cursor import Cursor
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import BATCH, BATCH_BYTES, Gate, ReadRequest, Sink, Subscription
+from msmq_fast.qm.transactions.transaction import Transaction
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.transactions.transaction import Transaction
 
 
 def check_usage(queue: Queue) -> None:
@@ -146,7 +144,8 @@ class TransactedQueue:
         self._transaction.check()
         source = self._opened.queue
         self._opened.may_read(peek=False)
-        goal = check_move(source, lookup_id, target, transactional=True)
+        goal = target.queue
+        check_move(source, lookup_id, target.access, goal, transactional=True)
         if not self._transaction.operations.move(source.core, lookup_id, goal.core):
             raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
 

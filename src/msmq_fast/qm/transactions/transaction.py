@@ -9,7 +9,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 import msgpack
@@ -26,12 +26,10 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import Table
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
 
@@ -261,9 +259,9 @@ class Transactions:
     happens is aborted.
     """
 
-    def __init__(self, manager: QueueManager, idle_limit: float) -> None:
-        self._manager = manager
-        self.ledger = manager.ledger
+    def __init__(self, services: Services, idle_limit: float) -> None:
+        self._services = services
+        self.ledger = services.ledger
         self._idle_limit = idle_limit
         self._all: dict[UUID, Transaction] = {}
         self._idle: OrderedDict[Transaction, float] = OrderedDict()  # since when nothing happens
@@ -281,7 +279,7 @@ class Transactions:
     def take_numbers(self, count: int = 1) -> int:
         """As many consecutive TransactionIdentifiers of 20 bits (M-52); the first. They start over at 1."""
         if not self._number:
-            self._number = int.from_bytes(self._manager.random_bytes(4)) % (NUMBERS // 2)
+            self._number = int.from_bytes(self._services.random_bytes(4)) % (NUMBERS // 2)
         if self._number + count >= NUMBERS:
             self._number = 0
         self._number += count
@@ -300,7 +298,7 @@ class Transactions:
         TRANSACTION_SEQUENCE: there is one with this identifier.
         """
         if identifier is None:
-            identifier = UUID(bytes=self._manager.random_bytes(16), version=4)
+            identifier = self._services.new_guid()
         elif identifier in self._all:
             raise TransactionSequence(f"there is a transaction {identifier}")
         began = self.ledger.now_s
@@ -322,7 +320,7 @@ class Transactions:
 
     def touched(self, transaction: Transaction) -> None:
         """Something happened in an active transaction."""
-        self._idle[transaction] = self._manager.monotonic()
+        self._idle[transaction] = self._services.monotonic()
         self._idle.move_to_end(transaction)
 
     def rest(self, transaction: Transaction) -> None:
@@ -361,7 +359,7 @@ class Transactions:
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
         if self.slicing:
-            return self._manager.monotonic()
+            return self._services.monotonic()
         first = next(iter(self._idle.values()), None)
         return None if first is None else first + self._idle_limit
 
@@ -383,18 +381,18 @@ class Transactions:
                 try:
                     transaction.abort()
                 except Exception as error:
-                    self._manager.faults.note("aborting an idle transaction", error)
+                    self._services.faults.note("aborting an idle transaction", error)
 
     def _slice(self, until: float = math.inf) -> None:
         while self.slicing:
             try:
                 more = self.slicing[0].operations.step(STEP)
             except Exception as error:
-                self._manager.faults.note("a long commit", error)
+                self._services.faults.note("a long commit", error)
                 more = False
             if not more:
                 self.slicing.popleft()
-            elif self._manager.monotonic() >= until:
+            elif self._services.monotonic() >= until:
                 return
 
     def stop(self) -> None:
@@ -405,14 +403,14 @@ class Transactions:
                 try:
                     transaction.abort()
                 except Exception as error:
-                    self._manager.faults.note("aborting a transaction at the end", error)
+                    self._services.faults.note("aborting a transaction at the end", error)
 
     # ---- recovery
 
     def load(self) -> Recovered:
         """What the store has of transactions."""
         recovered = Recovered()
-        for key, value in self._manager.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
+        for key, value in self._services.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
             recovered.add(key, value)
         return recovered
 
@@ -429,7 +427,7 @@ class Transactions:
             try:
                 self._restore(UUID(bytes=identifier), msgpack.unpackb(head[1:]), rows)
             except (ValueError, KeyError, TypeError, msgpack.exceptions.UnpackException) as error:
-                self._manager.set_aside(
+                self._services.report_corrupt(
                     "transaction", f"the record of transaction {UUID(bytes=identifier)} is damaged: {error!r}"
                 )
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmq_fast.packet.errors import MachineNotFound, MSMQError
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.remote import RemoteQueue
 from msmq_fast.rpc.client.binding import Binding, Surroundings
 from msmq_fast.rpc.client.connection import Credentials

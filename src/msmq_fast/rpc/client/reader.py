@@ -18,8 +18,8 @@ from msmq_fast.packet.errors import (
     StaleHandle,
     error,
 )
-from msmq_fast.qm.handles.handle import Lookup
-from msmq_fast.qm.queues.access import Access
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Gate
 from msmq_fast.qm.reading.remote import RemoteCursor, RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.errors import CallLost, refusal

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmq_fast.packet.errors import error
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.client.binding import Binding
 from msmq_fast.rpc.client.sessions import INFINITE, Ack, Started, Wanted
 from msmq_fast.rpc.services.queueformat import queue_format

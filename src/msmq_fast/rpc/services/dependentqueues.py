@@ -11,9 +11,9 @@ from msmq_fast.packet.errors import (
     QueueNotFound,
     RemoteMachineNotAvailable,
 )
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.queues.access import Access, Share
-from msmq_fast.qm.transactions.multiple import MultipleQueue, open_destinations
+from msmq_fast.qm.transactions.multiple import MultipleQueue
 
 if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
@@ -113,7 +113,7 @@ class DependentQueues:
         if access is Access.SEND:
             self._check_destinations(call.caller, text)
         try:
-            opened = open_destinations(self._manager, text, access, share, token=call.caller.token)
+            opened = self._manager.open_destinations(text, access, share, token=call.caller.token)
         except QueueNotFound:
             if access not in (Access.RECEIVE, Access.PEEK) or self._manager.elsewhere(text) is None:
                 raise
@@ -129,14 +129,14 @@ class DependentQueues:
 
     def _check_destinations(self, caller: Caller, text: str) -> None:
         """Names are what callers claim: each that leads elsewhere makes this computer call another one."""
-        for element in self._manager.publication.expand(text).split(","):
+        for element in self._manager.directory.expand(text).split(","):
             elsewhere = self._manager.elsewhere(element)
             if elsewhere is None:
                 continue
             if not caller.name and not self._anonymous_outgoing:
                 raise AccessDenied("anonymous callers do not send to other computers")
-            if not self._manager.answers(elsewhere):
-                raise InsufficientResources(f"{self._manager.most_answered} outgoing queues")
+            if not self._manager.answer_queues.admits(elsewhere):
+                raise InsufficientResources(f"{self._manager.answer_queues.most} outgoing queues")
 
     def check_admin_queue(self, caller: Caller, name: FormatName) -> None:
         """ACCESS_DENIED: the caller may not have acknowledgments sent there."""

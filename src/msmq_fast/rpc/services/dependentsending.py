@@ -233,9 +233,9 @@ class Sender:
         protected = security is not None and (security.encrypted or security.signature)
         if queue.kind is QueueKind.OUTGOING or not protected:
             return prepare(self._manager, queue, packet, None, token)
-        if self._manager.arrival is None:
+        kept = self._manager.incoming.judge(queue, packet)
+        if kept is None:
             raise UnsupportedOperation("nothing is verified or decrypted here")
-        kept = self._manager.arrival(queue, packet)
         if isinstance(kept, bytes):
             return kept
         raise error(_REFUSALS.get(kept, "MQ_ERROR"), f"{queue.name} refuses the message: {kept.name}")

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter, MSMQError
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.twophase import RemoteReadState
 
 if TYPE_CHECKING:

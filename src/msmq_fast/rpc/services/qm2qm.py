@@ -16,7 +16,7 @@ from msmq_fast.packet.errors import (
     MSMQError,
     TransactionUsage,
 )
-from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.qm2qm import MAX_PACKET, QM2QM
 from msmq_fast.rpc.interface import InterfacePolicy

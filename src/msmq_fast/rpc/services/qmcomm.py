@@ -22,7 +22,7 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.text import encode_text
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.mqmq import PROPVARIANT
 from msmq_fast.rpc.idl.qmcomm import OBJECT_FORMAT, QMCOMM

@@ -21,9 +21,9 @@ from msmq_fast.packet.errors import (
     TransactionUsage,
 )
 from msmq_fast.packet.names import NameKind
-from msmq_fast.qm.handles.handle import Lookup
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.moving import check_move
-from msmq_fast.qm.queues.access import Access, Share
+from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue, check_usage
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
@@ -400,7 +400,7 @@ class RemoteReadService:
         identifier = bytes(args.pTransactionId)
         if identifier == _NO_TRANSACTION:
             return when(remote.opened.move(lookup_id, to.opened), self.failed, call, args, _MOVE_MESSAGE())
-        check_move(source, lookup_id, to.opened, transactional=True)
+        check_move(source, lookup_id, to.opened.access, to.opened.queue, transactional=True)
         transaction = self._manager.transactions.find(UUID(bytes_le=identifier))
         TransactedQueue(remote.opened, transaction).move(lookup_id, to.opened)
         return _MOVE_MESSAGE()

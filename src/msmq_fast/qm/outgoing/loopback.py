@@ -4,7 +4,6 @@ it, or for a foreign system whose connector it is."""
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.framing import parse
 from msmq_fast._native.positions import PositionState
@@ -14,19 +13,21 @@ from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.qm.identity.signing import demands
 from msmq_fast.qm.operator.relocation import Page, Selection, Stretch, browse
+from msmq_fast.qm.queues.connector import Connectors
+from msmq_fast.qm.queues.guard import Guard
+from msmq_fast.qm.queues.incoming import IncomingProtocols
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import EventKind
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 _AVAILABLE = int(PositionState.STATE_AVAILABLE)
 
 _log = logging.getLogger(__name__)
 
 
-class Homecoming:
+class LoopbackDelivery:
     """Told of an outgoing queue whose next hop is this computer, hands its messages to the local queue, one
     batch at a time.
 
@@ -36,8 +37,19 @@ class Homecoming:
     and what is refused goes to a dead-letter queue if it asks for that.
     """
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        services: Services,
+        registry: QueueRegistry,
+        connectors: Connectors,
+        guard: Guard,
+        incoming: IncomingProtocols,
+    ) -> None:
+        self._services = services
+        self._registry = registry
+        self._connectors = connectors
+        self._guard = guard
+        self._incoming = incoming
         self._moving: set[OutgoingQueue] = set()
         self._stuck: set[OutgoingQueue] = set()  # nothing of the last batch was taken
 
@@ -56,19 +68,19 @@ class Homecoming:
         return True
 
     def _connector(self, queue: OutgoingQueue) -> list[Queue]:
-        connectors = self._manager.connectors
-        site = connectors.site_of(queue.manager)
-        return [] if site is None else [connectors.queue(site, transactional=kind) for kind in (False, True)]
+        site = self._connectors.site_of(queue.manager)
+        if site is None:
+            return []
+        return [self._connectors.queue(site, transactional=kind) for kind in (False, True)]
 
     def _alias(self, queue: OutgoingQueue) -> list[Queue]:
         direct = queue.destination.direct
-        target = self._manager.find_field(DIRECT, direct_wire(queue.destination.text))
+        target = self._registry.find_field(DIRECT, direct_wire(queue.destination.text))
         if direct is None or target is None or target.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             return []
-        registry = self._manager.registry
-        if not registry.is_local(direct.address):
+        if not self._registry.is_local(direct.address):
             _log.info("%s is this computer", direct.address)
-            registry.learn_host(direct.address)
+            self._registry.learn_host(direct.address)
         return [target]
 
     def _move(self, queue: OutgoingQueue, targets: list[Queue], page: Page) -> None:
@@ -83,7 +95,7 @@ class Homecoming:
                 try:
                     taken = self._hand_over(queue, target, message)
                 except Exception as error:
-                    self._manager.faults.note("a message for this computer", error)
+                    self._services.faults.note("a message for this computer", error)
                     taken = False
                 if taken:
                     moved += 1
@@ -98,7 +110,7 @@ class Homecoming:
         if not isinstance(kept, bytes):
             give_up(queue.core, message.lookup_id, kept)
             return True
-        with self._manager.store.writer.unit():
+        with self._services.store.writer.unit():
             (result,), _ = target.core.enqueue_packets([kept])
             if result in TAKEN:
                 withdraw(queue.core, [message.lookup_id], EventKind.MOVED)
@@ -109,8 +121,9 @@ class Homecoming:
         message = parse(packet)
         if target.kind is QueueKind.CONNECTOR:
             return unclaimed(message)
-        if self._manager.arrival is not None:
-            return self._manager.arrival(target, packet)
-        if demands(target) or not self._manager.guard.open_to_everybody(target):
+        kept = self._incoming.judge(target, packet)
+        if kept is not None:
+            return kept
+        if demands(target) or not self._guard.open_to_everybody(target):
             return MessageClass.NACK_ACCESS_DENIED
         return unclaimed(message)

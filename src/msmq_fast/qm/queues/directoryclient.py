@@ -1,45 +1,36 @@
-"""The queue manager and its directory: own objects as it shows them, and where public names lead."""
+"""The queue manager as a client of its directory: its own objects, and where public names lead."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from msmq_fast.directory.embedded import EmbeddedDirectory, Surroundings
-from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import Condition, Filter, equals
 from msmq_fast.directory.names import expand_format_name
-from msmq_fast.directory.notices import NOTIFY_QUEUE, TIME_TO_REACH_S, Notice, encode_notice
+from msmq_fast.directory.notices import Notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.provider import DirectoryProvider, Join
-from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications, generic
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
 from msmq_fast.directory.sites import Intervals, Topology
 from msmq_fast.directory.startup import default_enterprise, introduce, publish
 from msmq_fast.directory.workgroup import WorkgroupDirectory
-from msmq_fast.packet.errors import (
-    MSMQError,
-    NoDirectory,
-    QueueNotFound,
-    UnsupportedFormatNameOperation,
-)
-from msmq_fast.packet.message import Message
+from msmq_fast.packet.errors import NoDirectory, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart
-from msmq_fast.qm.outgoing.homecoming import Homecoming
-from msmq_fast.qm.queues.access import Access
-from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.services import Services
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import Sid, sid
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 from msmq_fast.timing import earliest
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
 
@@ -62,15 +53,30 @@ _FLAGS = ("ForeignSystem", "DirectoryServer", "RoutingServer", "SupportingServer
 _ENTERPRISE_SCOPE = 1
 
 
-class Publication:
-    """Fulfils `LocalObjects` for the directory, and `exchange.Changes` for who administers it.
+Announce = Callable[[UUID, Notice], None]
+"""Tells the owner of an object that it was changed."""
 
-    Changes to objects of own public queues go through the queue manager, so that queue and object stay equal.
+
+class DirectoryClient:
+    """Fulfils `LocalObjects` for the directory. A `Timed`.
+
+    `rearranged` is emitted when routes are to be looked up anew, `users_changed` when what is known of users
+    is out of date.
     """
 
-    def __init__(self, manager: QueueManager, provider: DirectoryProvider | None = None) -> None:
-        self._manager = manager
-        settings = manager.settings
+    def __init__(
+        self,
+        services: Services,
+        registry: QueueRegistry,
+        changes: QueueChanges,
+        announce: Announce,
+        provider: DirectoryProvider | None = None,
+    ) -> None:
+        self._services = services
+        self._registry = registry
+        self._changes = changes
+        self._announce = announce
+        settings = services.settings
         self._own = provider is None  # the directory is this queue manager's own
         if provider is not None:
             chosen = provider
@@ -78,35 +84,26 @@ class Publication:
             chosen = WorkgroupDirectory(self)
         else:
             around = Surroundings(
-                now_s=lambda: manager.ledger.now_s,
-                random_bytes=manager.random_bytes,
+                now_s=lambda: services.ledger.now_s,
+                random_bytes=services.random_bytes,
                 domain=settings.domain,
                 server=settings.computer_name,
-                set_aside=lambda line: manager.set_aside("directory", line),
+                set_aside=lambda line: services.report_corrupt("directory", line),
             )
-            chosen = EmbeddedDirectory(manager.store, around)
-        self._homecoming = Homecoming(manager)
+            chosen = EmbeddedDirectory(services.store, around)
         self._learned: Mapping[str, Any] = {}  # what the directory says of the own QueueManager object
         self.enterprise = default_enterprise()
-        self.on_topology: Callable[[], None] | None = None  # routes are to be looked up anew
-        self.on_users: Callable[[], None] | None = None  # what is known of users is out of date
+        self.rearranged: Signal[[]] = Signal()
+        self.users_changed: Signal[[]] = Signal()
         self._use(chosen)
 
     def _use(self, provider: DirectoryProvider) -> None:
-        manager = self._manager
-        intervals = Intervals(manager.settings.sites_interval, manager.settings.gates_interval)
-        self.events = DirectoryEvents(provider, self, manager.monotonic, self._announce)
-        self.events.on_topology = self._rearranged
-        self.events.on_users = self._users_changed
-        self.topology = Topology(self.events, manager.monotonic, intervals)
-
-    def _rearranged(self) -> None:
-        if self.on_topology is not None:
-            self.on_topology()
-
-    def _users_changed(self) -> None:
-        if self.on_users is not None:
-            self.on_users()
+        settings = self._services.settings
+        intervals = Intervals(settings.sites_interval, settings.gates_interval)
+        self.events = DirectoryEvents(provider, self, self._services.monotonic, self._announce)
+        self.events.topology_changed.connect(self.rearranged)
+        self.events.users_changed.connect(self.users_changed)
+        self.topology = Topology(self.events, self._services.monotonic, intervals)
 
     # ---- lifecycle
 
@@ -114,7 +111,7 @@ class Publication:
         """Make directory and queue manager known to each other. Raises the error where that cannot be."""
         if not self.events.integrated:
             return
-        site = self._manager.settings.site
+        site = self._services.settings.site
         done = introduce(self.events, self, provisioning=self._own, site=site)
         done.add_done_callback(self._introduced)
 
@@ -143,7 +140,7 @@ class Publication:
     def _drop_objects_without_queue(self) -> None:
         """In a directory of its own, an object of an own queue without the queue is what a crash left."""
         for item in self.events.all(ObjectType.QUEUE).result():
-            if self._is_own_path(item["Pathname"]) and self._own_queue(item) is None:
+            if self.is_own_path(item["Pathname"]) and self.own_queue(item) is None:
                 self.events.delete(item)
 
     def next_deadline(self) -> float | None:
@@ -156,19 +153,19 @@ class Publication:
             try:
                 timed.expire(now)
             except Exception as error:
-                self._manager.faults.note("deadline of the directory", error)
+                self._services.faults.note("deadline of the directory", error)
 
     # ---- LocalObjects
 
     @property
     def guid(self) -> UUID:
-        return self._manager.guid
+        return self._services.guid
 
     def is_local(self, computer: str) -> bool:
-        return self._manager.registry.is_local(computer)
+        return self._registry.is_local(computer)
 
     def queue_manager(self) -> DirectoryObject:
-        settings = self._manager.settings
+        settings = self._services.settings
         defaults: dict[str, Any] = dict.fromkeys(_FLAGS, False)
         defaults |= {"QueueManagerVersion": "", "OperatingSystemType": 0}
         own = {
@@ -190,18 +187,18 @@ class Publication:
 
     def queues(self) -> Iterable[DirectoryObject]:
         kinds = (QueueKind.PUBLIC, QueueKind.PRIVATE)
-        return [self.queue_object(queue) for queue in self._manager.registry.local() if queue.kind in kinds]
+        return [self.queue_object(queue) for queue in self._registry.local() if queue.kind in kinds]
 
     def private_path(self, number: int) -> str | None:
-        queue = self._manager.registry.by_number(number)
+        queue = self._registry.by_number(number)
         return None if queue is None else queue.name
 
     def refresh_queue_manager(self, item: DirectoryObject) -> None:
         self._learned = dict(item.values)
-        self._rearranged()
+        self.rearranged()
 
     def refresh_queue(self, item: DirectoryObject) -> None:
-        queue = self._own_queue(item)
+        queue = self.own_queue(item)
         if queue is None:
             return
         self._note_paths(queue, item)
@@ -210,16 +207,17 @@ class Publication:
         changed.pop("transactional", None)
         security = security_of(item)
         if changed or (security is not None and security != queue.security):
-            self._manager.apply_properties(queue, changed, security)
+            self._changes.apply(queue, changed, security)
 
     # ---- own queues
 
     def _public(self) -> list[Queue]:
-        return [queue for queue in self._manager.registry.local() if queue.kind is QueueKind.PUBLIC]
+        return [queue for queue in self._registry.local() if queue.kind is QueueKind.PUBLIC]
 
-    def _own_queue(self, item: DirectoryObject) -> Queue | None:
+    def own_queue(self, item: DirectoryObject) -> Queue | None:
+        """The public queue of this computer that an object is of."""
         identifier = item.identifier
-        return None if identifier is None else self._manager.registry.by_guid(identifier)
+        return None if identifier is None else self._registry.by_guid(identifier)
 
     def queue_object(self, queue: Queue) -> DirectoryObject:
         """A queue of this computer as a directory object."""
@@ -236,7 +234,7 @@ class Publication:
     def _described(
         self, part: QueuePart, properties: QueueProperties, security: SecurityDescriptor
     ) -> dict[str, Any]:
-        settings = self._manager.settings
+        settings = self._services.settings
         values: dict[str, Any] = {
             "Pathname": str(PathName(settings.computer_name, part)),
             "QualifiedPathname": str(PathName(settings.qualified_name, part)),
@@ -270,7 +268,7 @@ class Publication:
                 if done.exception() is None:
                     self._read_paths(queue)
                 else:
-                    self._manager.undo(queue)
+                    self._changes.undo(queue)
 
         done.add_done_callback(ended)
         return for_applications(done).then(lambda _: Completion.of(made[0]))
@@ -325,33 +323,22 @@ class Publication:
         wanted = DirectoryObject(ObjectType.QUEUE, values)
         return for_applications(self.events.write(wanted, (*_PROPERTIES, "Security"), join=lambda _: join()))
 
-    # ---- exchange.Changes: administration
+    # ---- objects
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object; one of a queue of this computer creates the queue."""
-        path = item.get("Pathname")
-        if item.kind is not ObjectType.QUEUE or not self._is_own_path(path):
-            return self.events.create(item, attributes, join=join)
-        made = self._manager.create_queue(
-            str(path), guid=item.identifier, security=security_of(item), **properties_of(item)
-        )
-        return made.then(lambda queue: Completion.of(queue.guid))
+        """Create an object that is not of a queue of this computer."""
+        return self.events.create(item, attributes, join=join)
 
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object; one of a queue of this computer changes the queue."""
+        """Change an object that is not of a queue of this computer."""
+        done = self.events.write(item, attributes, join=join)
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self.guid:
-            return self.events.write(item, attributes, join=join).then(lambda _: self._reread())
-        queue = self._named_queue(item)
-        if queue is None:
-            return self.events.write(item, attributes, join=join)
-        given = item.only(attributes)
-        values = properties_of(given)
-        values.pop("transactional", None)
-        return self._manager.set_properties(queue, security=security_of(given), **values)
+            return done.then(lambda _: self._reread())
+        return done
 
     def _reread(self) -> Completion[None]:
         """The own QueueManager object was changed by hand."""
@@ -364,15 +351,6 @@ class Publication:
 
         return own.then(take)
 
-    def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
-        """Delete an object; one of a queue of this computer deletes the queue and its messages."""
-        if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self.guid:
-            return failed(generic("this is the running queue manager", item.kind))
-        queue = self._named_queue(item)
-        if queue is None:
-            return self.events.delete(item, join=join)
-        return self._manager.delete_queue(queue.name)
-
     def read(
         self,
         kind: ObjectType,
@@ -384,18 +362,9 @@ class Publication:
         """Read an object."""
         return self.events.read(kind, conditions, attributes, force=force)
 
-    def _is_own_path(self, path: object) -> bool:
+    def is_own_path(self, path: object) -> bool:
+        """Whether a path is one of this computer."""
         return isinstance(path, str) and self.is_local(path.partition("\\")[0])
-
-    def _named_queue(self, item: DirectoryObject) -> Queue | None:
-        if item.kind is not ObjectType.QUEUE:
-            return None
-        if item.identifier is not None:
-            return self._own_queue(item)
-        path = item.get("Pathname")
-        if not self._is_own_path(path):
-            return None
-        return self._manager.registry.by_key(str(path).partition("\\")[2].casefold())
 
     # ---- names
 
@@ -403,14 +372,10 @@ class Publication:
         """Expand Format Name. ILLEGAL_FORMATNAME; NO_DS: the directory does not answer at once."""
         return self._at_once(expand_format_name(text, self.events))
 
-    def attach(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue exists: it asks here where it leads."""
-        queue.locate = lambda name: self.locate(name, queue.manager)
-        queue.bring_home = self._homecoming
-        if queue.destination.kind is NameKind.PUBLIC:
-            found = self._read_public(queue.destination)
-            queue.properties.base_priority = 0 if found is None else int(found.get("BasePriority") or 0)
-            _, queue.manager = self.locate(queue.destination, queue.manager)
+    def base_priority(self, name: FormatName) -> int:
+        """BasePriority of a public queue, 0 where the directory does not show it."""
+        found = self._read_public(name)
+        return 0 if found is None else int(found.get("BasePriority") or 0)
 
     def check_remote(self, name: FormatName) -> None:
         """Whether a public queue is one of another computer (DM-078).
@@ -421,7 +386,7 @@ class Publication:
         found = self._read_public(name)
         if found is None:
             raise UnsupportedFormatNameOperation(f"the directory has no queue {name}")
-        if self._is_own_path(found.get("Pathname")):
+        if self.is_own_path(found.get("Pathname")):
             raise QueueNotFound(f"there is no queue {name}")
 
     def _read_public(self, name: FormatName) -> DirectoryObject | None:
@@ -458,19 +423,6 @@ class Publication:
         if not done.done:
             raise NoDirectory("the directory has not answered yet")
         return done.result()
-
-    # ---- change notifications
-
-    def _announce(self, owner: UUID, notice: Notice) -> None:
-        """DS-31: an express message to the owner's notification queue, as any other message."""
-        try:
-            handle = self._manager.open(f"PRIVATE={owner}\\{NOTIFY_QUEUE:08x}", Access.SEND, internal=True)
-            try:
-                handle.send(Message(body=encode_notice(notice), time_to_reach_queue=TIME_TO_REACH_S))
-            finally:
-                handle.close()
-        except MSMQError as error:
-            _log.warning("the owner %s of a changed object is not told: %s", owner, error)
 
 
 def security_of(item: DirectoryObject) -> SecurityDescriptor | None:

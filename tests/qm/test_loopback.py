@@ -33,7 +33,7 @@ def test_messages_go_to_the_local_queue_in_their_order_and_later_ones_directly(d
     for number in range(5):
         world.send(b"%d" % number, ALIAS, delivery=delivery)
     queue = outgoing(world)
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.bodies() == [b"0", b"1", b"2", b"3", b"4"]
     assert queue.messages == 0
@@ -50,10 +50,10 @@ def test_more_than_a_batch_goes_batch_by_batch() -> None:
         handle.send(Message(body=b"x", delivery=1))
     world.run()
     queue = outgoing(world)
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.manager.find("orders").messages == 1_000
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.manager.find("orders").messages == 1_001
 
@@ -62,11 +62,11 @@ def test_without_a_local_queue_messages_wait_until_there_is_one() -> None:
     world = World()
     world.send(b"x", ALIAS)
     queue = outgoing(world)
-    assert not queue.bring_home(queue)
+    assert not queue.deliver_locally()
     assert outgoing(world) is queue
     assert queue.messages == 1
     world.create()
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.bodies() == [b"x"]
 
@@ -76,12 +76,12 @@ def test_what_the_local_queue_does_not_take_waits_and_is_not_tried_all_the_time(
     world.create(quota_kb=0)
     world.send(b"x", ALIAS)
     queue = outgoing(world)
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert queue.messages == 1
-    assert not queue.bring_home(queue)
+    assert not queue.deliver_locally()
     world.finish(world.manager.set_properties(world.manager.find("orders"), quota_kb=10))
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.bodies() == [b"x"]
 
@@ -91,7 +91,7 @@ def test_messages_and_their_removal_are_one_unit() -> None:
     world.create()
     world.send(b"x", ALIAS)
     queue = outgoing(world)
-    queue.bring_home(queue)
+    queue.deliver_locally()
     world.store.reader.complete()
     world.crash()
     queues = [queue for queue in world.manager.queues() if queue.messages]
@@ -109,7 +109,7 @@ def test_arrival_is_acknowledged_as_always() -> None:
         admin_queue=answers.format_name(world.manager.guid),
     )
     queue = outgoing(world)
-    queue.bring_home(queue)
+    queue.deliver_locally()
     world.run()
     assert answers.messages == 1
 
@@ -117,7 +117,7 @@ def test_arrival_is_acknowledged_as_always() -> None:
 def withheld(world: World) -> None:
     """The queue takes nothing from strangers."""
     queue = outgoing(world)
-    queue.bring_home(queue)
+    queue.deliver_locally()
     world.run()
     assert world.manager.find("orders").messages == 0
 
@@ -142,7 +142,7 @@ def test_nobody_says_by_an_alias_that_its_message_is_authenticated() -> None:
     claim = SecurityHeader(sender_id_type=1, sender_id=ALICE.data, authentication_level=3)
     world.send(b"x", ALIAS, security=claim)
     queue = outgoing(world)
-    queue.bring_home(queue)
+    queue.deliver_locally()
     world.run()
     handle = world.reader()
     request = handle.receive(0)
@@ -172,7 +172,7 @@ def test_what_left_while_it_was_read_from_the_disk_does_not_come_home(
     world.send(b"x", ALIAS, journal=Journal.DEADLETTER, time_to_be_received=10)
     world.crash()
     queue = outgoing(world)
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     gone(world, queue)
     world.run()
     world.advance(1)
@@ -189,10 +189,10 @@ def test_no_transactional_message_passes_another_one_on_its_way_home() -> None:
         handle.send(Message(body=body))
     world.finish(transaction.commit())
     queue = outgoing(world)
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.bodies() == [b"1"]
     world.finish(world.manager.set_properties(target, quota_kb=100))
-    assert queue.bring_home(queue)
+    assert queue.deliver_locally()
     world.run()
     assert world.bodies() == [b"1", b"2" * 3_000, b"3"]

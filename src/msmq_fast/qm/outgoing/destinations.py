@@ -1,0 +1,89 @@
+"""Where messages for a name go: a queue of this computer, or an outgoing queue, opened if there is none."""
+
+from __future__ import annotations
+
+from msmq_fast.packet.errors import (
+    InsufficientResources,
+    QueueNotFound,
+    UnsupportedFormatNameOperation,
+)
+from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.packet.text import printable
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.outgoing.answers import AnswerQueues
+from msmq_fast.qm.outgoing.queues import OutgoingQueues
+from msmq_fast.qm.queues.connector import Connectors
+from msmq_fast.qm.queues.directoryclient import DirectoryClient
+from msmq_fast.qm.queues.opening import check_name
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.registry import QueueRegistry, Target
+from msmq_fast.qm.services import Services
+
+__all__ = ["Destinations"]
+
+
+class Destinations:
+    """Resolves names that messages are sent to."""
+
+    def __init__(
+        self,
+        services: Services,
+        registry: QueueRegistry,
+        outgoing: OutgoingQueues,
+        answers: AnswerQueues,
+        directory: DirectoryClient,
+        connectors: Connectors,
+    ) -> None:
+        self._services = services
+        self._registry = registry
+        self._outgoing = outgoing
+        self._answers = answers
+        self._directory = directory
+        self._connectors = connectors
+
+    def local(self, target: Target) -> Queue | None:
+        """The queue of this computer that a name means, connector queues included; None if there is none.
+
+        QUEUE_NOT_FOUND: the name of a connector queue that cannot be here.
+        """
+        found = self._registry.find(target)
+        if found is None and target.name is not None and target.name.kind is NameKind.CONNECTOR:
+            return self._connectors.named(target.name)
+        return found
+
+    def elsewhere(self, target: Target, name: str, answers_for: str = "") -> OutgoingQueue:
+        """The outgoing queue of a name of another computer, in the budget of the address group `answers_for`
+        that it answers to, if there is one.
+
+        UNSUPPORTED_FORMATNAME_OPERATION: it cannot be sent to. INSUFFICIENT_RESOURCES: it would be one
+        outgoing queue too many. QUEUE_NOT_FOUND: see `DirectoryClient.check_remote`.
+        """
+        if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
+            raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
+        outgoing = self._outgoing.find(target.name)
+        if outgoing is None and target.name.kind is NameKind.PUBLIC:
+            self._directory.check_remote(target.name)
+        if answers_for:
+            outgoing = self._answers.open(target.name, answers_for)
+            if outgoing is None:
+                raise InsufficientResources("as many outgoing queues as acknowledgments may have")
+        return outgoing or self._outgoing.to(target.name)
+
+    def of_answer(self, name: FormatName, answers_for: str = "") -> Queue:
+        """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
+        queue, see `elsewhere`.
+
+        Raises QUEUE_NOT_FOUND, what `elsewhere` raises, and what QueueRegistry.resolve raises.
+        """
+        target = self._registry.resolve(str(name))
+        if target.name is not None:
+            check_name(target.name, Access.SEND, self._services.settings)
+        if not target.local:
+            return self.elsewhere(target, str(name), answers_for)
+        queue = self.local(target)
+        if queue is None:
+            raise QueueNotFound(f"there is no queue {printable(str(name))}")
+        if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+            raise QueueNotFound(f"nothing is sent to {name}")
+        return queue

@@ -1,0 +1,142 @@
+"""What becomes of the queues of this computer: they are made, changed and removed (DU-09, DU-10, DU-17).
+
+The checks and the rights are the callers': `operator.definitions` for programs and administrators, the
+directory client for what the directory changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from msmq_fast._native.batch import StoreError
+from msmq_fast.packet.names import QueuePart
+from msmq_fast.qm.feed.eventfeed import EventFeed
+from msmq_fast.qm.queues.journal import JournalQueue
+from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
+from msmq_fast.qm.queues.queuerecords import QueueRecords
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.services import Services
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.signals import Signal
+from msmq_fast.store.completion import Completion
+
+__all__ = ["QueueChanges"]
+
+
+class QueueChanges:
+    """`changed` is emitted when a queue came, went or was changed, `removed` with each queue that went."""
+
+    def __init__(
+        self, services: Services, registry: QueueRegistry, records: QueueRecords, events: EventFeed
+    ) -> None:
+        self._services = services
+        self._registry = registry
+        self._records = records
+        self._events = events
+        self.changed: Signal[[]] = Signal()
+        self.removed: Signal[[Queue]] = Signal()
+
+    # ---- queues come
+
+    def make(
+        self, part: QueuePart, values: QueueProperties, guid: UUID, security: SecurityDescriptor
+    ) -> Queue:
+        """A queue, registered, and its record and journal in the current unit."""
+        services = self._services
+        kind = kind_of(part)
+        queue = Queue(
+            services.ledger,
+            self._registry.new_ordinal(),
+            guid,
+            part,
+            services.settings.computer_name,
+            kind,
+            values,
+            private_number=self._registry.new_number() if kind is QueueKind.PRIVATE else 0,
+            created=services.ledger.now_s,
+        )
+        queue.security = security
+        try:
+            services.records.set_queue(queue.ordinal, queue.record())
+            self._events.created(queue)
+            self.make_journal(queue)
+            self._registry.add(queue)
+            self.changed()
+        except BaseException:
+            self._remove(queue, told=False)  # the caller takes the unit back
+            raise
+        return queue
+
+    def make_journal(self, queue: Queue) -> JournalQueue:
+        """The journal of a queue, not registered yet, and, in the current unit, its record (DU-10)."""
+        services = self._services
+        journal = JournalQueue(services.ledger, self._registry.new_ordinal(), services.new_guid(), queue)
+        services.records.set_queue(journal.ordinal, journal.record())
+        self._events.created(journal)
+        return journal
+
+    def undo(self, queue: Queue) -> None:
+        """A queue whose record was not kept does not exist."""
+        if queue.state is QueueState.EXISTING:
+            self._remove(queue, told=False)
+
+    def write_new(self, queue: Queue) -> None:
+        """Write the record of a queue that nothing can find yet; the caller registers it after that."""
+        self._records.write_new(queue, lambda: self._events.created(queue))
+
+    # ---- queues change
+
+    def apply(
+        self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
+    ) -> Completion[None]:
+        """Take over properties that were checked; resolved when durable."""
+        before = replace(queue.properties), queue.security, queue.modified
+        queue.properties.update(dict(properties))
+        if security is not None:
+            queue.security = security
+        queue.modified = self._services.ledger.now_s
+        queue.set_quota()
+        try:
+            self.changed()
+            return self._records.write(queue)
+        except (StoreError, MemoryError):
+            raise  # it is written when the store takes something again
+        except BaseException:
+            queue.properties, queue.security, queue.modified = before
+            queue.set_quota()
+            raise
+
+    # ---- queues go
+
+    def drop(self, queue: Queue) -> Completion[None]:
+        """Delete a queue, its subqueues with it; resolved when that is durable."""
+        queue.state = QueueState.DELETING
+        try:
+            done = self._records.write(queue)
+        except Exception:
+            queue.state = QueueState.EXISTING
+            raise
+        self._remove(queue)
+        return done
+
+    def _remove(self, queue: Queue, *, told: bool = True) -> None:
+        queue.state = QueueState.DELETING
+        if queue.journal is not None:
+            self._remove(queue.journal, told=told)
+        for subqueue in list(queue.subqueues.values()):
+            self._remove(subqueue, told=told)
+        if told:
+            self._events.deleted(queue)
+        self.removed(queue)
+        if queue.part is not None:
+            queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
+        self._registry.remove(queue)
+        self.changed()
+        for handle in list(queue.descriptors):
+            handle.orphan()
+        queue.descriptors.clear()
+        queue.core.abandon()
+        self._registry.purging.discard(queue)
+        self._registry.reaping.add(queue.ordinal)
