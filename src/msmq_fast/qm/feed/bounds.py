@@ -11,40 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from msmq_fast._native.columns import Tally, first_sequence
 from msmq_fast._native.queue import Horizon
-from msmq_fast.qm.queues.queue import QueueKind
-from msmq_fast.qm.queues.system import ADMINISTRATION, DEADLETTER, DEADXACT, INTERNAL_KEYS, JOURNAL
+from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.queues.queue import Queue
 
-__all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "kind_of", "plan", "watermark"]
+__all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "plan", "watermark"]
 
 UNLIMITED: Final = (1 << 63) - 1
-
-_KINDS: Final = {
-    QueueKind.PUBLIC: "queue",
-    QueueKind.PRIVATE: "queue",
-    QueueKind.SYSTEM: "system",
-    QueueKind.CONNECTOR: "connector",
-    QueueKind.OUTGOING: "outgoing",
-    QueueKind.JOURNAL: "journal",
-    QueueKind.SUBQUEUE: "subqueue",
-}
-_SYSTEM: Final = {
-    JOURNAL.part.key: "journal",
-    DEADLETTER.part.key: "deadletter",
-    DEADXACT.part.key: "xact_deadletter",
-    ADMINISTRATION.key: "admin",
-} | dict.fromkeys(INTERNAL_KEYS, "system")
-
-
-def kind_of(queue: Queue) -> str:
-    """What a queue is to readers: queue, subqueue, journal, deadletter, xact_deadletter, outgoing, connector,
-    admin or system.
-    """
-    return _SYSTEM.get(queue.key) or _KINDS[queue.kind]
 
 
 class Bounds:

@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from msmq_fast.qm.feed.bounds import kind_of
+from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to com
 
 class QueueName(NamedTuple):
     """A queue as events mean it: its path name, or the format name of a destination; `kind` as
-    `bounds.kind_of` has it.
+    `kinds.kind_of` has it.
     """
 
     name: str
