@@ -15,7 +15,7 @@ from msmq_fast.bulk.reader import BulkReader
 from msmq_fast.bulk.schema import chosen
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.feed.bounds import bounds_of
+from msmq_fast.qm.bulk.bounds import bounds_of
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings

@@ -15,7 +15,7 @@ from msmq_fast.bulk.fields import MAX_NUMBER, body_fields, query_fields, stretch
 from msmq_fast.bulk.patterns import NamePattern
 from msmq_fast.bulk.queues import CONTENTS, DEADLETTERS, EVENTS, MESSAGES, dead_letters, matching, named
 from msmq_fast.bulk.reader import BulkReader
-from msmq_fast.qm.feed.bounds import Planned, Range, bounds_of
+from msmq_fast.qm.bulk.bounds import Planned, Range, bounds_of
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.token import Token
 from msmq_fast.store.decode import FEED_ENTRY

@@ -21,7 +21,7 @@ from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.text import printable
-from msmq_fast.qm.feed.bounds import Plan, Planned
+from msmq_fast.qm.bulk.bounds import Plan, Planned
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.store.schema import EventKind, Transport
 
