@@ -18,16 +18,9 @@ from msmq_fast._native.queue import Identifiers, survey
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.operator.importing import Entry, Import
-from msmq_fast.qm.operator.relocation import (
-    BATCH_BYTES,
-    SEQUENCE_MASK,
-    Outcome,
-    Selection,
-    Stretch,
-    browse,
-    relocate,
-)
+from msmq_fast.qm.operator.relocation import Outcome, relocate
 from msmq_fast.qm.operator.resubmission import resubmit
+from msmq_fast.qm.queues.browse import BATCH_BYTES, SEQUENCE_MASK, Selection, Stretch, browse
 from msmq_fast.security.sid import sid
 from msmq_fast.store.completion import Completion
 

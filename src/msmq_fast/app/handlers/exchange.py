@@ -16,17 +16,9 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
-from msmq_fast.qm.operator.relocation import (
-    EVER,
-    SEQUENCE_MASK,
-    Outcome,
-    Page,
-    Selection,
-    Stretch,
-    browse,
-    relocate,
-)
+from msmq_fast.qm.operator.relocation import Outcome, relocate
 from msmq_fast.qm.operator.resubmission import resubmit
+from msmq_fast.qm.queues.browse import EVER, SEQUENCE_MASK, Page, Selection, Stretch, browse
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:

@@ -12,10 +12,13 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.qm.identity.signing import demands
-from msmq_fast.qm.operator.relocation import Page, Selection, Stretch, browse
 from msmq_fast.qm.queues.connector import Connectors
 from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.incoming import IncomingProtocols
+from msmq_fast.qm.queues.browse import Page
+from msmq_fast.qm.queues.browse import Selection
+from msmq_fast.qm.queues.browse import Stretch
+from msmq_fast.qm.queues.browse import browse
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.registry import QueueRegistry

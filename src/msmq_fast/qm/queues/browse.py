@@ -1,0 +1,116 @@
+"""Messages of a queue that stay as they are, one bounded batch a call.
+
+A batch is named by arrival sequences: it examines what arrived behind `after` up to `upto`, so that a caller
+who stops may go on, and one who works beside senders comes to an end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msmq_fast._native.framing import BadPacket, parse
+from msmq_fast._native.queue import QueueCore, Received, survey
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Page", "Selection", "Stretch", "browse"]
+
+BATCH: Final = 1000  # messages
+BATCH_BYTES: Final = 1 << 20  # of their packets; one message may be larger
+EXAMINED: Final = 2048  # messages looked at for one batch
+SEQUENCE_MASK: Final = (1 << 56) - 1
+EVER: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which messages are meant: by label (a pattern with * ? []), by class, by their time of arrival.
+
+    Times are Unix microseconds, both ends included.
+    """
+
+    label: str | None = None
+    message_class: int | None = None
+    since_us: int = 0
+    until_us: int = EVER
+
+    def admits(self, arrived_us: int, message_class: int) -> bool:
+        """Whether a message may be meant, as far as its packet need not be seen."""
+        return self.since_us <= arrived_us <= self.until_us and self.message_class in (None, message_class)
+
+    def matches(self, packet: bytes) -> bool:
+        """Whether the label fits; a packet that is damaged fits nothing."""
+        if self.label is None:
+            return True
+        try:
+            return fnmatchcase(parse(packet).label, self.label)
+        except BadPacket:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What one batch examines: arrivals behind `after` up to `upto`, and at most `limit` messages of them."""
+
+    selection: Selection
+    after: int = 0
+    upto: int = SEQUENCE_MASK
+    limit: int = BATCH
+
+
+@dataclass(slots=True)
+class Page:
+    """The messages of one batch. The next one begins behind `next`; none is left if `finished`."""
+
+    next: int
+    finished: bool
+    messages: list[Received] = field(default_factory=list)
+
+
+def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
+    """The next batch of a queue, which stays as it is. Locked and unreadable messages are passed over."""
+    keys: list[int] = []
+    size = 0
+    page = Page(stretch.after, False)
+    examined = survey(core, stretch.after, stretch.upto, EXAMINED)
+    limit = max(1, min(stretch.limit, BATCH))
+    for key, packet_bytes, arrived_us, message_class in examined:
+        if stretch.selection.admits(arrived_us, message_class):
+            if keys and (len(keys) >= limit or size + packet_bytes > BATCH_BYTES):
+                break
+            keys.append(key)
+            size += packet_bytes
+        page.next = key & SEQUENCE_MASK
+    else:
+        page.finished = len(examined) < EXAMINED
+
+    def fill(messages: list[Received]) -> Completion[Page]:
+        page.messages = [message for message in messages if stretch.selection.matches(message.packet)]
+        return Completion.of(page)
+
+    return _read(core, keys).then(fill)
+
+
+def _read(core: QueueCore, keys: list[int]) -> Completion[list[Received]]:
+    """The messages with these keys in their order, without those that are gone or cannot be read."""
+    completion: Completion[list[Received]] = Completion()
+    found: dict[int, Received] = {}
+    left = len(keys) + 1
+
+    def one_less() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            completion.resolve([found[key] for key in keys if key in found])
+
+    def read(message: Received | None, status: int) -> None:
+        if message is not None and not status:
+            found[message.lookup_id] = message
+        one_less()
+
+    for key in keys:
+        if not core.peek(key, read):
+            one_less()
+    one_less()
+    return completion
