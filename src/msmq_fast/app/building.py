@@ -12,7 +12,8 @@ from msmq_fast.packet.errors import MSMQError, error
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import ReplyNames
-from msmq_fast.qm.identity.signing import demands, prepare
+from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.queues.protection import demands
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

@@ -12,7 +12,7 @@ from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
-from msmq_fast.qm.identity.signing import demands
+from msmq_fast.qm.queues.protection import demands
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.transactions.transacted import TransactedQueue, check_usage
 from msmq_fast.store.completion import Completion

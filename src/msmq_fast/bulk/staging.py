@@ -32,7 +32,8 @@ from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.stages import MOST_QUEUES, Staged
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.identity.signing import demands, prepare
+from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.queues.protection import demands
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.completion import Completion
 

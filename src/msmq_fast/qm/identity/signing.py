@@ -7,23 +7,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msmq_fast._native.framing import ParsedMessage, parse
-from msmq_fast._native.queue import is_transactional
+from msmq_fast._native.framing import parse
 from msmq_fast.packet.errors import (
-    IllegalPropertyValue,
-    MessageNotAuthenticated,
     UnsupportedFormatNameOperation,
     UnsupportedOperation,
     error,
 )
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
-from msmq_fast.packet.text import is_xml, quoted
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.identity.certificates import Certificates
-from msmq_fast.qm.queues.opening import check_transactional
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind
+from msmq_fast.qm.queues.protection import check_demands, check_srmp, demands, leaves_by_srmp
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
 from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
@@ -35,13 +31,11 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.security.token import Token
 
-__all__ = ["Signing", "Wish", "check_kept", "demands", "prepare"]
+__all__ = ["Signing", "Wish", "prepare"]
 
 Wish = tuple[int, int, bytes]
 """How a message is to be signed: level, hash algorithm (0: the usual one), MD5 of the certificate (nothing:
 the usual one). Level 0: the SID of the sender goes with the message, but no signature."""
-
-_PRIVACY = 40  # MessagePropertiesHeader.PrivacyLevel
 
 _KINDS = {1: SignatureType.MSMQ_1, 2: SignatureType.MSMQ_2}
 _HASHES = tuple(HashAlgorithm)
@@ -128,21 +122,6 @@ def _is_direct(queue: Queue) -> bool:
     return isinstance(queue, OutgoingQueue) and queue.destination.kind is NameKind.DIRECT
 
 
-def _by_srmp(queue: Queue) -> bool:
-    """Whether messages leave a queue by SRMP."""
-    return queue.kind is QueueKind.OUTGOING and queue.core.srmp
-
-
-def demands(queue: Queue) -> bool:
-    """Whether it is looked at how messages are protected that go into a queue: one of this computer, or one
-    whose messages leave by SRMP, which protects none.
-    """
-    properties = queue.properties
-    if queue.kind is QueueKind.OUTGOING:
-        return _by_srmp(queue)
-    return properties.authenticated or properties.privacy is not Privacy.OPTIONAL
-
-
 def prepare(
     manager: QueueManager, queue: Queue, packet: bytes, wish: Wish | None, token: Token | None
 ) -> bytes:
@@ -161,7 +140,7 @@ def prepare(
         level, algorithm, digest = wish
         if level and _is_direct(queue) and not manager.signing.to_direct_names:
             raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
-        if level and _by_srmp(queue):
+        if level and leaves_by_srmp(queue):
             packet = manager.signing.sign_xml(packet, token.user, digest=digest)
         elif level:
             packet = manager.signing.sign(
@@ -172,47 +151,7 @@ def prepare(
     if not demands(queue):
         return packet
     if not local:
-        _check_srmp(queue, parse(packet))
+        check_srmp(queue, parse(packet))
         return packet
-    _check(queue, parse(packet), signed=wish is not None and bool(wish[0]))
+    check_demands(queue, parse(packet), signed=wish is not None and bool(wish[0]))
     return packet
-
-
-def check_kept(queue: Queue, packet: bytes) -> None:
-    """Whether a message of another queue of this computer may go into `queue`: one whose signature was
-    verified when it came, as that queue demands. Raises as `prepare`.
-    """
-    if demands(queue):
-        message = parse(packet)
-        security = security_of(message)
-        _check(queue, message, signed=security is not None and bool(security.authentication_level))
-
-
-def _check_srmp(queue: Queue, message: ParsedMessage) -> None:
-    """SR-226, A-77, A-89: SRMP has no encryption but that of HTTPS, multicast has no streams, and a label
-    stands in XML.
-    """
-    if not is_xml(message.label):
-        raise IllegalPropertyValue(
-            f"{quoted(message.label)} cannot be the label of a message to {queue.name}: "
-            "it goes there in XML, which carries no control characters"
-        )
-    start, packet = message.properties_offset + _PRIVACY, message.packet
-    if any(packet[start : start + 4]):
-        raise UnsupportedFormatNameOperation(
-            f"encrypted messages are not sent to {queue.name}: HTTPS is what protects messages there"
-        )
-    if isinstance(queue, OutgoingQueue) and is_transactional(packet):
-        check_transactional(queue.destination)
-
-
-def _check(queue: Queue, message: ParsedMessage, *, signed: bool) -> None:
-    if queue.properties.authenticated and not signed:
-        raise MessageNotAuthenticated(f"{queue.name} takes signed messages only")
-    start, packet = message.properties_offset + _PRIVACY, message.packet
-    private = any(packet[start : start + 4])
-    privacy = queue.properties.privacy
-    if privacy is Privacy.BODY and not private:
-        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes encrypted messages only")
-    if privacy is Privacy.NONE and private:
-        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes no encrypted messages")

@@ -17,8 +17,8 @@ from msmq_fast._native.queue import (
 )
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsage
 from msmq_fast.qm.handles.handle import refusal
-from msmq_fast.qm.identity.signing import check_kept
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
+from msmq_fast.qm.queues.protection import check_kept
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion
