@@ -106,7 +106,7 @@ class QueueManager:
 
         # Queues
         self.registry = registry = QueueRegistry(services)
-        self.events = EventFeed(self, enabled=settings.feed)
+        self.events = EventFeed(services, enabled=settings.feed)
         self.bounds = Bounds(self)
         self.flow = FlowControl(ledger)
         self.flow.limit_memory(settings.express_memory)

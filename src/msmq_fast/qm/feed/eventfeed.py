@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msmq_fast.qm.feed.feednames import FeedNames
+from msmq_fast.qm.feed.feednames import FeedNames, FeedQueue
 from msmq_fast.qm.feed.subscriptions import Subscriptions
+from msmq_fast.qm.services import Services
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import EventKind
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["EventFeed"]
 
@@ -19,16 +14,17 @@ __all__ = ["EventFeed"]
 class EventFeed:
     """`feed` reads, `subscriptions` keep a reader's place, `names` says which queue an event means."""
 
-    def __init__(self, manager: QueueManager, *, enabled: bool) -> None:
-        self._manager = manager
-        self.feed = Feed(manager.store, enabled=enabled)
-        self.names = FeedNames(manager)
-        self.subscriptions = Subscriptions(manager.records, self.feed, manager.ledger)
+    def __init__(self, services: Services, *, enabled: bool) -> None:
+        self._services = services
+        self._ledger = services.ledger
+        self.feed = Feed(services.store, enabled=enabled)
+        self.names = FeedNames(services)
+        self.subscriptions = Subscriptions(services.records, self.feed, services.ledger)
 
     def load(self) -> None:
         """At start."""
         self.names.load()
-        self.subscriptions.load(self._manager.set_aside)
+        self.subscriptions.load(self._services.report_corrupt)
 
     # ---- what the queue manager tells, with the current batch
 
@@ -40,18 +36,21 @@ class EventFeed:
         """It stops cleanly. What was under way may still follow."""
         self._tell(EventKind.STOPPED)
 
-    def created(self, queue: Queue) -> None:
+    def created(self, queue: FeedQueue) -> None:
         """A queue came into being."""
         self._tell(EventKind.QUEUE_CREATED, queue)
 
-    def deleted(self, queue: Queue) -> None:
-        """A queue is gone; what was in it is purged, of which the feed tells later."""
+    def deleted(self, queue: FeedQueue, kind: str) -> None:
+        """A queue is gone; what was in it is purged, of which the feed tells later.
+
+        `kind` is what `QueueName` has.
+        """
         if self.feed.enabled:
             self._tell(EventKind.QUEUE_DELETED, queue)
-            self.names.deleted(queue)
+            self.names.deleted(queue, kind)
 
-    def _tell(self, kind: EventKind, queue: Queue | None = None) -> None:
-        now = self._manager.ledger.now_us
+    def _tell(self, kind: EventKind, queue: FeedQueue | None = None) -> None:
+        now = self._ledger.now_us
         if queue is None:
             self.feed.append(kind, now)
         else:
@@ -64,7 +63,7 @@ class EventFeed:
         may still ask for; returns how many.
         """
         keep = self.subscriptions.keep_from()
-        dropped = self.feed.trim(self._manager.ledger.now_us, max_age_s, max_bytes, limit, keep)
+        dropped = self.feed.trim(self._ledger.now_us, max_age_s, max_bytes, limit, keep)
         if not dropped:
             self.names.trimmed(self.feed.bounds()[0])
         return dropped

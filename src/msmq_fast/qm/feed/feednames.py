@@ -7,24 +7,36 @@ A queue that is deleted leaves a record of its name behind, until no event is ke
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
-from msmq_fast.qm.queues.kinds import kind_of
+from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
-
-__all__ = ["FeedNames", "QueueName"]
+__all__ = ["FeedNames", "FeedQueue", "QueueName"]
 
 _MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to come
 
 
+class FeedQueue(Protocol):
+    """What the feed needs to know of a queue."""
+
+    @property
+    def ordinal(self) -> int:
+        """The number by which events name it."""
+
+    @property
+    def guid(self) -> UUID:
+        """Its GUID."""
+
+    @property
+    def name(self) -> str:
+        """Its path name, or the format name of a destination."""
+
+
 class QueueName(NamedTuple):
     """A queue as events mean it: its path name, or the format name of a destination; `kind` as
-    `kinds.kind_of` has it.
+    `queues.kinds.kind_of` returns it.
     """
 
     name: str
@@ -35,8 +47,9 @@ class QueueName(NamedTuple):
 class FeedNames:
     """The names of deleted queues."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._records = services.records
         self._deleted: dict[
             int, tuple[QueueName, int]
         ] = {}  # the name, and what no event of it stands behind
@@ -47,42 +60,38 @@ class FeedNames:
 
     # ---- what becomes of queues
 
-    def deleted(self, queue: Queue) -> None:
+    def deleted(self, queue: FeedQueue, kind: str) -> None:
         """A queue goes, with the current batch; its messages go later."""
-        self._write(queue.ordinal, _name_of(queue), _MESSAGES_LEFT)
+        self._write(queue.ordinal, QueueName(queue.name, queue.guid, kind), _MESSAGES_LEFT)
 
     def emptied(self, ordinal: int) -> None:
         """The last message of a deleted queue is gone: the feed tells no more of it."""
         found = self._deleted.get(ordinal)
         if found is not None:
-            self._write(ordinal, found[0], self._manager.store.writer.next_entry(Table.FEED))
+            self._write(ordinal, found[0], self._services.store.writer.next_entry(Table.FEED))
 
     def trimmed(self, first: int) -> None:
         """No event before number `first` is kept."""
         gone = [o for o, (_, until) in self._deleted.items() if _MESSAGES_LEFT != until <= first]
         for ordinal in gone:
             del self._deleted[ordinal]
-            self._manager.records.delete_meta(_key(ordinal))
+            self._records.delete_meta(_key(ordinal))
 
     def load(self) -> None:
         """At start: what the store has."""
-        for key, value in self._manager.records.metas(MetaName.DELETED_QUEUE):
+        for key, value in self._records.metas(MetaName.DELETED_QUEUE):
             try:
                 (ordinal,) = ORDINAL_KEY.unpack(key)
                 name, until = _decoded(value)
             except (ValueError, TypeError, KeyError, struct.error) as error:
-                self._manager.set_aside("name", f"the name of a deleted queue is damaged: {error!r}")
+                self._services.report_corrupt("name", f"the name of a deleted queue is damaged: {error!r}")
                 continue
             self._deleted[ordinal] = name, until
 
     def _write(self, ordinal: int, name: QueueName, until: int) -> None:
         record = {"name": name.name, "guid": name.guid.bytes_le, "kind": name.kind, "until": until}
-        self._manager.records.set_meta(_key(ordinal), record)
+        self._records.set_meta(_key(ordinal), record)
         self._deleted[ordinal] = name, until
-
-
-def _name_of(queue: Queue) -> QueueName:
-    return QueueName(queue.name, queue.guid, kind_of(queue))
 
 
 def _key(ordinal: int) -> bytes:

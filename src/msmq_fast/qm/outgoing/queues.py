@@ -16,6 +16,7 @@ from msmq_fast.packet.text import quoted
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
+from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import QueueState
 from msmq_fast.qm.queues.queuerecords import QueueRecords
@@ -188,7 +189,7 @@ class OutgoingQueues:
         queue.watch(False)
         self._registry.remove_outgoing(queue)
         self.removed(queue)
-        self._events.deleted(queue)
+        self._events.deleted(queue, kind_of(queue))
         queue.core.abandon()
         self._registry.reaping.add(queue.ordinal)
         for carrier in self._carriers:

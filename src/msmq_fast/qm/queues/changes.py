@@ -13,6 +13,7 @@ from uuid import UUID
 from msmq_fast._native.batch import StoreError
 from msmq_fast.packet.names import QueuePart
 from msmq_fast.qm.feed.eventfeed import EventFeed
+from msmq_fast.qm.queues import kinds
 from msmq_fast.qm.queues.journal import JournalQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, QueueState, kind_of
 from msmq_fast.qm.queues.queuerecords import QueueRecords
@@ -128,7 +129,7 @@ class QueueChanges:
         for subqueue in list(queue.subqueues.values()):
             self._remove(subqueue, told=told)
         if told:
-            self._events.deleted(queue)
+            self._events.deleted(queue, kinds.kind_of(queue))
         self.removed(queue)
         if queue.part is not None:
             queue.family.subqueues.pop(queue.part.subqueue.casefold(), None)
