@@ -14,7 +14,6 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.bounds import bounds_of
 from msmq_fast.qm.bulk.bounds import plan
-from msmq_fast.qm.bulk.bounds import watermark
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World
@@ -48,7 +47,7 @@ def seen(world: World, stop: int, name: str = "orders") -> list[int]:
 def test_it_stands_behind_what_is_durable(world: World) -> None:
     key = world.send(b"one")
     assert settled(world) == (key & SEQUENCE) + 1
-    assert watermark(world.manager) == (key & SEQUENCE) + 1
+    assert world.manager.bounds.watermark == (key & SEQUENCE) + 1
     key = world.send(b"two", delivery=0)
     assert settled(world) == (key & SEQUENCE) + 1
 
@@ -59,7 +58,7 @@ def test_what_is_pending_stands_above_it_and_later_ones_wait(world: World) -> No
     begin_send(world, b"express", delivery=0)
     waiting = world.manager.bounds.settled()
     assert not waiting.done
-    assert watermark(world.manager) == before
+    assert world.manager.bounds.watermark == before
     assert seen(world, before) == []
     world.run()
     assert waiting.result() > before
@@ -96,10 +95,10 @@ def test_a_message_that_is_moved_behind_it_is_late(world: World, delivery: int) 
     queue = world.manager.find("orders")
     target = world.manager.open(SUB, Access.MOVE)
     stop = settled(world)
-    assert bounds_of(world.manager, target.queue).late == 0
+    assert bounds_of(world.manager.ledger, target.queue).late == 0
     world.finish(world.reader().move(key, target))
-    assert bounds_of(world.manager, target.queue).late == 1
-    assert bounds_of(world.manager, queue).late == 0
+    assert bounds_of(world.manager.ledger, target.queue).late == 1
+    assert bounds_of(world.manager.ledger, queue).late == 0
     assert seen(world, stop, SUB) == [key & SEQUENCE]
     # One that nobody could have looked for is not late.
     key = world.send(b"two", delivery=delivery)
@@ -169,7 +168,7 @@ def test_a_great_transaction_appears_at_once(world: World) -> None:
     begin_send(world, b"beside it")
     assert world.manager.transactions.slicing
     while not done.done:
-        assert seen(world, watermark(world.manager), "tx") == []
+        assert seen(world, world.manager.bounds.watermark, "tx") == []
         world.manager.tick()
         world.manager.expire(world.manager.monotonic())
         world.manager.before_submit()
@@ -182,16 +181,16 @@ def test_what_the_bounds_say(world: World) -> None:
     keys = [world.send(bytes(100), priority=priority) for priority in (0, 7, 3)]
     stop = settled(world)
     queue = world.manager.find("orders")
-    found = bounds_of(world.manager, queue)
+    found = bounds_of(world.manager.ledger, queue)
     assert (found.queue, found.kind, found.guid) == (r"HOST\private$\orders", "queue", str(queue.guid))
     assert (found.first, found.count, found.bytes) == (keys[0] & SEQUENCE, 3, queue.core.bytes)
-    empty = bounds_of(world.manager, world.manager.find(r".\private$\orders;JOURNAL"))
+    empty = bounds_of(world.manager.ledger, world.manager.find(r".\private$\orders;JOURNAL"))
     assert (empty.kind, empty.first, empty.count) == ("journal", stop, 0)
     names = {r".\system$;deadletter": "deadletter", r".\system$;deadxact": "xact_deadletter"}
     assert {name: kind_of(world.manager.find(name)) for name in names} == names
     outgoing = world.manager.outgoing_to(parse_format_name(r"DIRECT=OS:elsewhere\private$\q"))
     assert kind_of(outgoing) == "outgoing"
-    assert bounds_of(world.manager, outgoing).queue == r"DIRECT=OS:elsewhere\private$\q"
+    assert bounds_of(world.manager.ledger, outgoing).queue == r"DIRECT=OS:elsewhere\private$\q"
 
 
 def test_a_plan_ends_at_the_watermark_and_covers_its_stretch(world: World) -> None:
@@ -200,12 +199,12 @@ def test_a_plan_ends_at_the_watermark_and_covers_its_stretch(world: World) -> No
     stop = settled(world)
     begin_send(world, b"later", delivery=0)
     queue = world.manager.find("orders")
-    planned = plan(world.manager, queue, 0, SEQUENCE, parts=3)
+    planned = plan(world.manager.ledger, queue, 0, SEQUENCE, parts=3)
     assert (planned.rows, planned.stop) == (10, stop)
     assert (planned.ranges[0].start, planned.ranges[0].rows) == (0, 3)
     assert planned.ranges[-1].stop == stop
     assert sum(part.bytes for part in planned.ranges) == planned.bytes
-    short = plan(world.manager, queue, 0, SEQUENCE, max_rows=4)
+    short = plan(world.manager.ledger, queue, 0, SEQUENCE, max_rows=4)
     assert (short.rows, len(seen(world, short.stop))) == (4, 4)
-    none = plan(world.manager, queue, stop, stop + 5)
+    none = plan(world.manager.ledger, queue, stop, stop + 5)
     assert (none.ranges, none.stop, none.rows) == ((), stop, 0)

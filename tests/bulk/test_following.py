@@ -127,7 +127,7 @@ def test_a_reader_that_follows_misses_nothing(tmp_path: Path) -> None:
             assert found[queues[0]] == sorted(sent.items())
             held = sorted(key & SEQUENCE for key in queues[1].core.positions.keys())  # noqa: SIM118
             assert [sequence for sequence, _ in found[queues[1]]] == held
-            assert [bounds_of(live.manager, queue).late for queue in queues] == [0, 0]
+            assert [bounds_of(live.manager.ledger, queue).late for queue in queues] == [0, 0]
             assert live.reader.figures.damaged == 0
         finally:
             sending.cancel()

@@ -65,7 +65,7 @@ class _Planning:
                 "release": self._context.release,
                 "next": following,
                 "feed": {"first": first, "next": next_event},
-                "queues": [asdict(bounds_of(manager, queue)) for queue in queues],
+                "queues": [asdict(bounds_of(manager.ledger, queue)) for queue in queues],
             }
         )
 

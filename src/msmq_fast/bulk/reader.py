@@ -128,7 +128,7 @@ class BulkReader:
         """
         if stop > self._manager.ledger.horizon:
             await self._settle()
-        steps = Plan(self._manager, queue, start, stop, max_rows, max_bytes)
+        steps = Plan(self._manager.ledger, queue, start, stop, max_rows, max_bytes)
         for _ in iter(steps.step, True):
             await asyncio.sleep(0)
         return steps.planned(parts)

@@ -107,7 +107,7 @@ class QueueManager:
         # Queues
         self.registry = registry = QueueRegistry(services)
         self.events = EventFeed(services, enabled=settings.feed)
-        self.bounds = Bounds(self)
+        self.bounds = Bounds(ledger)
         self.flow = FlowControl(ledger)
         self.flow.limit_memory(settings.express_memory)
         self.expiry = Expiry(ledger, clock, settings.expire_batch, services.faults)

@@ -7,18 +7,15 @@ nothing new appears except messages that are moved to a queue or given back to i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmq_fast._native.columns import Tally, first_sequence
-from msmq_fast._native.queue import Horizon
+from msmq_fast._native.queue import Horizon, Ledger
 from msmq_fast.qm.queues.kinds import kind_of
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.completion import Completion
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
-
-__all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "plan", "watermark"]
+__all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "plan"]
 
 UNLIMITED: Final = (1 << 63) - 1
 
@@ -26,9 +23,9 @@ UNLIMITED: Final = (1 << 63) - 1
 class Bounds:
     """The watermark of a queue manager. It is moved when somebody asks: the hot paths know nothing of it."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._ledger = manager.ledger
-        self._horizon = Horizon(manager.ledger)
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._horizon = Horizon(ledger)
 
     @property
     def watermark(self) -> int:
@@ -43,11 +40,6 @@ class Bounds:
         completion: Completion[int] = Completion()
         self._horizon.look(lambda: completion.resolve(self._ledger.horizon))
         return completion
-
-
-def watermark(manager: QueueManager) -> int:
-    """`Bounds.watermark`."""
-    return manager.bounds.watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class QueueBounds:
     late: int
 
 
-def bounds_of(manager: QueueManager, queue: Queue) -> QueueBounds:
+def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
     """Where a queue stands. `count` and `bytes` are of all that is visible, also above the watermark."""
     core = queue.core
     return QueueBounds(
@@ -74,7 +66,7 @@ def bounds_of(manager: QueueManager, queue: Queue) -> QueueBounds:
         str(queue.guid),
         kind_of(queue),
         queue.transactional,
-        first_sequence(core, manager.ledger.horizon),
+        first_sequence(core, ledger.horizon),
         core.messages,
         core.bytes,
         core.late,
@@ -110,14 +102,14 @@ class Plan:
 
     def __init__(
         self,
-        manager: QueueManager,
+        ledger: Ledger,
         queue: Queue,
         start: int,
         stop: int,
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        stop = max(start, min(stop, manager.ledger.horizon))
+        stop = max(start, min(stop, ledger.horizon))
         self._tally = Tally(queue.core, start, stop, max_rows or UNLIMITED, max_bytes or UNLIMITED)
 
     def step(self) -> bool:
@@ -132,7 +124,7 @@ class Plan:
 
 
 def plan(
-    manager: QueueManager,
+    ledger: Ledger,
     queue: Queue,
     start: int,
     stop: int,
@@ -140,8 +132,10 @@ def plan(
     max_bytes: int | None = None,
     parts: int = 1,
 ) -> Planned:
-    """A `Plan` in one go; whoever serves others meanwhile makes its steps himself."""
-    steps = Plan(manager, queue, start, stop, max_rows, max_bytes)
+    """Run a `Plan` to the end. On the event loop, call `Plan.step` instead, so that other work can run in
+    between.
+    """
+    steps = Plan(ledger, queue, start, stop, max_rows, max_bytes)
     while not steps.step():
         pass
     return steps.planned(parts)
