@@ -152,7 +152,7 @@ class QueueManager:
         self.poison = PoisonHandling(services, registry, self.subqueues)
         self._multiple = MultipleOpener(parts, self._opener, self.directory, self.transactions)
         self.staging = Staging(self, settings.stage_lifetime, settings.writer_lifetime)
-        self.leases = Leases(self)
+        self.leases = Leases(services, registry)
         self.changes.removed.connect(self.leases.forget)
 
         # Operators

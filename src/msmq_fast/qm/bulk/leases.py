@@ -16,7 +16,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from errno import ENOSPC
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msmq_fast._native.queue import lease as lock
 from msmq_fast._native.queue import lock_again, settle
@@ -33,13 +33,12 @@ from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.bulk.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
 from msmq_fast.qm.feed.subscriptions import check_name
 from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 __all__ = ["Holding", "LeaseLost", "Leased", "Leases", "Settled"]
 
@@ -89,9 +88,11 @@ class Holding(NamedTuple):
 class Leases:
     """The leases of a queue manager: `QueueManager.leases`."""
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
-        self._ledger = manager.ledger
+    def __init__(self, services: Services, registry: QueueRegistry) -> None:
+        self._services = services
+        self._records = services.records
+        self._ledger = services.ledger
+        self._registry = registry
         self._lessees: dict[int, dict[str, Lessee]] = {}  # by queue ordinal and subscription
         self._busy: deque[Lessee] = deque()  # with work to do
         self._due = math.inf  # when the next one may end, or earlier
@@ -120,7 +121,7 @@ class Leases:
         impossible values; UNSUPPORTED_FORMATNAME_OPERATION: the queue leads elsewhere; SHARING_VIOLATION;
         INSUFFICIENT_RESOURCES.
         """
-        self._manager.serving()
+        self._services.require_ready()
         if max_rows < 1 or max_bytes < 1:
             raise Malformed("a lease has room for at least one message and one byte")
         if not 1 <= seconds <= LONGEST_SECONDS:
@@ -139,7 +140,7 @@ class Leases:
 
         LeaseLost: not all of these numbers belong to the subscription (any more).
         """
-        self._manager.serving()
+        self._services.require_ready()
         if not 0 < start <= stop:
             raise Malformed(f"{start} to {stop} is no range of delivery numbers")
         found = self._find(subscription, queue)
@@ -153,7 +154,7 @@ class Leases:
         """Receive everything with a number below `upto`; resolved when durable. Again with the same number:
         nothing is left to do. The completion fails with LeaseLost when the latest of these numbers is void.
         """
-        self._manager.serving()
+        self._services.require_ready()
         found = self._find(subscription, queue)
         if found is None:
             return _never_given(subscription, queue, upto, self._floor)
@@ -164,7 +165,7 @@ class Leases:
         """Put everything with a number below `upto` back, which makes the numbers void; resolved when
         durable.
         """
-        self._manager.serving()
+        self._services.require_ready()
         found = self._find(subscription, queue)
         if found is None:
             return Completion.of(Settled(0, 0))
@@ -185,7 +186,7 @@ class Leases:
 
     def listed(self) -> list[Holding]:
         """Who has what."""
-        now = self._manager.monotonic()
+        now = self._services.monotonic()
         return [
             Holding(lessee.subscription, lessee.queue, lessee.start, lessee.next, max(lessee.due - now, 0.0))
             for lessee in self._all()
@@ -206,7 +207,7 @@ class Leases:
 
     def _find(self, subscription: str, queue: Queue) -> Lessee | None:
         found = self._lessees.get(queue.ordinal, {}).get(check_name(subscription))
-        if found is not None and found.held and not found.jobs and found.due <= self._manager.monotonic():
+        if found is not None and found.held and not found.jobs and found.due <= self._services.monotonic():
             self._end(found)
         return found
 
@@ -220,11 +221,10 @@ class Leases:
             oldest.delete()
             # Who comes back acknowledges numbers from before: they must not be given to other messages.
             self._floor = max(self._floor, oldest.next)
-            self._manager.records.set_meta(MetaName.LEASE_FLOOR, self._floor)
+            self._records.set_meta(MetaName.LEASE_FLOOR, self._floor)
         owner = self._ledger.new_owner(lease=True)
-        lessee = Lessee(subscription, queue, owner, self._manager.records)
+        lessee = Lessee(subscription, queue, owner, self._records, self._go_on)
         lessee.start = lessee.next = self._floor
-        lessee.on_rest = self._go_on
         self._lessees.setdefault(queue.ordinal, {})[subscription] = lessee
         return lessee
 
@@ -234,7 +234,7 @@ class Leases:
         self.renew(lessee.subscription)
 
     def _extend(self, lessee: Lessee) -> None:
-        lessee.due = self._manager.monotonic() + lessee.seconds
+        lessee.due = self._services.monotonic() + lessee.seconds
         if lessee.held:
             self._due = min(self._due, lessee.due)
 
@@ -267,7 +267,7 @@ class Leases:
             yield WAIT
         status = lessee.take_failure()
         if status:
-            self._mend = min(self._mend, self._manager.monotonic() + RETRY)
+            self._mend = min(self._mend, self._services.monotonic() + RETRY)
         return status
 
     def _gather(self, lessee: Lessee, rows: int, size: int, done: Completion[Leased]) -> Iterator[bool]:
@@ -284,7 +284,7 @@ class Leases:
                 rows -= len(keys)
                 size = max(size - taken, 0)
                 chunk = lessee.give(keys)
-                with self._manager.store.unit():
+                with self._services.store.unit():
                     lessee.write(chunk)
                 if rows > 0:
                     yield NEXT
@@ -308,7 +308,7 @@ class Leases:
             yield from self._mended(lessee)
         while lessee.start < upto and not lessee.gone:
             keys = lessee.front(upto, ACK_STEP)
-            with self._manager.store.unit() as writer:
+            with self._services.store.unit() as writer:
                 received = settle(lessee.queue.core, keys, lessee.owner)
                 writer.on_roll_back(lessee.snapshot())
                 lessee.advance(len(keys))
@@ -354,10 +354,10 @@ class Leases:
         if lessee.gone:
             return True
         try:
-            with self._manager.store.unit():
+            with self._services.store.unit():
                 lessee.write()
         except StoreError:
-            self._mend = min(self._mend, self._manager.monotonic() + RETRY)
+            self._mend = min(self._mend, self._services.monotonic() + RETRY)
             return False
         return True
 
@@ -380,7 +380,7 @@ class Leases:
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
         if self._busy:
-            return self._manager.monotonic()
+            return self._services.monotonic()
         due = min(self._due, self._mend)
         return None if due == math.inf else due
 
@@ -396,7 +396,7 @@ class Leases:
             self._write_again(now)
         while self._busy:
             self._isolated(self._busy.popleft(), self._step)
-            if self._manager.monotonic() >= now + SLICE:
+            if self._services.monotonic() >= now + SLICE:
                 return
 
     def _isolated(self, lessee: Lessee, step: Callable[[Lessee], None]) -> None:
@@ -404,7 +404,7 @@ class Leases:
         try:
             step(lessee)
         except Exception as error:
-            self._manager.faults.note("a lease", error)
+            self._services.faults.note("a lease", error)
             if lessee.jobs:
                 lessee.jobs.popleft()
             self._extend(lessee)
@@ -424,25 +424,25 @@ class Leases:
         """What was leased is leased again, for as long as it was at first; messages that are not there any
         more are gone. A lease whose records are damaged is over. To be called within a unit.
         """
-        floor = self._manager.records.meta(MetaName.LEASE_FLOOR, 1)
+        floor = self._records.meta(MetaName.LEASE_FLOOR, 1)
         self._floor = max(floor, 1) if isinstance(floor, int) else 1
-        queues = {queue.ordinal: queue for queue in self._manager.queues()}
-        for (ordinal, name), found in stored_leases(self._manager.records).items():
+        queues = {queue.ordinal: queue for queue in self._registry.queues()}
+        for (ordinal, name), found in stored_leases(self._records).items():
             queue = queues.get(ordinal)
             if queue is None:
                 continue
             try:
                 self._restore(name, queue, found)
             except (ValueError, TypeError, KeyError) as error:
-                self._manager.set_aside(
+                self._services.report_corrupt(
                     "lease", f"the lease of {quoted(name)} on {queue.name} is damaged: {error!r}"
                 )
                 for record in found.names:
-                    self._manager.records.delete_meta(record)
+                    self._records.delete_meta(record)
 
     def _restore(self, name: str, queue: Queue, found: Stored) -> None:
-        lessee = Lessee(check_name(name), queue, self._ledger.new_owner(lease=True), self._manager.records)
-        lessee.on_rest = self._go_on
+        owner = self._ledger.new_owner(lease=True)
+        lessee = Lessee(check_name(name), queue, owner, self._records, self._go_on)
         lessee.restore(found)
         self._lessees.setdefault(queue.ordinal, {})[name] = lessee
         for chunk in lessee.chunks:

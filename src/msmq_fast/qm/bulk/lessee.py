@@ -10,14 +10,12 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msmq_fast._native.queue import chain, leased
+from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.records import Records
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.queues.queue import Queue
-    from msmq_fast.qm.records import Records
 
 __all__ = ["CHUNK", "Chunk", "LeaseLost", "Lessee", "Stored", "stored_leases"]
 
@@ -51,10 +49,17 @@ class Lessee:
     are its own.
 
     `owner` is what its messages are locked with. What it writes builds on what it wrote before: a record
-    never says more than what is durable of the messages.
+    never says more than what is durable of the messages. `on_rest` is called when nothing is flying any more.
     """
 
-    def __init__(self, subscription: str, queue: Queue, owner: int, records: Records) -> None:
+    def __init__(
+        self,
+        subscription: str,
+        queue: Queue,
+        owner: int,
+        records: Records,
+        on_rest: Callable[[Lessee], object],
+    ) -> None:
         self.subscription = subscription
         self.queue = queue
         self.owner = owner
@@ -70,8 +75,8 @@ class Lessee:
         self.flying = 0  # units that are not durable yet
         self.failure = 0  # status of a unit that was not kept, since `take_failure`
         self.broken = False  # a unit was not kept: the records are behind
-        self.on_rest: Callable[[Lessee], object] = bool  # called when nothing is flying any more
         self._records = records
+        self._on_rest = on_rest
         self._stale: list[bytes] = []  # rows that are to be deleted
         self._batch = 0
 
@@ -177,7 +182,7 @@ class Lessee:
             elif not self.flying:
                 self.broken = False
             if not self.flying:
-                self.on_rest(self)
+                self._on_rest(self)
 
         try:
             self._put(chunk, stale)
