@@ -151,7 +151,7 @@ class QueueManager:
         self.transactions = Transactions(services, settings.transaction_idle)
         self.poison = PoisonHandling(services, registry, self.subqueues)
         self._multiple = MultipleOpener(parts, self._opener, self.directory, self.transactions)
-        self.staging = Staging(self, settings.stage_lifetime, settings.writer_lifetime)
+        self.staging = Staging(services, self.transactions, settings.stage_lifetime, settings.writer_lifetime)
         self.leases = Leases(services, registry)
         self.changes.removed.connect(self.leases.forget)
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_WEIGHT, drop, give_back, place, row_key, weigh
 from msmq_fast.packet.text import printable
+from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold
 from msmq_fast.store.schema import Table
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +87,8 @@ class RollForward:
     One unit is on its way at a time. `expire` is to be called when `next_deadline` is due.
     """
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._active: deque[Publication] = deque()
         self._dropping: deque[bytes] = deque()
         self._flying = False
@@ -121,12 +119,12 @@ class RollForward:
                 self._active.rotate(-1)
                 self._place(self._active[-1])
         except (OverflowError, MemoryError, StoreError) as problem:
-            if not self._manager.store.writer.failed:
+            if not self._services.store.writer.failed:
                 _log.warning("staged messages wait: %s", problem)
             self._ended(1)
         except Exception as error:
             # Each publication has its turn by itself; so have the stages to be discarded.
-            self._manager.faults.note("staged messages", error)
+            self._services.faults.note("staged messages", error)
             self._dropping.rotate(-1)
             self._ended(1)
 
@@ -142,7 +140,7 @@ class RollForward:
 
     def _ended(self, status: int) -> None:
         self._flying = False
-        self._due = self._manager.monotonic() + RETRY if status else 0.0
+        self._due = self._services.monotonic() + RETRY if status else 0.0
 
     # ---- into the queues
 
@@ -159,7 +157,7 @@ class RollForward:
 
         ended = self._unit(placed)
         try:
-            _, gone = place(self._manager.ledger, rows, keys, publication.reserved, ended)
+            _, gone = place(self._services.ledger, rows, keys, publication.reserved, ended)
         except BaseException:
             self._flying = False
             raise
@@ -176,7 +174,7 @@ class RollForward:
                 try:
                     work += weigh(value)
                 except ValueError as problem:
-                    self._manager.set_aside("stage", f"{problem}: its key is {key.hex()}")
+                    self._services.report_corrupt("stage", f"{problem}: its key is {key.hex()}")
                     done = int.from_bytes(key[-_NUMBER:])
                     continue
                 if rows and work > _UNIT:
@@ -187,7 +185,7 @@ class RollForward:
             if done >= last:
                 left.popleft()
             elif not found:
-                self._manager.set_aside(
+                self._services.report_corrupt(
                     "stage", f"{last - done} rows of stage {identifier.hex()} are missing"
                 )
                 left.popleft()
@@ -196,7 +194,7 @@ class RollForward:
         return rows, left
 
     def _rows(self, identifier: bytes, first: int) -> list[Row]:
-        tables = self._manager.store.tables
+        tables = self._services.store.tables
         upper = row_key(identifier, _LAST_ROW)
         return tables.scan(Table.META, row_key(identifier, first), upper, _PAGE)
 
@@ -220,7 +218,7 @@ class RollForward:
             return
         ended = self._unit(lambda: None)
         try:
-            drop(self._manager.ledger, rows, ended)
+            drop(self._services.ledger, rows, ended)
         except BaseException:
             self._flying = False
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import QueueCore
@@ -19,13 +19,12 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.qm.handles.handle import refusal
+from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import storage_error
+from msmq_fast.qm.services import Services
+from msmq_fast.qm.transactions.transaction import Transactions
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
 
 MOST_QUEUES: Final = 10_000
 """Queues of one stage: its record names them all."""
@@ -151,13 +150,20 @@ class OpenStage:
     """
 
     def __init__(
-        self, manager: QueueManager, stage: Stage, ended: Callable[[Stage], None], *, whole: bool
+        self,
+        services: Services,
+        transactions: Transactions,
+        stage: Stage,
+        ended: Callable[[Stage], None],
+        *,
+        whole: bool,
     ) -> None:
-        self._manager = manager
+        self._services = services
+        self._transactions = transactions
         self._stage = stage
         self._ended: Callable[[Stage], None] | None = ended
-        number = manager.transactions.take_numbers() if whole else 0
-        self._intake = Intake(manager.ledger, stage.identifier, number)
+        number = transactions.take_numbers() if whole else 0
+        self._intake = Intake(services.ledger, stage.identifier, number)
         self._intake.on_written = self._written
         stage.reserved = self._intake.reserved
         self._done: Completion[Staged] | None = None
@@ -173,14 +179,14 @@ class OpenStage:
         of them in its stage, for words about one that is refused: INSUFFICIENT_RESOURCES, QUEUE_DELETED,
         MESSAGE_STORAGE_FAILED; OPERATION_CANCELLED: the stage is not open (any more). Then it is given up.
         """
-        stage, manager = self._stage, self._manager
+        stage = self._stage
         if stage.state is not StageState.OPEN or self._done is not None:
             raise OperationCancelled("the stage is not open any more")
         try:
             if self._intake.status:
                 raise storage_error(self._intake.status)
-            ordinal = manager.message_ordinals.take(len(packets))
-            number = manager.transactions.take_numbers(len(packets))
+            ordinal = self._services.message_ordinals.take(len(packets))
+            number = self._transactions.take_numbers(len(packets))
             stage.names.update((queue.ordinal, queue.name) for queue in queues)
             self._intake.put(packets, targets, [queue.core for queue in queues], ordinal, number)
         except Refused as refused:
@@ -198,7 +204,7 @@ class OpenStage:
     def room(self) -> Completion[None]:
         """Resolved when as little is on its way to the disk that more may come."""
         done: Completion[None] = Completion()
-        writer = self._manager.store.writer
+        writer = self._services.store.writer
         if writer.pending_bytes <= _MOST_PENDING:
             done.resolve(None)
         else:

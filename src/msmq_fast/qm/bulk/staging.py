@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
@@ -19,13 +19,12 @@ from msmq_fast.packet.errors import AccessDenied, InsufficientResources, QueueDe
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.qm.bulk.rollforward import PUBLICATION_PREFIX, Publication, RollForward
 from msmq_fast.qm.bulk.stages import OpenStage, Part, Stage, Staged, StageState, check_number, check_writer
+from msmq_fast.qm.services import Services
+from msmq_fast.qm.transactions.transaction import Transactions
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.timing import earliest
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 __all__ = ["Fenced", "OpenStage", "Part", "Published", "StageNotFound", "Staged", "Staging"]
 
@@ -95,8 +94,14 @@ class Staging:
     writer is forgotten that has published nothing more.
     """
 
-    def __init__(self, manager: QueueManager, lifetime: float, writer_lifetime: float) -> None:
-        self._manager = manager
+    def __init__(
+        self, services: Services, transactions: Transactions, lifetime: float, writer_lifetime: float
+    ) -> None:
+        self._services = services
+        self._transactions = transactions
+        self._store = services.store
+        self._records = services.records
+        self._ledger = services.ledger
         self._lifetime = lifetime
         self._writer_lifetime = writer_lifetime
         self._sweep: float | None = None  # when writers are looked at, if there may be any
@@ -104,7 +109,7 @@ class Staging:
         self._open: dict[Stage, OpenStage] = {}
         self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they go
         self._writers: dict[str, deque[_Waiting]] = {}  # who publishes, and what waits for its end
-        self._rolling = RollForward(manager)
+        self._rolling = RollForward(services)
         self._number = 0  # of the latest publication
 
     def __len__(self) -> int:
@@ -122,14 +127,14 @@ class Staging:
         Any number of them may be of the same part and attempt: one of them is published, the others go.
         Raises ValueError, SERVICE_NOT_AVAILABLE; INSUFFICIENT_RESOURCES: there are MOST_WAITING.
         """
-        self._manager.serving()
+        self._services.require_ready()
         part.check()
         if len(self._stages) >= MOST_WAITING:
             raise InsufficientResources(f"{MOST_WAITING} stages wait to be published")
-        identifier = self._manager.random_bytes(_IDENTIFIER)
-        stage = Stage(identifier, part, owner, self._manager.ledger.now_s)
+        identifier = self._services.random_bytes(_IDENTIFIER)
+        stage = Stage(identifier, part, owner, self._ledger.now_s)
         self._stages[identifier] = stage
-        self._open[stage] = OpenStage(self._manager, stage, self._ended, whole=whole)
+        self._open[stage] = OpenStage(self._services, self._transactions, stage, self._ended, whole=whole)
         return self._open[stage]
 
     def _ended(self, stage: Stage) -> None:
@@ -145,7 +150,7 @@ class Staging:
         """It waits to be published; its batch goes in so many seconds, and later than all others."""
         batch = self._idle.pop(_key(stage), None) or _Batch()
         batch.stages[stage] = None
-        batch.due = self._manager.monotonic() + seconds
+        batch.due = self._services.monotonic() + seconds
         self._idle[_key(stage)] = batch
 
     def _wake(self, stage: Stage) -> None:
@@ -174,19 +179,19 @@ class Staging:
     def _behead(self, stages: Iterable[Stage]) -> None:
         """With the current unit: stages are not complete any more."""
         for stage in stages:
-            self._manager.store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
+            self._store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
 
     def discard(self, stages: Sequence[str], *, owner: str = "") -> Completion[int]:
         """Forget stages; those that are unknown, somebody else's or being published are passed over.
 
         Resolved with how many went, when they do not come back.
         """
-        self._manager.serving()
+        self._services.require_ready()
         found = [self._stages.get(identifier) for identifier in map(_identifier, dict.fromkeys(stages))]
         return self._forget([stage for stage in found if stage is not None and stage.owner == owner])
 
     def _forget(self, stages: list[Stage]) -> Completion[int]:
-        done = self._manager.records.unit(lambda: self._behead(stages))
+        done = self._records.unit(lambda: self._behead(stages))
         count = self._remove(stages)
         return done.then(lambda _: Completion.of(count))
 
@@ -213,7 +218,7 @@ class Staging:
         stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer is somebody else's);
         SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. Then nothing becomes visible, and the stages stay.
         """
-        self._manager.serving()
+        self._services.require_ready()
         check_writer(writer)
         check_number("epoch", epoch)
         check_number("batch", batch)
@@ -259,7 +264,6 @@ class Staging:
         completion: Completion[Published],
     ) -> None:
         """`origin`: None if nothing is remembered."""
-        manager = self._manager
         siblings = [
             stage
             for stage in self._stages.values()
@@ -289,13 +293,13 @@ class Staging:
         others = [stage for stage in siblings if stage not in chosen]
         publication = self._publication(writer, chosen)
         known = fence.origin if fence is not None and epoch == fence.epoch else ""
-        record = [epoch, batch, publication.messages, manager.ledger.now_s, owner, origin or known]
+        record = [epoch, batch, publication.messages, self._ledger.now_s, owner, origin or known]
 
         def fill() -> None:
             if origin is not None:
-                manager.records.set_meta(MetaName.WRITER + writer.encode(), record)
+                self._records.set_meta(MetaName.WRITER + writer.encode(), record)
             if publication.stages:
-                manager.store.writer.put_record(Table.META, publication.key, publication.record())
+                self._store.writer.put_record(Table.META, publication.key, publication.record())
             self._behead(chosen + others)
 
         for stage in chosen:
@@ -303,7 +307,7 @@ class Staging:
             self._wake(stage)
 
         if self._sweep is None:
-            self._sweep = manager.monotonic() + _SWEEP_SECONDS
+            self._sweep = self._services.monotonic() + _SWEEP_SECONDS
 
         def carried_out(done: Completion[int]) -> None:
             completion.resolve(Published(dup=False, rows=done.result(), last=batch))
@@ -325,7 +329,7 @@ class Staging:
                 publication.done.resolve(0)
 
         try:
-            unit = manager.records.unit(fill)
+            unit = self._records.unit(fill)
         except Exception:
             self._undecided(chosen)
             raise
@@ -362,7 +366,7 @@ class Staging:
         return Publication(self._number, writer, sum(stage.messages for stage in stages), parts, reserved)
 
     def _fence(self, writer: str) -> _Fence | None:
-        stored = self._manager.records.meta(MetaName.WRITER + writer.encode())
+        stored = self._records.meta(MetaName.WRITER + writer.encode())
         return None if stored is None else _Fence(*stored)
 
     # ---- time
@@ -402,7 +406,7 @@ class Staging:
         except StoreError:
             raise  # the store takes nothing now: all of them are tried again
         except Exception as error:
-            self._manager.faults.note("a stage whose time is over", error)
+            self._services.faults.note("a stage whose time is over", error)
             if len(over) > 1:
                 for stage in over:
                     self._end([stage])
@@ -411,12 +415,11 @@ class Staging:
 
     def _forget_writers(self) -> None:
         """Most jobs have a name of their own and run once."""
-        manager = self._manager
-        before = manager.ledger.now_s - self._writer_lifetime
+        before = self._ledger.now_s - self._writer_lifetime
         try:
             names = [
                 name
-                for name, stored in manager.records.metas(MetaName.WRITER)
+                for name, stored in self._records.metas(MetaName.WRITER)
                 if name.decode() not in self._writers and _Fence(*stored).published_s < before
             ]
         except (StoreError, TypeError, ValueError) as problem:
@@ -426,9 +429,9 @@ class Staging:
 
             def fill() -> None:
                 for name in names:
-                    manager.records.delete_meta(MetaName.WRITER + name)
+                    self._records.delete_meta(MetaName.WRITER + name)
 
-            manager.records.unit(fill)
+            self._records.unit(fill)
 
     def stop(self) -> None:
         """No new work. Stages stay; what was decided is carried out by the next start."""
@@ -442,24 +445,25 @@ class Staging:
 
     def recover(self) -> None:
         """What the store has of stages and publications; quotas are taken again."""
-        manager = self._manager
-        if manager.store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
-            self._sweep = manager.monotonic() + _SWEEP_SECONDS
+        if self._store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
+            self._sweep = self._services.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
         decided: dict[bytes, Publication] = {}
         first: dict[bytes, int] = {}  # rows of what is being published
-        for name, stored in manager.records.metas(PUBLICATION_PREFIX):
+        for name, stored in self._records.metas(PUBLICATION_PREFIX):
             try:
                 publication = Publication.load(name, stored)
             except (ValueError, TypeError) as problem:
-                manager.set_aside("stage", f"the record of publication {name.hex()} is damaged: {problem!r}")
+                self._services.report_corrupt(
+                    "stage", f"the record of publication {name.hex()} is damaged: {problem!r}"
+                )
                 continue
             self._number = max(self._number, publication.number)
             publications.append(publication)
             decided.update(dict.fromkeys((one for one, _, _ in publication.stages), publication))
         ready: list[Stage] = []
         lower = ROW_PREFIX
-        while rows := manager.store.tables.scan(Table.META, lower, ROW_PREFIX[:-1] + b"\x01", 1):
+        while rows := self._store.tables.scan(Table.META, lower, ROW_PREFIX[:-1] + b"\x01", 1):
             key, value = rows[0]
             identifier = key[len(ROW_PREFIX) : len(ROW_PREFIX) + _IDENTIFIER]
             if identifier in decided:
@@ -476,7 +480,7 @@ class Staging:
             publication.resume(first)
             self._resume(publication)
         for stage in sorted(ready, key=lambda stage: stage.created):
-            age = min(max(manager.ledger.now_s - stage.created, 0), self._lifetime)
+            age = min(max(self._ledger.now_s - stage.created, 0), self._lifetime)
             self._rest(stage, self._lifetime - age)
 
     def _resume(self, publication: Publication) -> None:
@@ -491,17 +495,17 @@ class Staging:
         except ValueError:
             return  # it is told of when its turn comes
         for ordinal, size in sums.items():
-            core = self._manager.ledger.core(ordinal)
+            core = self._ledger.core(ordinal)
             if core is not None:
                 reserve_again({core: size})
                 publication.reserved[core] = publication.reserved.get(core, 0) + size
 
     def _load(self, identifier: bytes, ready: list[Stage]) -> None:
         try:
-            stored = self._manager.records.meta(row_key(identifier, 0))
-            stage = Stage.load(identifier, stored, self._manager.ledger.core)
+            stored = self._records.meta(row_key(identifier, 0))
+            stage = Stage.load(identifier, stored, self._ledger.core)
         except (ValueError, TypeError, StoreError) as problem:
-            self._manager.set_aside(
+            self._services.report_corrupt(
                 "stage", f"the record of stage {identifier.hex()} is damaged: {problem!r}"
             )
             return
