@@ -62,10 +62,10 @@ def row_key(bytes identifier not None, uint32_t row) -> bytes:
 
 
 cdef class Intake(CommitListener):
-    """``Intake(ledger, identifier, whole=0)``: writes the messages of one stage.
+    """``Intake(ledger, identifier, on_written, whole=0)``: writes the messages of one stage.
 
     Their quota is taken at once. `whole`: they are one transaction of this number; 0: each is one, if it is any. `on_written` is called when
-    units have ended; `status` is not 0 when one was not kept. What an exception leaves behind is the caller's to drop.
+    units have ended, until `close`; `status` is not 0 when one was not kept. What an exception leaves behind is the caller's to drop.
     """
 
     cdef readonly Ledger ledger
@@ -75,7 +75,7 @@ cdef class Intake(CommitListener):
     cdef readonly uint32_t flying           # units on their way
     cdef readonly int status
     cdef readonly dict reserved             # QueueCore -> bytes
-    cdef public object on_written
+    cdef object _on_written
     cdef uint32_t _whole
     cdef dict _tails                        # QueueCore -> its latest packet, of a stage that is one transaction
     cdef list _packets                      # that are not written yet,
@@ -85,11 +85,12 @@ cdef class Intake(CommitListener):
     cdef uint64_t _size
     cdef uint32_t _weight
 
-    def __init__(self, Ledger ledger not None, bytes identifier not None, uint32_t whole=0):
+    def __init__(self, Ledger ledger not None, bytes identifier not None, object on_written not None, uint32_t whole=0):
         if len(identifier) != 16 or whole >> 20:
             raise ValueError("an identifier has 16 bytes, a transaction number 20 bits")
         self.ledger = ledger
         self.identifier = identifier
+        self._on_written = on_written
         self.reserved = {}
         self._whole = whole
         self._tails = {}
@@ -236,6 +237,10 @@ cdef class Intake(CommitListener):
         self._tails = {}
         give_back(self.reserved)
 
+    def close(self) -> None:
+        """`on_written` is called no more."""
+        self._on_written = None
+
     cdef int committed(self, uint64_t token, int status) except -1:
         self.flying -= 1
         if status != STATUS_OK:
@@ -243,8 +248,8 @@ cdef class Intake(CommitListener):
         return 0
 
     cdef int settled(self) except -1:
-        if self.on_written is not None:
-            self.on_written()
+        if self._on_written is not None:
+            self._on_written()
         return 0
 
 

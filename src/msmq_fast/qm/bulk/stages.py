@@ -163,8 +163,7 @@ class OpenStage:
         self._stage = stage
         self._ended: Callable[[Stage], None] | None = ended
         number = transactions.take_numbers() if whole else 0
-        self._intake = Intake(services.ledger, stage.identifier, number)
-        self._intake.on_written = self._written
+        self._intake = Intake(services.ledger, stage.identifier, self._written, number)
         stage.reserved = self._intake.reserved
         self._done: Completion[Staged] | None = None
         self._headed = False
@@ -263,7 +262,7 @@ class OpenStage:
     def _tell(self) -> None:
         ended, self._ended = self._ended, None
         if ended is not None:
-            self._intake.on_written = None
+            self._intake.close()
             ended(self._stage)
 
 
