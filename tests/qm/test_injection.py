@@ -198,7 +198,7 @@ def restore(made: World) -> None:
         next(iter(queue.core.positions.keys())),
         lambda message, _: entries.append((message.packet, message.arrived_us, 0, 0, 0)),
     )
-    running = Import(manager, bytes(16))
+    running = Import(manager.services, manager.jobs, bytes(16))
     try:
         made.finish(running.begin(anew=True))
         running.put(manager.find("target"), 0, entries, skip=False, last=False)

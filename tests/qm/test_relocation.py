@@ -311,7 +311,7 @@ def test_what_is_sent_again_is_signed_where_that_is_demanded(world: World) -> No
 
 
 def begin(world: World, *, anew: bool = False) -> tuple[Import, int]:
-    running = Import(world.manager, JOB)
+    running = Import(world.manager.services, world.manager.jobs, JOB)
     return running, world.finish(running.begin(anew=anew))
 
 
@@ -349,7 +349,7 @@ def test_an_import_whose_queue_was_deleted_begins_anew(world: World) -> None:
     world.finish(running.put(world.manager.find("target"), 0, found[:3], skip=False, last=False))
     running.close()
     assert begin(world)[0].done == 3
-    world.manager.importing.clear()
+    world.manager.jobs.importing.clear()
     world.finish(world.manager.delete_queue("target"))
     world.create("target")
     running, at = begin(world)
@@ -404,7 +404,7 @@ def test_imports_that_cannot_be(world: World) -> None:
     target = world.manager.find("target")
     running, _ = begin(world)
     with pytest.raises(errors.SharingViolation):
-        Import(world.manager, JOB)
+        Import(world.manager.services, world.manager.jobs, JOB)
     for first, records, queue in (
         (1, found, target),
         (0, found, None),

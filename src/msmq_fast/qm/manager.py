@@ -160,10 +160,9 @@ class QueueManager:
             services, registry, self.changes, self.guard, self.directory, self.outgoing_queues
         )
         self.directory_changes = DirectoryChanges(self.directory, registry, self.definitions)
-        self.jobs = Jobs(self)
+        self.jobs = Jobs(services.records, registry)
         self.signing: Signing | None = None  # signs for local programs
         self.remote: RemoteReader | None = None  # reads queues of other computers
-        self.importing: set[bytes] = set()  # jobs of imports that connections work on
 
         self._timed = TimedGroup(services.faults)
         for name, timed in (

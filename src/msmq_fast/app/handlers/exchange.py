@@ -150,7 +150,7 @@ def _open_import(session: Session, request_id: int, payload: memoryview) -> None
     check_job(job)
     if len(session.imports) >= MAX_IMPORTS:
         raise InsufficientResources(f"{MAX_IMPORTS} imports are under way on this connection")
-    running = Import(manager, job)
+    running = Import(manager.services, manager.jobs, job)
     session.imports[request_id] = running
     session.when(request_id, running.begin(anew=anew), lambda done: [request_id, done])
 

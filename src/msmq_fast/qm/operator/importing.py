@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msmq_fast._native.queue import TAKEN, Identifiers, is_transactional, place
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handles.handle import refusal
-from msmq_fast.qm.operator.jobs import Progress
+from msmq_fast.qm.operator.jobs import Jobs, Progress
 from msmq_fast.qm.operator.relocation import takes_one_kind, wrong_kind
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState
 from msmq_fast.qm.records import stored
+from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-
 
 # Packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter or 0.
 Entry = tuple[bytes, int, int, int, int]
@@ -27,17 +22,19 @@ class Import:
     Each `put` is one unit, together with how far the import got. Close it when the connection ends.
     """
 
-    def __init__(self, manager: QueueManager, job: bytes) -> None:
+    def __init__(self, services: Services, jobs: Jobs, job: bytes) -> None:
         """Raises SHARING_VIOLATION if the same import is under way."""
-        if job in manager.importing:
+        if job in jobs.importing:
             raise SharingViolation("this import is under way already")
         self.done = 0
-        self._manager = manager
+        self._store = services.store
+        self._ledger = services.ledger
+        self._jobs = jobs
         self._job = job
         self._begun = False
         self._closed = False
         self._identifiers: tuple[Queue, Identifiers] | None = None  # of the queue of the latest record
-        manager.importing.add(job)
+        jobs.importing.add(job)
 
     def begin(self, *, anew: bool) -> Completion[int]:
         """Resolved with the number of records that an earlier attempt brought in; 0 with `anew`."""
@@ -47,14 +44,14 @@ class Import:
             self._begun = True
             return Completion.of(self.done)
 
-        return self._manager.jobs.find(self._job).then(found)
+        return self._jobs.find(self._job).then(found)
 
     def close(self) -> None:
         """Nothing more comes from this connection."""
         if not self._closed:
             self._closed = True
             self._identifiers = None
-            self._manager.importing.discard(self._job)
+            self._jobs.importing.discard(self._job)
 
     def put(
         self, queue: Queue | None, first: int, entries: list[Entry], *, skip: bool, last: bool
@@ -81,7 +78,7 @@ class Import:
         chosen: list[Entry] = []
         numbers: list[int] = []  # of the records chosen
         refused: tuple[int, MSMQError] | None = None
-        now_us = self._manager.ledger.now_us
+        now_us = self._ledger.now_us
         for number, (packet, arrived_us, aborts, moves, reason) in enumerate(entries):
             problem = _judge(packet, queue, identifiers, first + number, skip=skip)
             if problem is not None:
@@ -112,17 +109,16 @@ class Import:
     ) -> Completion[tuple[int, int]]:
         completion: Completion[tuple[int, int]] = Completion()
         try:
-            with self._manager.store.writer.unit():
+            with self._store.writer.unit():
                 results = [] if queue is None else place(queue.core, chosen)
                 if results and results[-1] not in TAKEN:
                     refused = (numbers[len(results) - 1], refusal(results.pop()))
                 taken = len(results)
                 handled = count if refused is None else refused[0]
-                jobs = self._manager.jobs
                 if last and refused is None:
-                    jobs.end(self._job)
+                    self._jobs.end(self._job)
                 elif queue is not None:
-                    jobs.advance(self._job, Progress(self.done + handled, 0, queue.guid.bytes_le))
+                    self._jobs.advance(self._job, Progress(self.done + handled, 0, queue.guid.bytes_le))
 
                 def durable(status: int) -> None:
                     if status:
@@ -133,7 +129,7 @@ class Import:
                     else:
                         stored(completion, status, (taken, handled - taken))
 
-                self._manager.store.writer.when_durable(durable)
+                self._store.writer.when_durable(durable)
                 self.done += handled
         except BaseException:
             self.close()  # the identifiers of what did not come have been noted

@@ -5,14 +5,13 @@ anywhere and goes on without a gap and without a repetition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.records import Records
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 JOB_SIZE: Final = 16  # bytes of the name of a job
 
@@ -35,10 +34,15 @@ def check_job(job: bytes) -> None:
 
 
 class Jobs:
-    """Progress records of one queue manager. A job is named by 16 bytes that its client makes."""
+    """Progress records of one queue manager. A job is named by 16 bytes that its client makes.
 
-    def __init__(self, manager: QueueManager) -> None:
-        self._manager = manager
+    `importing` are the jobs of imports that connections work on.
+    """
+
+    def __init__(self, records: Records, registry: QueueRegistry) -> None:
+        self._records = records
+        self._registry = registry
+        self.importing: set[bytes] = set()
 
     def find(self, job: bytes) -> Completion[Progress]:
         """How far a job got; nothing is under way that would change it. Raises INVALID_PARAMETER.
@@ -46,22 +50,21 @@ class Jobs:
         A job whose target was deleted meanwhile begins anew: what it had brought there is gone.
         """
         check_job(job)
-        records = self._manager.records
         # Behind this barrier, what earlier connections began is durable or has failed.
-        return records.unit(lambda: None).then(lambda _: Completion.of(self._load(job)))
+        return self._records.unit(lambda: None).then(lambda _: Completion.of(self._load(job)))
 
     def _load(self, job: bytes) -> Progress:
-        stored = self._manager.records.meta(MetaName.JOB + job)
+        stored = self._records.meta(MetaName.JOB + job)
         if not isinstance(stored, list) or [type(value) for value in stored] != [int, int, bytes]:
             return Progress()
         progress = Progress(*stored)
-        targets = (queue.guid.bytes_le for queue in self._manager.queues())
+        targets = (queue.guid.bytes_le for queue in self._registry.queues())
         return progress if progress.target in targets else Progress()
 
     def advance(self, job: bytes, progress: Progress) -> None:
         """Write progress with the current unit."""
-        self._manager.records.set_meta(MetaName.JOB + job, [progress.done, progress.upto, progress.target])
+        self._records.set_meta(MetaName.JOB + job, [progress.done, progress.upto, progress.target])
 
     def end(self, job: bytes) -> None:
         """With the current unit, forget a job that is complete or to be begun anew."""
-        self._manager.records.delete_meta(MetaName.JOB + job)
+        self._records.delete_meta(MetaName.JOB + job)
