@@ -187,7 +187,7 @@ def shift(made: World, *, keep: bool = False) -> None:
     def noted(outcome: Outcome) -> None:
         manager.jobs.advance(job, Progress(outcome.count, outcome.next, target.guid.bytes_le))
 
-    relocate(manager, manager.find("orders"), target, ALL, keep=keep, also=noted)
+    relocate(manager.store, manager.find("orders"), target, ALL, keep=keep, also=noted)
 
 
 def restore(made: World) -> None:

@@ -46,7 +46,7 @@ def fill(world: World, count: int, name: str = "source", **values: object) -> No
 
 def shift(world: World, stretch: Stretch = ALL, *, keep: bool = False) -> Completion[Outcome]:
     manager = world.manager
-    return relocate(manager, manager.find("source"), manager.find("target"), stretch, keep=keep)
+    return relocate(manager.store, manager.find("source"), manager.find("target"), stretch, keep=keep)
 
 
 def bodies(world: World, name: str) -> Counter[bytes]:

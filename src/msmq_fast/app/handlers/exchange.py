@@ -124,7 +124,8 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
                 done = stretch.upto if outcome.finished else outcome.next
                 manager.jobs.advance(job, Progress(done, stretch.upto, target.guid.bytes_le))
 
-        done = relocate(manager, source, target, stretch, keep=keep, also=note if job is not None else None)
+        also = note if job is not None else None
+        done = relocate(manager.store, source, target, stretch, keep=keep, also=also)
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
 
     if after is None and job is not None:

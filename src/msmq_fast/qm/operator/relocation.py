@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import (
@@ -19,14 +19,10 @@ from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsag
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept
-from msmq_fast.qm.queues.queue import QueueKind
-from msmq_fast.qm.records import stored
+from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.records import Store, stored
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
 
 _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 
@@ -55,7 +51,7 @@ def check_target(source: Queue, target: Queue) -> None:
 
 
 def relocate(
-    manager: QueueManager,
+    store: Store,
     source: Queue,
     target: Queue,
     stretch: Stretch,
@@ -79,7 +75,7 @@ def relocate(
             return Completion.of(outcome)
         moves = 0 if keep else 1
         completion: Completion[Outcome] = Completion()
-        with manager.store.writer.unit():
+        with store.writer.unit():
             results = place(
                 target.core,
                 [
@@ -97,7 +93,7 @@ def relocate(
                 outcome.finished = False
             if also is not None:
                 also(outcome)
-            manager.store.writer.when_durable(lambda status: stored(completion, status, outcome))
+            store.writer.when_durable(lambda status: stored(completion, status, outcome))
             if not keep:
                 withdraw(source.core, [message.lookup_id for message in taken], EventKind.MOVED)
         if refused is not None and not taken:
