@@ -13,7 +13,6 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.operator.importing import Import
 from msmq_fast.qm.operator.jobs import Progress
 from msmq_fast.qm.operator.relocation import Outcome, relocate
-from msmq_fast.qm.operator.resubmission import resubmit
 from msmq_fast.qm.queues.browse import Selection
 from msmq_fast.qm.queues.browse import Stretch
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -168,7 +167,7 @@ def dead_letters() -> World:
 
 def again(made: World) -> None:
     manager = made.manager
-    resubmit(manager, manager.find(".\\system$;DEADLETTER"), ALL, None)
+    manager.resubmission.resubmit(manager.find(".\\system$;DEADLETTER"), ALL, None)
 
 
 def express() -> World:

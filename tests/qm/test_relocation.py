@@ -19,7 +19,6 @@ from msmq_fast.packet import Message, errors
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.relocation import Outcome, relocate
-from msmq_fast.qm.operator.resubmission import resubmit
 from msmq_fast.qm.queues.browse import BATCH_BYTES, SEQUENCE_MASK, Selection, Stretch, browse
 from msmq_fast.security.sid import sid
 from msmq_fast.store.completion import Completion
@@ -255,7 +254,7 @@ def dead(world: World, destination: str, count: int) -> None:
 
 
 def send_again(world: World) -> Completion[Outcome]:
-    return resubmit(world.manager, world.manager.find(r".\system$;deadletter"), ALL, None)
+    return world.manager.resubmission.resubmit(world.manager.find(r".\system$;deadletter"), ALL, None)
 
 
 def test_a_resubmission_that_is_not_kept_leaves_the_dead_letters(world: World) -> None:

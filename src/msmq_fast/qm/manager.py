@@ -31,6 +31,7 @@ from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.operator.definitions import Definitions
 from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
+from msmq_fast.qm.operator.resubmission import Resubmission
 from msmq_fast.qm.outgoing.answers import AnswerQueues
 from msmq_fast.qm.outgoing.destinations import Destinations
 from msmq_fast.qm.outgoing.disposition import Disposition
@@ -161,6 +162,7 @@ class QueueManager:
         )
         self.directory_changes = DirectoryChanges(self.directory, registry, self.definitions)
         self.jobs = Jobs(services.records, registry)
+        self.resubmission = Resubmission(services, self.transactions, self._opener)
         self.signing: Signing | None = None  # signs for local programs
         self.remote: RemoteReader | None = None  # reads queues of other computers
 

@@ -17,7 +17,6 @@ from msmq_fast.packet.errors import (
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
 from msmq_fast.qm.operator.relocation import Outcome, relocate
-from msmq_fast.qm.operator.resubmission import resubmit
 from msmq_fast.qm.queues.browse import EVER, SEQUENCE_MASK, Page, Selection, Stretch, browse
 from msmq_fast.store.completion import Completion
 
@@ -140,7 +139,7 @@ def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
     if not reader.access.receives:
         raise UnsupportedAccessMode("the queue is not open for receiving")
     stretch = _stretch(session, given, after, upto, limit)
-    done = resubmit(session.manager, reader.queue, stretch, session.token)
+    done = session.manager.resubmission.resubmit(reader.queue, stretch, session.token)
     session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
 
 

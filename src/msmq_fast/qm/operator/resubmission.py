@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msmq_fast._native.framing import parse
 from msmq_fast._native.positions import PositionState
@@ -17,16 +17,15 @@ from msmq_fast.qm.operator.relocation import wrong_kind
 from msmq_fast.qm.queues.browse import Page
 from msmq_fast.qm.queues.browse import Stretch
 from msmq_fast.qm.queues.browse import browse
+from msmq_fast.qm.handles.opener import Opener
 from msmq_fast.qm.queues.protection import check_kept
-from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.records import stored
+from msmq_fast.qm.services import Services
+from msmq_fast.qm.transactions.transaction import Transactions
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.queues.queue import Queue
-    from msmq_fast.security.token import Token
 
 _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 
@@ -35,47 +34,70 @@ _SENT_TIME: Final = slice(52, 56)
 _MESSAGE_ID: Final = slice(56, 60)
 
 
-def resubmit(
-    manager: QueueManager, source: Queue, stretch: Stretch, token: Token | None
-) -> Completion[Outcome]:
-    """Send the next batch of a dead-letter queue to its destinations again, as messages of this moment.
+class Resubmission:
+    """Sends dead letters again."""
 
-    They get new identifiers, since a receiver may know the old ones, and their times count anew. A message
-    that its destination, or the access check of `token`, refuses stays where it is.
-    """
+    def __init__(self, services: Services, transactions: Transactions, opener: Opener) -> None:
+        self._services = services
+        self._transactions = transactions
+        self._opener = opener
 
-    def send(page: Page) -> Completion[Outcome]:
-        outcome = Outcome(page.next, page.finished)
-        completion: Completion[Outcome] = Completion()
-        targets = _Targets(manager, token)
-        sent: list[int] = []
-        try:
-            with manager.store.writer.unit():
-                for message in page.messages:
-                    if source.core.positions.state(message.lookup_id) != _AVAILABLE:
-                        continue
-                    try:
-                        _send(manager, targets.of(message), message)
-                    except (MSMQError, ValueError) as error:
-                        outcome.refuse(str(error))
-                        continue
-                    sent.append(message.lookup_id)
-                    outcome.count += 1
-                    outcome.size += len(message.packet)
-                manager.store.writer.when_durable(lambda status: stored(completion, status, outcome))
-                withdraw(source.core, sent, EventKind.MOVED)
-        finally:
-            targets.close()
-        return completion
+    def resubmit(self, source: Queue, stretch: Stretch, token: Token | None) -> Completion[Outcome]:
+        """Send the next batch of a dead-letter queue to its destinations again, as messages of this moment.
 
-    return browse(source.core, stretch).then(send)
+        They get new identifiers, since a receiver may know the old ones, and their times count anew. A
+        message that its destination, or the access check of `token`, refuses stays where it is.
+        """
+
+        def send(page: Page) -> Completion[Outcome]:
+            outcome = Outcome(page.next, page.finished)
+            completion: Completion[Outcome] = Completion()
+            targets = _Targets(self._opener, token)
+            sent: list[int] = []
+            try:
+                with self._services.store.writer.unit() as writer:
+                    for message in page.messages:
+                        if source.core.positions.state(message.lookup_id) != _AVAILABLE:
+                            continue
+                        try:
+                            self._send(targets.of(message), message)
+                        except (MSMQError, ValueError) as error:
+                            outcome.refuse(str(error))
+                            continue
+                        sent.append(message.lookup_id)
+                        outcome.count += 1
+                        outcome.size += len(message.packet)
+                    writer.when_durable(lambda status: stored(completion, status, outcome))
+                    withdraw(source.core, sent, EventKind.MOVED)
+            finally:
+                targets.close()
+            return completion
+
+        return browse(source.core, stretch).then(send)
+
+    def _send(self, target: Queue, message: Received) -> None:
+        transactional = is_transactional(message.packet)
+        if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
+            raise wrong_kind(target)
+        check_kept(target, message.packet)
+        services = self._services
+        packet = bytearray(message.packet)
+        if transactional:
+            _alone(packet, self._transactions.take_numbers())
+        packet[_SOURCE] = services.guid.bytes_le
+        packet[_SENT_TIME] = services.ledger.now_s.to_bytes(4, "little")
+        packet[_MESSAGE_ID] = services.message_ordinals.take().to_bytes(4, "little")
+        # As every other message that is sent: with what follows an arrival.
+        ((result,), _) = target.core.enqueue_packets([bytes(packet)])
+        if result not in TAKEN:
+            raise refusal(result)
 
 
 class _Targets:
     """The destinations of one batch, each opened once."""
 
-    def __init__(self, manager: QueueManager, token: Token | None) -> None:
-        self._manager = manager
+    def __init__(self, opener: Opener, token: Token | None) -> None:
+        self._opener = opener
         self._token = token
         self._open: dict[str, OpenQueue] = {}
 
@@ -84,30 +106,12 @@ class _Targets:
         name = str(Message.from_packet(message.packet).destination)
         opened = self._open.get(name)
         if opened is None:
-            opened = self._open[name] = self._manager.open(name, Access.SEND, token=self._token)
+            opened = self._open[name] = self._opener.open(name, Access.SEND, token=self._token)
         return opened.queue
 
     def close(self) -> None:
         for opened in self._open.values():
             opened.close()
-
-
-def _send(manager: QueueManager, target: Queue, message: Received) -> None:
-    transactional = is_transactional(message.packet)
-    if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
-        raise wrong_kind(target)
-    check_kept(target, message.packet)
-    ledger = manager.ledger
-    packet = bytearray(message.packet)
-    if transactional:
-        _alone(packet, manager.transactions.take_numbers())
-    packet[_SOURCE] = manager.guid.bytes_le
-    packet[_SENT_TIME] = ledger.now_s.to_bytes(4, "little")
-    packet[_MESSAGE_ID] = manager.message_ordinals.take().to_bytes(4, "little")
-    # As every other message that is sent: with what follows an arrival.
-    ((result,), _) = target.core.enqueue_packets([bytes(packet)])
-    if result not in TAKEN:
-        raise refusal(result)
 
 
 def _alone(packet: bytearray, number: int) -> None:
