@@ -29,7 +29,7 @@ from msmq_fast.mqqb.protection import OutgoingProtection, ReceivedProtection, Se
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
-from msmq_fast.qm.identity.certificates import Certificates
+from msmq_fast.qm.identity.certificates import Certificates, KeyMaker
 from msmq_fast.qm.identity.keyring import Keyring, KeyUse
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
@@ -61,14 +61,25 @@ PEM = EXTERNAL.private_bytes(
 )
 
 
+def made_at_once(bits: int) -> Completion[rsa.RSAPrivateKey]:
+    return Completion.of(generate(bits))
+
+
 class Secure(World):
     """A world with keys and certificates."""
 
-    def __init__(self, tables: MemoryTables | None = None, secret: bytes = SECRET, **switches: Any) -> None:
+    def __init__(
+        self,
+        tables: MemoryTables | None = None,
+        secret: bytes = SECRET,
+        make_key: KeyMaker = made_at_once,
+        **switches: Any,
+    ) -> None:
         super().__init__(tables)
         vault = Vault(secret, Random(3).randbytes)
-        self.keyring = self.service.keyring = Keyring(self.manager, vault)
-        self.certificates = self.service.certificates = Certificates(self.manager, vault)
+        services, directory = self.manager.services, self.manager.directory
+        self.keyring = self.service.keyring = Keyring(services, directory, vault)
+        self.certificates = self.service.certificates = Certificates(services, directory, vault, make_key)
         self.keyring.load()
         self.certificates.load()
         self.manager.signing = Signing(self.certificates, HashAlgorithm.SHA512, SecuritySwitches(**switches))
@@ -138,7 +149,7 @@ def test_another_key_opens_nothing() -> None:
     with pytest.raises(SecurityDataError):
         Secure(world.writer.tables, secret=bytes(32))
     vault = Vault(bytes(32), Random(3).randbytes)
-    keyring = Keyring(world.manager, vault)
+    keyring = Keyring(world.manager.services, world.manager.directory, vault)
     keyring.load(discard=True)
     assert len(keyring.missing(PROVIDERS)) == 6
 
@@ -535,7 +546,6 @@ def test_a_change_that_cannot_be_written_is_as_if_it_had_not_been(monkeypatch: p
 
 
 def test_keys_of_certificates_are_made_where_they_disturb_nobody() -> None:
-    world = Secure()
     asked: list[tuple[int, Completion[rsa.RSAPrivateKey]]] = []
 
     def beside(bits: int) -> Completion[rsa.RSAPrivateKey]:
@@ -543,7 +553,7 @@ def test_keys_of_certificates_are_made_where_they_disturb_nobody() -> None:
         asked.append((bits, made))
         return made
 
-    world.certificates.make_key = beside
+    world = Secure(make_key=beside)
     done = world.certificates.create(USER, "nobody")
     ((bits, made),) = asked
     assert (bits, done.done) == (2048, False)
@@ -552,10 +562,9 @@ def test_keys_of_certificates_are_made_where_they_disturb_nobody() -> None:
 
 
 def test_requests_behind_the_making_of_a_certificate_take_effect_behind_it() -> None:
-    world = Secure()
-    user = world.user()
     made: Completion[rsa.RSAPrivateKey] = Completion()
-    world.certificates.make_key = lambda _: made
+    world = Secure(make_key=lambda _: made)
+    user = world.user()
     user.send(Frame.CREATE_CERTIFICATE, [""], 7)
     user.send(Frame.LIST_CERTIFICATES, [""], 8)
     other = world.user()
@@ -576,10 +585,9 @@ def test_requests_behind_the_making_of_a_certificate_take_effect_behind_it() -> 
 
 
 def test_a_connection_that_ends_while_its_certificate_is_made() -> None:
-    world = Secure()
-    user = world.user()
     made: Completion[rsa.RSAPrivateKey] = Completion()
-    world.certificates.make_key = lambda _: made
+    world = Secure(make_key=lambda _: made)
+    user = world.user()
     user.send(Frame.CREATE_CERTIFICATE, [""])
     user.engine.connection_lost()
     made.resolve(EXTERNAL)

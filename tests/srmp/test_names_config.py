@@ -134,7 +134,9 @@ def test_the_public_host() -> None:
 
 def test_the_policy_of_signatures() -> None:
     world = World()
-    certificates = Certificates(world.manager, Vault(bytes(32), world.manager.random_bytes))
+    manager = world.manager
+    vault = Vault(bytes(32), manager.random_bytes)
+    certificates = Certificates(manager.services, manager.directory, vault)
     settings = configured(signature_digests="sha256", unregistered_certificates=False)
     made = verifier(settings, certificates, KeyTurns(0.1), lambda: 0.0)
     assert made.policy.digests == {HashAlgorithm.SHA256}

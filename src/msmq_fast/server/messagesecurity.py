@@ -64,8 +64,8 @@ class MessageSecurity:
         accepted = frozenset(_named(_HASHES, "accept_hashes", name) for name in settings.accept_hashes)
         policy, switches = _policy(settings), _switches(settings)
         vault = _vault(config, manager)
-        self.keyring = Keyring(manager, vault)
-        self.certificates = Certificates(manager, vault)
+        self.keyring = Keyring(manager.services, manager.directory, vault)
+        self.certificates = Certificates(manager.services, manager.directory, vault, self._make_key)
         try:
             self.keyring.load(discard=settings.discard_keys)
         except SecurityDataError:
@@ -88,10 +88,9 @@ class MessageSecurity:
         self._timed.add("sent keys", self._sent)
         self._timed.add("sender certificates", self._senders)
         self._timed.add("turns with keys", self.turns)
-        self.certificates.watch(self._senders.forget)
+        self.certificates.changed.connect(self._senders.forget)
         manager.directory.users_changed.connect(self._senders.forget)
-        self.certificates.make_key = self._make_key
-        self.keyring.watch(self._sent.forget)
+        self.keyring.changed.connect(self._sent.forget)
         self.received = ReceivedProtection(
             self._received,
             self._senders,

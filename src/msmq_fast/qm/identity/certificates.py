@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -13,19 +13,22 @@ from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
 from msmq_fast.packet.errors import error
+from msmq_fast.qm.identity.directory import Directory
+from msmq_fast.qm.services import Services
 from msmq_fast.security.blobs import UserCertificate, read_user_certificates, write_user_certificates
 from msmq_fast.security.certificates import key_of, self_signed
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.rsakeys import from_der, generate, public_part, to_der
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.vault import Vault
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
+__all__ = ["Certificates", "KeptCertificate", "KeyMaker", "Signer"]
 
-__all__ = ["Certificates", "KeptCertificate", "Signer"]
+KeyMaker = Callable[[int], Completion[RSAPrivateKey]]
+"""Makes a key pair of so many bits."""
 
 _BITS: Final = 2048
 _SERIAL_BYTES: Final = 16
@@ -47,6 +50,10 @@ class KeptCertificate:
         return UserCertificate(self.certificate, self.identifier).digest
 
 
+def _at_once(bits: int) -> Completion[RSAPrivateKey]:
+    return Completion.of(generate(bits))
+
+
 @dataclass(frozen=True, slots=True)
 class Signer:
     """What it takes to sign for a user."""
@@ -58,24 +65,26 @@ class Signer:
 class Certificates:
     """KV-14; the private keys are KV-13. In a workgroup, where no directory tells whose certificate is whose,
     what is kept here counts as registered.
+
+    `changed` is called whenever a certificate came or went.
     """
 
-    def __init__(self, manager: QueueManager, vault: Vault) -> None:
-        self._manager = manager
+    def __init__(
+        self, services: Services, directory: Directory, vault: Vault, make_key: KeyMaker = _at_once
+    ) -> None:
+        self._services = services
+        self._records = services.records
+        self._directory = directory
         self._vault = vault
         self._kept: dict[Sid, tuple[KeptCertificate, ...]] = {}
         self._coming: dict[Sid, tuple[KeptCertificate, ...]] = {}  # while a change is not durable yet
         self._signers: dict[UUID, Signer] = {}
-        self._changed: Callable[[], object] = _nothing
-        self.make_key: Callable[[int], Completion[RSAPrivateKey]] = _at_once  # of so many bits
-
-    def watch(self, changed: Callable[[], object]) -> None:
-        """Call `changed()` whenever a certificate came or went."""
-        self._changed = changed
+        self._make_key = make_key
+        self.changed: Signal[[]] = Signal()
 
     def load(self) -> None:
         """Read what is stored."""
-        for name, rows in self._manager.records.metas(MetaName.USER_CERTIFICATES):
+        for name, rows in self._records.metas(MetaName.USER_CERTIFICATES):
             self._kept[Sid.from_bytes(name)] = tuple(
                 KeptCertificate(UUID(bytes=row["id"]), row["certificate"], row["internal"], row["signs"])
                 for row in rows
@@ -93,10 +102,10 @@ class Certificates:
 
     def registered(self, user: Sid) -> list[bytes]:
         """The certificates by which a user is known (QB-244); nothing where the directory does not answer."""
-        publication = self._manager.directory
-        if not publication.events.integrated:
+        directory = self._directory
+        if not directory.events.integrated:
             return [kept.certificate for kept in self.of(user)]
-        answer = publication.read(ObjectType.USER, (equals("SecurityIdentifier", str(user)),))
+        answer = directory.read(ObjectType.USER, (equals("SecurityIdentifier", str(user)),))
         if not answer.done or answer.exception() is not None:
             return []
         try:
@@ -119,7 +128,7 @@ class Certificates:
         if found is None:
             name = _secret(chosen.identifier)
             try:
-                key = from_der(self._vault.open(name, self._manager.records.meta(name, b"")))
+                key = from_der(self._vault.open(name, self._records.meta(name, b"")))
             except SecurityDataError as problem:
                 raise error("MQ_ERROR_CORRUPTED_INTERNAL_CERTIFICATE", str(problem)) from None
             found = self._signers[chosen.identifier] = Signer(chosen.certificate, key)
@@ -129,11 +138,11 @@ class Certificates:
 
     def create(self, user: Sid, name: str) -> Completion[KeptCertificate]:
         """A new internal certificate, which takes the place of the one before."""
-        return self.make_key(_BITS).then(lambda key: self._certify(user, name, key))
+        return self._make_key(_BITS).then(lambda key: self._certify(user, name, key))
 
     def _certify(self, user: Sid, name: str, key: RSAPrivateKey) -> Completion[KeptCertificate]:
-        serial = int.from_bytes(self._manager.random_bytes(_SERIAL_BYTES)) >> 1 | 1
-        made = self_signed(name, self._manager.name, key, self._manager.ledger.now_s, serial)
+        serial = int.from_bytes(self._services.random_bytes(_SERIAL_BYTES)) >> 1 | 1
+        made = self_signed(name, self._services.name, key, self._services.ledger.now_s, serial)
         kept = KeptCertificate(self._new_identifier(), made, internal=True, signs=True)
         before = tuple(each for each in self._after_changes(user) if each.internal)
         return self._replace(user, before, kept, key)
@@ -167,7 +176,7 @@ class Certificates:
         return self._coming.get(user, self.of(user))
 
     def _new_identifier(self) -> UUID:
-        return UUID(bytes=self._manager.random_bytes(16), version=4)
+        return self._services.new_guid()
 
     def _replace(
         self,
@@ -178,7 +187,7 @@ class Certificates:
     ) -> Completion[Any]:
         after = tuple(kept for kept in self._after_changes(user) if kept not in gone)
         after += (new,) if new else ()
-        records = self._manager.records
+        records = self._records
 
         def fill() -> None:
             name = MetaName.USER_CERTIFICATES + user.data
@@ -198,7 +207,7 @@ class Certificates:
                 del self._kept[user]
             for kept in gone:
                 self._signers.pop(kept.identifier, None)
-            self._changed()
+            self.changed()
             return self._register(user, gone, new)
 
         def settled(done: Completion[None]) -> None:
@@ -214,8 +223,8 @@ class Certificates:
         self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
     ) -> Completion[None]:
         """The User object: what others registered there stays."""
-        publication = self._manager.directory
-        if not publication.events.integrated:
+        directory = self._directory
+        if not directory.events.integrated:
             return Completion.of(None)
         ended: Completion[None] = Completion()
 
@@ -229,19 +238,19 @@ class Certificates:
                 item = DirectoryObject(
                     ObjectType.USER, {"SecurityIdentifier": str(user)} | _lists([_of(new)])
                 )
-                done = publication.create(item).then(lambda _: _nothing())
+                done = directory.create(item).then(lambda _: _nothing())
             for_applications(done).add_done_callback(pass_on)
 
         def pass_on(done: Completion[None]) -> None:
             problem = done.exception()
             if problem is None:
-                self._changed()
+                self.changed()
                 ended.resolve(None)
             else:
                 ended.fail(problem)
 
         conditions = (equals("SecurityIdentifier", str(user)),)
-        publication.read(ObjectType.USER, conditions).add_done_callback(found)
+        directory.read(ObjectType.USER, conditions).add_done_callback(found)
         return ended
 
     def _rewrite(
@@ -256,11 +265,7 @@ class Certificates:
         if new is not None:
             after.append(_of(new))
         values = _lists(after) | {IDENTIFIER: item[IDENTIFIER]}
-        return self._manager.directory.write(DirectoryObject(ObjectType.USER, values))
-
-
-def _at_once(bits: int) -> Completion[RSAPrivateKey]:
-    return Completion.of(generate(bits))
+        return self._directory.write(DirectoryObject(ObjectType.USER, values))
 
 
 def _nothing() -> Completion[None]:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.qm.identity.directory import Directory
+from msmq_fast.qm.services import Services
 from msmq_fast.security.algorithms import PROVIDERS, Provider
 from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, write_key_list
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.rsakeys import from_der, public_part, to_der
 from msmq_fast.security.vault import Vault
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
 
 __all__ = ["KeyUse", "Keyring", "Pairs"]
 
@@ -38,26 +38,27 @@ Pairs = dict[tuple[KeyUse, Provider], RSAPrivateKey]
 
 
 class Keyring:
-    """What is stored of keys. `exchange` are the pairs by which messages for this computer are decrypted."""
+    """What is stored of keys. `exchange` are the pairs by which messages for this computer are decrypted.
 
-    def __init__(self, manager: QueueManager, vault: Vault) -> None:
-        self._manager = manager
+    `changed` is called when keys of others were told.
+    """
+
+    def __init__(self, services: Services, directory: Directory, vault: Vault) -> None:
+        self._guid = services.guid
+        self._records = services.records
+        self._directory = directory
         self._vault = vault
         self.exchange: dict[Provider, RSAPrivateKey] = {}
         self._signature: dict[Provider, RSAPrivateKey] = {}
         self._peers: dict[UUID, bytes] = {}
-        self._changed: Callable[[], object] = lambda: None
-
-    def watch(self, changed: Callable[[], object]) -> None:
-        """Call `changed()` when keys of others were told."""
-        self._changed = changed
+        self.changed: Signal[[]] = Signal()
 
     def load(self, *, discard: bool = False) -> None:
         """Read what is stored. SecurityDataError: not sealed by this vault; `discard` passes those over."""
         for provider in PROVIDERS:
             for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature)):
                 name = _secret(use, provider)
-                sealed = self._manager.records.meta(name)
+                sealed = self._records.meta(name)
                 if sealed is None:
                     continue
                 try:
@@ -65,7 +66,7 @@ class Keyring:
                 except SecurityDataError:
                     if not discard:
                         raise
-        for name, blob in self._manager.records.metas(MetaName.PEER_KEYS):
+        for name, blob in self._records.metas(MetaName.PEER_KEYS):
             self._peers[UUID(bytes=name)] = blob
 
     def missing(self, providers: Iterable[Provider]) -> list[tuple[KeyUse, Provider]]:
@@ -83,14 +84,14 @@ class Keyring:
         def fill() -> None:
             for (use, provider), key in pairs.items():
                 name = _secret(use, provider)
-                self._manager.records.set_meta(name, self._vault.seal(name, to_der(key)))
+                self._records.set_meta(name, self._vault.seal(name, to_der(key)))
 
         def use_them(_: None) -> Completion[None]:
             for (use, provider), key in pairs.items():
                 (self.exchange if use is KeyUse.EXCHANGE else self._signature)[provider] = key
             return self.publish()
 
-        return self._manager.records.unit(fill).then(use_them)
+        return self._records.unit(fill).then(use_them)
 
     # ---- what others see
 
@@ -106,35 +107,33 @@ class Keyring:
 
     def publish(self) -> Completion[None]:
         """Write both lists to the own QueueManager object, unless it has them."""
-        publication = self._manager.directory
+        directory = self._directory
         lists = (self.encryption_list, self.signing_list)
-        shown = publication.queue_manager()
-        if not publication.events.integrated or tuple(map(shown.get, _ATTRIBUTES)) == lists:
+        shown = directory.queue_manager()
+        if not directory.events.integrated or tuple(map(shown.get, _ATTRIBUTES)) == lists:
             return Completion.of(None)
-        values = dict(zip(_ATTRIBUTES, lists, strict=True)) | {IDENTIFIER: self._manager.guid}
-        return publication.write(DirectoryObject(ObjectType.QUEUE_MANAGER, values), _ATTRIBUTES)
+        values = dict(zip(_ATTRIBUTES, lists, strict=True)) | {IDENTIFIER: self._guid}
+        return directory.write(DirectoryObject(ObjectType.QUEUE_MANAGER, values), _ATTRIBUTES)
 
     # ---- what others have
 
     def published(self, manager: UUID) -> bytes | None:
         """The encryption keys of a queue manager: as told by hand, else as the directory says (QB-342)."""
-        if manager == self._manager.guid:
+        if manager == self._guid:
             return self.encryption_list
         return self._peers.get(manager) or self._attribute(manager, _ATTRIBUTES[0])
 
     def signing_keys(self, manager: UUID) -> tuple[PublicKeyEntry, ...]:
         """The signing keys of a queue manager; none if they are not known."""
         try:
-            if manager == self._manager.guid:
+            if manager == self._guid:
                 return read_key_list(self.signing_list)
             return read_key_list(self._attribute(manager, _ATTRIBUTES[1]) or b"")
         except SecurityDataError:
             return ()
 
     def _attribute(self, manager: UUID, name: str) -> bytes | None:
-        answer = self._manager.directory.read(
-            ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),), (name,)
-        )
+        answer = self._directory.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),), (name,))
         if not answer.done or answer.exception() is not None:
             return None
         found = answer.result().get(name)
@@ -150,7 +149,7 @@ class Keyring:
         if blob is not None and not read_key_list(blob):
             raise SecurityDataError("a list without any key")
         name = MetaName.PEER_KEYS + manager.bytes
-        records = self._manager.records
+        records = self._records
 
         def fill() -> None:
             if blob is None:
@@ -163,7 +162,7 @@ class Keyring:
                 self._peers.pop(manager, None)
             else:
                 self._peers[manager] = blob
-            self._changed()
+            self.changed()
             return Completion.of(None)
 
         return records.unit(fill).then(kept)

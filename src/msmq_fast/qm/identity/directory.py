@@ -1,0 +1,36 @@
+"""What keys and certificates use of the directory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+from uuid import UUID
+
+from msmq_fast.directory.events import DirectoryEvents
+from msmq_fast.directory.filters import Filter
+from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Directory"]
+
+
+class Directory(Protocol):
+    """The directory as the queue manager uses it."""
+
+    @property
+    def events(self) -> DirectoryEvents:
+        """Tells whether there is a directory."""
+
+    def queue_manager(self) -> DirectoryObject:
+        """The own QueueManager object."""
+
+    def create(self, item: DirectoryObject) -> Completion[UUID]:
+        """Create an object."""
+
+    def read(
+        self, kind: ObjectType, conditions: Filter, attributes: Collection[str] | None = None
+    ) -> Completion[DirectoryObject]:
+        """Read the object that fulfils the conditions."""
+
+    def write(self, item: DirectoryObject, attributes: Collection[str] | None = None) -> Completion[None]:
+        """Change attributes of an object."""
