@@ -99,7 +99,7 @@ class MessageBuilder:
 
     def prepared(self, index: int, packet: bytes, queue: Queue) -> bytes:
         """The packet that was built last at an index as it goes into a queue. Raises what `prepare` does."""
-        return prepare(self._manager, queue, packet, self.native.signatures.get(index), self._token)
+        return prepare(self._manager.signing, queue, packet, self.native.signatures.get(index), self._token)
 
     def prepare(self, built: list[bytes | int], queue: Queue) -> dict[int, MSMQError]:
         """Make the packets that were built last as they go into a queue; what is refused gets its HRESULT in

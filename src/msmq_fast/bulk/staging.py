@@ -185,7 +185,8 @@ class StageUpload:
         for place, queue in enumerate(queues):
             if demands(queue):
                 packet = packets[rows.row_of(place) - rows.first]
-                self._of_row(rows, place, partial(prepare, self._manager, queue, packet, None, self._token))
+                signing = self._manager.signing
+                self._of_row(rows, place, partial(prepare, signing, queue, packet, None, self._token))
         self._manager.tick()
         self._stage.put(packets, rows.places, queues, first=rows.first)
         self._touch()

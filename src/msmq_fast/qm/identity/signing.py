@@ -4,7 +4,6 @@ for HTTP, HTTPS and multicast get an XML signature (MC-MQSRM 3.1.7.2.4).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
@@ -25,11 +24,8 @@ from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.signature import sign
 from msmq_fast.security.switches import SecuritySwitches
+from msmq_fast.security.token import Token
 from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_info
-
-if TYPE_CHECKING:
-    from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.security.token import Token
 
 __all__ = ["Signing", "Wish", "prepare"]
 
@@ -123,31 +119,31 @@ def _is_direct(queue: Queue) -> bool:
 
 
 def prepare(
-    manager: QueueManager, queue: Queue, packet: bytes, wish: Wish | None, token: Token | None
+    signing: Signing | None, queue: Queue, packet: bytes, wish: Wish | None, token: Token | None
 ) -> bytes:
     """The packet of a local program as it goes into `queue`: signed if it wishes, and as a queue of this
     computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts is the wish.
 
-    Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: nobody can sign here;
-    UNSUPPORTED_FORMATNAME_OPERATION: nor for a direct name, or encrypted messages do not leave that way;
-    TRANSACTION_USAGE: nor those of transactions; MESSAGE_NOT_AUTHENTICATED,
+    Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: without `signing` or `token` nothing is signed;
+    UNSUPPORTED_FORMATNAME_OPERATION: messages to a direct name are not signed, or encrypted messages do not
+    leave that way; TRANSACTION_USAGE: nor do those of transactions; MESSAGE_NOT_AUTHENTICATED,
     ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages only.
     """
     local = queue.kind is not QueueKind.OUTGOING
     if wish is not None:
-        if manager.signing is None or token is None:
+        if signing is None or token is None:
             raise UnsupportedOperation("nothing is signed here")
         level, algorithm, digest = wish
-        if level and _is_direct(queue) and not manager.signing.to_direct_names:
+        if level and _is_direct(queue) and not signing.to_direct_names:
             raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
         if level and leaves_by_srmp(queue):
-            packet = manager.signing.sign_xml(packet, token.user, digest=digest)
+            packet = signing.sign_xml(packet, token.user, digest=digest)
         elif level:
-            packet = manager.signing.sign(
+            packet = signing.sign(
                 packet, token.user, level=level, algorithm=algorithm, digest=digest, local=local
             )
         else:
-            packet = manager.signing.identify(packet, token.user)
+            packet = signing.identify(packet, token.user)
     if not demands(queue):
         return packet
     if not local:

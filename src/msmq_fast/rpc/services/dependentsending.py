@@ -232,7 +232,7 @@ class Sender:
         security = security_of(parse(packet))
         protected = security is not None and (security.encrypted or security.signature)
         if queue.kind is QueueKind.OUTGOING or not protected:
-            return prepare(self._manager, queue, packet, None, token)
+            return prepare(self._manager.signing, queue, packet, None, token)
         kept = self._manager.incoming.judge(queue, packet)
         if kept is None:
             raise UnsupportedOperation("nothing is verified or decrypted here")
