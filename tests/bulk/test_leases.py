@@ -20,8 +20,9 @@ from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk import leases as module
+from msmq_fast.qm.bulk.leaseholder import CHUNK
 from msmq_fast.qm.bulk.leases import Leased, LeaseLost, Leases, Settled
-from msmq_fast.qm.bulk.lessee import CHUNK
+
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.decode import EventKind
 from msmq_fast.store.schema import MetaName, Table
@@ -145,7 +146,7 @@ def test_a_queue_that_one_receiver_has_for_itself_is_not_leased() -> None:
 
 def test_what_is_leased_and_who_leases_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_HELD", 5)
-    monkeypatch.setattr(module, "MOST_LESSEES", 2)
+    monkeypatch.setattr(module, "MOST_HOLDERS", 2)
     world, queue, leases = filled(10)
     assert world.finish(leases.lease("a", queue, 3, EVERYTHING)) == Leased(1, 4)
     assert world.finish(leases.lease("b", queue, 9, EVERYTHING)) == Leased(1, 3)
@@ -161,7 +162,7 @@ def test_what_is_leased_and_who_leases_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 def test_numbers_of_who_was_forgotten_are_given_to_no_other_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job comes back and acknowledges what its checkpoint says: nothing that nobody has read goes."""
-    monkeypatch.setattr(module, "MOST_LESSEES", 1)
+    monkeypatch.setattr(module, "MOST_HOLDERS", 1)
     world, queue, leases = filled(10)
     assert world.finish(leases.lease("job", queue, 10, EVERYTHING)) == Leased(1, 11)
     world.finish(leases.ack("job", queue, 11))

@@ -31,7 +31,7 @@ class Entry:
 
 
 @dataclass
-class Lessee:
+class LeaseHolder:
     start: int = 1
     next: int = 1
     void: set[int] = field(default_factory=set)
@@ -50,7 +50,7 @@ class Leasing:
         self.world = World(cache_bytes=1500, purge_batch=2, transaction_idle=1e9)
         self.queue = self.world.create(journaling=True, transactional=self.transactional)
         self.entries: list[Entry] = []
-        self.lessees = {name: Lessee() for name in SUBSCRIPTIONS}
+        self.holders = {name: LeaseHolder() for name in SUBSCRIPTIONS}
         self.received: list[bytes] = []
         self.sent = 0
         self.transaction: Transaction | None = None
@@ -92,17 +92,17 @@ class Leasing:
         free = [entry for entry in self.entries if entry.holder is None]
         return min(free, key=lambda entry: entry.place, default=None)
 
-    def end(self, lessee: Lessee) -> None:
-        for number, entry in lessee.entries.items():
+    def end(self, holder: LeaseHolder) -> None:
+        for number, entry in holder.entries.items():
             entry.holder = None
-            lessee.void.add(number)
-        lessee.void.update(range(lessee.start, lessee.next))
-        lessee.entries.clear()
-        lessee.start = lessee.next
+            holder.void.add(number)
+        holder.void.update(range(holder.start, holder.next))
+        holder.entries.clear()
+        holder.start = holder.next
 
     def touched(self, name: str) -> None:
-        lessee = self.lessees[name]
-        lessee.due = self.world.clock.seconds + LEASE
+        holder = self.holders[name]
+        holder.due = self.world.clock.seconds + LEASE
 
     # ---- what happens
 
@@ -119,54 +119,54 @@ class Leasing:
         self.entries.append(Entry(text, (-priority, self.sent), express))
 
     def lease(self, name: str, rows: int) -> None:
-        lessee = self.lessees[name]
+        holder = self.holders[name]
         leases = self.world.manager.leases
         given = self.world.finish(leases.lease(name, self.queue, rows, 1 << 30, LEASE))
-        assert given.start == lessee.next
+        assert given.start == holder.next
         for _ in range(rows):
             entry = self.first()
             if entry is None:
                 break
             entry.holder = name
-            lessee.entries[lessee.next] = entry
-            lessee.next += 1
-        assert given.stop == lessee.next
+            holder.entries[holder.next] = entry
+            holder.next += 1
+        assert given.stop == holder.next
         self.touched(name)
 
     def acknowledge(self, name: str, back: int) -> None:
-        lessee = self.lessees[name]
-        upto = max(lessee.next - back, 0)
+        holder = self.holders[name]
+        upto = max(holder.next - back, 0)
         done = self.world.manager.leases.ack(name, self.queue, upto)
         self.world.run()
-        if lessee.next == 1 or lessee.due:
+        if holder.next == 1 or holder.due:
             self.touched(name)
-        if upto > lessee.next or upto - 1 in lessee.void:
+        if upto > holder.next or upto - 1 in holder.void:
             assert isinstance(done.exception(), LeaseLost)
             return
         result = Settled(0, 0)
-        for number in range(lessee.start, upto):
-            entry = lessee.entries.pop(number, None)
+        for number in range(holder.start, upto):
+            entry = holder.entries.pop(number, None)
             if entry is None:
                 result = result._replace(gone=result.gone + 1)
             else:
                 self.entries.remove(entry)
                 self.received.append(entry.text)
                 result = result._replace(removed=result.removed + 1)
-        lessee.start = max(lessee.start, upto)
+        holder.start = max(holder.start, upto)
         assert done.result() == result
 
     def release(self, name: str, back: int) -> None:
-        lessee = self.lessees[name]
-        upto = max(min(lessee.next - back, lessee.next), lessee.start)
-        result = self.world.finish(self.world.manager.leases.release(name, self.queue, lessee.next - back))
+        holder = self.holders[name]
+        upto = max(min(holder.next - back, holder.next), holder.start)
+        result = self.world.finish(self.world.manager.leases.release(name, self.queue, holder.next - back))
         there = [
-            lessee.entries.pop(number) for number in range(lessee.start, upto) if number in lessee.entries
+            holder.entries.pop(number) for number in range(holder.start, upto) if number in holder.entries
         ]
         for entry in there:
             entry.holder = None
-        lessee.void.update(range(lessee.start, upto))
-        assert result == Settled(len(there), upto - lessee.start - len(there))
-        lessee.start = upto
+        holder.void.update(range(holder.start, upto))
+        assert result == Settled(len(there), upto - holder.start - len(there))
+        holder.start = upto
         self.touched(name)
 
     def receive(self) -> None:
@@ -215,8 +215,8 @@ class Leasing:
         self.entries = list(self.taken)  # a transaction may still commit what it has
         for entry in self.taken:
             entry.purged = True
-        for lessee in self.lessees.values():
-            lessee.entries.clear()
+        for holder in self.holders.values():
+            holder.entries.clear()
 
     def crash(self) -> None:
         self.world.crash()
@@ -227,9 +227,9 @@ class Leasing:
             entry.holder = None
         self.taken.clear()
         self.entries = [entry for entry in self.entries if not entry.express and not entry.purged]
-        for lessee in self.lessees.values():
-            lessee.entries = {n: entry for n, entry in lessee.entries.items() if not entry.express}
-            lessee.due = self.world.clock.seconds + LEASE
+        for holder in self.holders.values():
+            holder.entries = {n: entry for n, entry in holder.entries.items() if not entry.express}
+            holder.due = self.world.clock.seconds + LEASE
         # Copies of express messages are express, and nobody has them after a crash.
         self.received = [text for text in self.received if text not in self.lost()]
 
@@ -238,9 +238,9 @@ class Leasing:
 
     def wait(self, seconds: int) -> None:
         self.world.advance(seconds)
-        for lessee in self.lessees.values():
-            if lessee.held and lessee.due <= self.world.clock.seconds:
-                self.end(lessee)
+        for holder in self.holders.values():
+            if holder.held and holder.due <= self.world.clock.seconds:
+                self.end(holder)
 
     # ---- what is always true
 
@@ -257,16 +257,16 @@ class Leasing:
         assert len(keys) == len(self.entries)
 
     def subscriptions_have_what_they_were_given(self) -> None:
-        for name, lessee in self.lessees.items():
+        for name, holder in self.holders.items():
             # `rows` renews a lease, so the store behind it is looked at.
-            found = self.world.manager.leases._lessees.get(self.queue.ordinal, {}).get(name)
+            found = self.world.manager.leases._holders.get(self.queue.ordinal, {}).get(name)
             if found is None:
-                assert lessee.next == 1
+                assert holder.next == 1
                 continue
-            assert (found.start, found.next) == (lessee.start, lessee.next)
-            keys, numbers = found.still(lessee.start, lessee.next)
+            assert (found.start, found.next) == (holder.start, holder.next)
+            keys, numbers = found.still(holder.start, holder.next)
             assert dict(zip(numbers, map(self.text, keys), strict=True)) == {
-                number: entry.text for number, entry in lessee.entries.items()
+                number: entry.text for number, entry in holder.entries.items()
             }
 
     def what_was_received_is_in_the_journal_once(self) -> None:

@@ -29,8 +29,14 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
-from msmq_fast.qm.access import Access, Share, excludes
-from msmq_fast.qm.bulk.lessee import CHUNK, LeaseLost, Lessee, Stored, stored_leases
+from msmq_fast.qm.access import Access
+from msmq_fast.qm.access import Share
+from msmq_fast.qm.access import excludes
+from msmq_fast.qm.bulk.leaseholder import CHUNK
+from msmq_fast.qm.bulk.leaseholder import LeaseHolder
+from msmq_fast.qm.bulk.leaseholder import LeaseLost
+from msmq_fast.qm.bulk.leaseholder import Stored
+from msmq_fast.qm.bulk.leaseholder import stored_leases
 from msmq_fast.qm.feed.subscriptions import check_name
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.registry import QueueRegistry
@@ -46,7 +52,7 @@ DEFAULT_SECONDS: Final = 900.0
 LONGEST_SECONDS: Final = 86_400.0
 MOST_HELD: Final = 1_000_000
 """Messages of all leases together."""
-MOST_LESSEES: Final = 1024
+MOST_HOLDERS: Final = 1024
 """Pairs of a subscription and a queue."""
 MOST_BYTES: Final = 1 << 62
 ACK_STEP: Final = 1000
@@ -93,16 +99,16 @@ class Leases:
         self._records = services.records
         self._ledger = services.ledger
         self._registry = registry
-        self._lessees: dict[int, dict[str, Lessee]] = {}  # by queue ordinal and subscription
-        self._busy: deque[Lessee] = deque()  # with work to do
+        self._holders: dict[int, dict[str, LeaseHolder]] = {}  # by queue ordinal and subscription
+        self._busy: deque[LeaseHolder] = deque()  # with work to do
         self._due = math.inf  # when the next one may end, or earlier
         self._mend = math.inf  # when records that were not kept are written again
         self.ended = 0  # leases whose time was over, since the start
-        self._floor = 1  # numbers below it may have been given by lessees that were forgotten
+        self._floor = 1  # numbers below it may have been given by lease holders that were forgotten
 
-    def _all(self) -> Iterator[Lessee]:
-        for lessees in self._lessees.values():
-            yield from lessees.values()
+    def _all(self) -> Iterator[LeaseHolder]:
+        for holders in self._holders.values():
+            yield from holders.values()
 
     # ---- what subscriptions do
 
@@ -174,208 +180,208 @@ class Leases:
 
     def renew(self, subscription: str) -> None:
         """The subscription is alive: nothing that it has ends soon."""
-        for lessee in self._all():
-            if lessee.subscription == subscription:
-                self._extend(lessee)
+        for holder in self._all():
+            if holder.subscription == subscription:
+                self._extend(holder)
 
     # ---- for others
 
     def holders(self) -> dict[int, str]:
         """Whose lock it is: the subscription of each owner number."""
-        return {lessee.owner: lessee.subscription for lessee in self._all() if lessee.held}
+        return {holder.owner: holder.subscription for holder in self._all() if holder.held}
 
     def listed(self) -> list[Holding]:
         """Who has what."""
         now = self._services.monotonic()
         return [
-            Holding(lessee.subscription, lessee.queue, lessee.start, lessee.next, max(lessee.due - now, 0.0))
-            for lessee in self._all()
+            Holding(holder.subscription, holder.queue, holder.start, holder.next, max(holder.due - now, 0.0))
+            for holder in self._all()
         ]
 
     @property
     def held(self) -> int:
         """Delivery numbers that are neither acknowledged nor void."""
-        return sum(lessee.held for lessee in self._all())
+        return sum(holder.held for holder in self._all())
 
     def forget(self, queue: Queue) -> None:
         """A queue is deleted, with the current batch."""
-        for lessee in self._lessees.pop(queue.ordinal, {}).values():
-            lessee.gone = True
-            lessee.delete()
+        for holder in self._holders.pop(queue.ordinal, {}).values():
+            holder.gone = True
+            holder.delete()
 
     # ---- who
 
-    def _find(self, subscription: str, queue: Queue) -> Lessee | None:
-        found = self._lessees.get(queue.ordinal, {}).get(check_name(subscription))
+    def _find(self, subscription: str, queue: Queue) -> LeaseHolder | None:
+        found = self._holders.get(queue.ordinal, {}).get(check_name(subscription))
         if found is not None and found.held and not found.jobs and found.due <= self._services.monotonic():
             self._end(found)
         return found
 
-    def _new(self, subscription: str, queue: Queue) -> Lessee:
-        if sum(map(len, self._lessees.values())) >= MOST_LESSEES:
+    def _new(self, subscription: str, queue: Queue) -> LeaseHolder:
+        if sum(map(len, self._holders.values())) >= MOST_HOLDERS:
             idle = [one for one in self._all() if not one.held and not one.jobs]
             if not idle:
-                raise InsufficientResources(f"there are {MOST_LESSEES} leases")
-            oldest = min(idle, key=lambda lessee: lessee.used)
-            del self._lessees[oldest.queue.ordinal][oldest.subscription]
+                raise InsufficientResources(f"there are {MOST_HOLDERS} leases")
+            oldest = min(idle, key=lambda holder: holder.used)
+            del self._holders[oldest.queue.ordinal][oldest.subscription]
             oldest.delete()
             # Who comes back acknowledges numbers from before: they must not be given to other messages.
             self._floor = max(self._floor, oldest.next)
             self._records.set_meta(MetaName.LEASE_FLOOR, self._floor)
         owner = self._ledger.new_owner(lease=True)
-        lessee = Lessee(subscription, queue, owner, self._records, self._go_on)
-        lessee.start = lessee.next = self._floor
-        self._lessees.setdefault(queue.ordinal, {})[subscription] = lessee
-        return lessee
+        holder = LeaseHolder(subscription, queue, owner, self._records, self._go_on)
+        holder.start = holder.next = self._floor
+        self._holders.setdefault(queue.ordinal, {})[subscription] = holder
+        return holder
 
-    def _touch(self, lessee: Lessee) -> None:
-        lessee.used = self._ledger.now_s
-        self._extend(lessee)
-        self.renew(lessee.subscription)
+    def _touch(self, holder: LeaseHolder) -> None:
+        holder.used = self._ledger.now_s
+        self._extend(holder)
+        self.renew(holder.subscription)
 
-    def _extend(self, lessee: Lessee) -> None:
-        lessee.due = self._services.monotonic() + lessee.seconds
-        if lessee.held:
-            self._due = min(self._due, lessee.due)
+    def _extend(self, holder: LeaseHolder) -> None:
+        holder.due = self._services.monotonic() + holder.seconds
+        if holder.held:
+            self._due = min(self._due, holder.due)
 
     # ---- work in stretches: a job yields NEXT between two of them, WAIT until what it wrote is durable
 
-    def _ask(self, lessee: Lessee, job: Callable[[Completion[T]], Iterator[bool]]) -> Completion[T]:
+    def _ask(self, holder: LeaseHolder, job: Callable[[Completion[T]], Iterator[bool]]) -> Completion[T]:
         done: Completion[T] = Completion()
-        lessee.jobs.append(_guarded(job(done), done))
-        if len(lessee.jobs) == 1:
-            self._step(lessee)  # small work is done at once
+        holder.jobs.append(_guarded(job(done), done))
+        if len(holder.jobs) == 1:
+            self._step(holder)  # small work is done at once
         return done
 
-    def _step(self, lessee: Lessee) -> None:
+    def _step(self, holder: LeaseHolder) -> None:
         """The next stretch of its first job; another turn follows, or waits for what the job waits for."""
-        wish = next(lessee.jobs[0], None)
+        wish = next(holder.jobs[0], None)
         if wish is None:
-            lessee.jobs.popleft()
-            self._extend(lessee)
-        if lessee.jobs and wish is not WAIT:
-            self._busy.append(lessee)
+            holder.jobs.popleft()
+            self._extend(holder)
+        if holder.jobs and wish is not WAIT:
+            self._busy.append(holder)
 
-    def _go_on(self, lessee: Lessee) -> None:
+    def _go_on(self, holder: LeaseHolder) -> None:
         """What it wrote is durable, or was not kept."""
-        if lessee.jobs and lessee not in self._busy:
-            self._step(lessee)
+        if holder.jobs and holder not in self._busy:
+            self._step(holder)
 
-    def _durable(self, lessee: Lessee) -> Generator[bool, None, int]:
+    def _durable(self, holder: LeaseHolder) -> Generator[bool, None, int]:
         """Waits for what it wrote; the status."""
-        while lessee.flying:
+        while holder.flying:
             yield WAIT
-        status = lessee.take_failure()
+        status = holder.take_failure()
         if status:
             self._mend = min(self._mend, self._services.monotonic() + RETRY)
         return status
 
-    def _gather(self, lessee: Lessee, rows: int, size: int, done: Completion[Leased]) -> Iterator[bool]:
-        first, core = lessee.next, lessee.queue.core
+    def _gather(self, holder: LeaseHolder, rows: int, size: int, done: Completion[Leased]) -> Iterator[bool]:
+        first, core = holder.next, holder.queue.core
         rows = min(rows, MOST_HELD - self.held)
         if rows <= 0:
             raise InsufficientResources(f"{MOST_HELD} messages are leased")
-        self._orderly(lessee)
+        self._orderly(holder)
         try:
-            while rows > 0 and not lessee.gone and not lessee.failure:
-                keys, taken = lock(core, lessee.owner, min(rows, CHUNK), size, lessee.next == first)
+            while rows > 0 and not holder.gone and not holder.failure:
+                keys, taken = lock(core, holder.owner, min(rows, CHUNK), size, holder.next == first)
                 if not keys:
                     break
                 rows -= len(keys)
                 size = max(size - taken, 0)
-                chunk = lessee.give(keys)
+                chunk = holder.give(keys)
                 with self._services.store.unit():
-                    lessee.write(chunk)
+                    holder.write(chunk)
                 if rows > 0:
                     yield NEXT
-            status = yield from self._durable(lessee)
+            status = yield from self._durable(holder)
             if status:
                 raise storage_error(status)
         except Exception:
-            core.release(lessee.take_back(first), lessee.owner)
-            yield from self._mended(lessee)
+            core.release(holder.take_back(first), holder.owner)
+            yield from self._mended(holder)
             raise
-        if lessee.gone:
+        if holder.gone:
             raise QueueDeleted("the queue is deleted")
-        done.resolve(Leased(first, lessee.next))
+        done.resolve(Leased(first, holder.next))
 
-    def _receive(self, lessee: Lessee, upto: int, done: Completion[Settled]) -> Iterator[bool]:
+    def _receive(self, holder: LeaseHolder, upto: int, done: Completion[Settled]) -> Iterator[bool]:
         removed = gone = 0
-        _check_last(lessee, upto)
-        if lessee.broken or upto > lessee.start:
-            self._orderly(lessee)
-        if lessee.broken and upto <= lessee.start:
-            yield from self._mended(lessee)
-        while lessee.start < upto and not lessee.gone:
-            keys = lessee.front(upto, ACK_STEP)
+        _check_last(holder, upto)
+        if holder.broken or upto > holder.start:
+            self._orderly(holder)
+        if holder.broken and upto <= holder.start:
+            yield from self._mended(holder)
+        while holder.start < upto and not holder.gone:
+            keys = holder.front(upto, ACK_STEP)
             with self._services.store.unit() as writer:
-                received = settle(lessee.queue.core, keys, lessee.owner)
-                writer.on_roll_back(lessee.snapshot())
-                lessee.advance(len(keys))
-                lessee.write()
+                received = settle(holder.queue.core, keys, holder.owner)
+                writer.on_roll_back(holder.snapshot())
+                holder.advance(len(keys))
+                holder.write()
             removed += received
             gone += len(keys) - received
-            if lessee.start < upto:
+            if holder.start < upto:
                 yield NEXT
-        status = yield from self._durable(lessee)
+        status = yield from self._durable(holder)
         if status:
             raise storage_error(status)
-        done.resolve(Settled(removed, gone + max(upto - lessee.start, 0)))
+        done.resolve(Settled(removed, gone + max(upto - holder.start, 0)))
 
-    def _put_back(self, lessee: Lessee, upto: int, done: Completion[Settled]) -> Iterator[bool]:
-        self._orderly(lessee)
-        before = lessee.start
+    def _put_back(self, holder: LeaseHolder, upto: int, done: Completion[Settled]) -> Iterator[bool]:
+        self._orderly(holder)
+        before = holder.start
         released = 0
-        parts = lessee.void(upto)
+        parts = holder.void(upto)
         # The records first: nobody else gets a message that a start would take for leased.
         written = True
-        if lessee.start > before or lessee.broken:
-            written = self._write(lessee)
+        if holder.start > before or holder.broken:
+            written = self._write(holder)
         for part in parts:
-            if not lessee.gone:
-                released += lessee.queue.core.release(part, lessee.owner)
+            if not holder.gone:
+                released += holder.queue.core.release(part, holder.owner)
             yield NEXT
-        status = yield from self._durable(lessee)
+        status = yield from self._durable(holder)
         if status or not written:
             raise storage_error(status or ENOSPC)
-        done.resolve(Settled(released, lessee.start - before - released))
+        done.resolve(Settled(released, holder.start - before - released))
 
-    def _mended(self, lessee: Lessee) -> Iterator[bool]:
+    def _mended(self, holder: LeaseHolder) -> Iterator[bool]:
         """Writes records again that were not kept."""
-        written = self._write(lessee)
-        status = yield from self._durable(lessee)
+        written = self._write(holder)
+        status = yield from self._durable(holder)
         if status or not written:
             raise storage_error(status or ENOSPC)
 
-    def _write(self, lessee: Lessee) -> bool:
-        """The records of a lessee as they should be, in a unit of their own; False: the store takes nothing
+    def _write(self, holder: LeaseHolder) -> bool:
+        """The records of a holder as they should be, in a unit of their own; False: the store takes nothing
         now, and is asked again.
         """
-        if lessee.gone:
+        if holder.gone:
             return True
         try:
             with self._services.store.unit():
-                lessee.write()
+                holder.write()
         except StoreError:
             self._mend = min(self._mend, self._services.monotonic() + RETRY)
             return False
         return True
 
-    def _orderly(self, lessee: Lessee) -> None:
+    def _orderly(self, holder: LeaseHolder) -> None:
         """MESSAGE_STORAGE_FAILED: removals that the store did not keep are not repeated yet, and its records
         must not run ahead of them.
         """
-        if lessee.broken and self._ledger.doomed:
+        if holder.broken and self._ledger.doomed:
             raise MessageStorageFailed("the store is full: what was acknowledged is being removed again")
 
     # ---- time
 
-    def _end(self, lessee: Lessee) -> None:
+    def _end(self, holder: LeaseHolder) -> None:
         """Its time is over: its numbers are void from now on, and the messages go back."""
         self.ended += 1
         done: Completion[Settled] = Completion()
-        lessee.jobs.append(_guarded(self._put_back(lessee, lessee.next, done), done))
-        self._step(lessee)
+        holder.jobs.append(_guarded(self._put_back(holder, holder.next, done), done))
+        self._step(holder)
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
@@ -387,8 +393,8 @@ class Leases:
     def expire(self, now: float) -> None:
         """Go on with what is under way; end what nobody has renewed."""
         if self._due <= now:
-            for lessee in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
-                self._isolated(lessee, self._end)
+            for holder in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
+                self._isolated(holder, self._end)
             idle = (one.due for one in self._all() if one.held and not one.jobs)
             self._due = min(idle, default=math.inf)
         if self._mend <= now:
@@ -399,24 +405,24 @@ class Leases:
             if self._services.monotonic() >= now + SLICE:
                 return
 
-    def _isolated(self, lessee: Lessee, step: Callable[[Lessee], None]) -> None:
+    def _isolated(self, holder: LeaseHolder, step: Callable[[LeaseHolder], None]) -> None:
         """One lease's fault stops its job, and no other lease."""
         try:
-            step(lessee)
+            step(holder)
         except Exception as error:
             self._services.faults.note("a lease", error)
-            if lessee.jobs:
-                lessee.jobs.popleft()
-            self._extend(lessee)
+            if holder.jobs:
+                holder.jobs.popleft()
+            self._extend(holder)
 
     def _write_again(self, now: float) -> None:
-        for lessee in [one for one in self._all() if one.broken and not one.gone and not one.jobs]:
+        for holder in [one for one in self._all() if one.broken and not one.gone and not one.jobs]:
             if self._ledger.doomed:
                 self._mend = now + RETRY
                 return
             done: Completion[None] = Completion()
-            lessee.jobs.append(_guarded(self._mended(lessee), done))
-            self._step(lessee)
+            holder.jobs.append(_guarded(self._mended(holder), done))
+            self._step(holder)
 
     # ---- recovery
 
@@ -442,18 +448,18 @@ class Leases:
 
     def _restore(self, name: str, queue: Queue, found: Stored) -> None:
         owner = self._ledger.new_owner(lease=True)
-        lessee = Lessee(check_name(name), queue, owner, self._records, self._go_on)
-        lessee.restore(found)
-        self._lessees.setdefault(queue.ordinal, {})[name] = lessee
-        for chunk in lessee.chunks:
-            lock_again(queue.core, chunk.part(lessee.start, lessee.next), lessee.owner)
-        self._extend(lessee)
+        holder = LeaseHolder(check_name(name), queue, owner, self._records, self._go_on)
+        holder.restore(found)
+        self._holders.setdefault(queue.ordinal, {})[name] = holder
+        for chunk in holder.chunks:
+            lock_again(queue.core, chunk.part(holder.start, holder.next), holder.owner)
+        self._extend(holder)
 
 
-def _check_last(lessee: Lessee, upto: int) -> None:
+def _check_last(holder: LeaseHolder, upto: int) -> None:
     """LeaseLost: the number before `upto` is void, or was never given out."""
-    if upto > lessee.start or any(first < upto <= stop for first, stop in lessee.voids):
-        lessee.check(upto - 1, upto)
+    if upto > holder.start or any(first < upto <= stop for first, stop in holder.voids):
+        holder.check(upto - 1, upto)
 
 
 def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Completion[Settled]:

@@ -17,7 +17,7 @@ from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import Records
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName
 
-__all__ = ["CHUNK", "Chunk", "LeaseLost", "Lessee", "Stored", "stored_leases"]
+__all__ = ["CHUNK", "Chunk", "LeaseHolder", "LeaseLost", "Stored", "stored_leases"]
 
 CHUNK: Final = 8192
 """Messages that one record names at most."""
@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
         return self.keys[max(start - self.first, 0) : max(stop - self.first, 0)]
 
 
-class Lessee:
+class LeaseHolder:
     """Numbers below `start` are over: acknowledged or, as far as `voids` says it, void; those up to `next`
     are its own.
 
@@ -58,7 +58,7 @@ class Lessee:
         queue: Queue,
         owner: int,
         records: Records,
-        on_rest: Callable[[Lessee], object],
+        on_rest: Callable[[LeaseHolder], object],
     ) -> None:
         self.subscription = subscription
         self.queue = queue
