@@ -12,8 +12,7 @@ from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.bulk.bounds import bounds_of
-from msmq_fast.qm.bulk.bounds import plan
+from msmq_fast.qm.bulk.bounds import bounds_of, plan
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.world import World

@@ -22,7 +22,6 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk import leases as module
 from msmq_fast.qm.bulk.leaseholder import CHUNK
 from msmq_fast.qm.bulk.leases import Leased, LeaseLost, Leases, Settled
-
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.decode import EventKind
 from msmq_fast.store.schema import MetaName, Table

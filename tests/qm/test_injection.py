@@ -13,8 +13,7 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.operator.importing import Import
 from msmq_fast.qm.operator.jobs import Progress
 from msmq_fast.qm.operator.relocation import Outcome, relocate
-from msmq_fast.qm.queues.browse import Selection
-from msmq_fast.qm.queues.browse import Stretch
+from msmq_fast.qm.queues.browse import Selection, Stretch
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.bulk.stages import staged

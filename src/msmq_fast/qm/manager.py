@@ -17,8 +17,7 @@ from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.access import Share
+from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk.bounds import Bounds
 from msmq_fast.qm.bulk.leases import Leases
 from msmq_fast.qm.bulk.staging import Staging

@@ -29,14 +29,8 @@ from msmq_fast.packet.errors import (
 )
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
-from msmq_fast.qm.access import Access
-from msmq_fast.qm.access import Share
-from msmq_fast.qm.access import excludes
-from msmq_fast.qm.bulk.leaseholder import CHUNK
-from msmq_fast.qm.bulk.leaseholder import LeaseHolder
-from msmq_fast.qm.bulk.leaseholder import LeaseLost
-from msmq_fast.qm.bulk.leaseholder import Stored
-from msmq_fast.qm.bulk.leaseholder import stored_leases
+from msmq_fast.qm.access import Access, Share, excludes
+from msmq_fast.qm.bulk.leaseholder import CHUNK, LeaseHolder, LeaseLost, Stored, stored_leases
 from msmq_fast.qm.feed.subscriptions import check_name
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.registry import QueueRegistry

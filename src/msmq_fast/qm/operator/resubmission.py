@@ -12,12 +12,9 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
-from msmq_fast.qm.operator.relocation import Outcome
-from msmq_fast.qm.operator.relocation import wrong_kind
-from msmq_fast.qm.queues.browse import Page
-from msmq_fast.qm.queues.browse import Stretch
-from msmq_fast.qm.queues.browse import browse
 from msmq_fast.qm.handles.opener import Opener
+from msmq_fast.qm.operator.relocation import Outcome, wrong_kind
+from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.records import stored

@@ -11,13 +11,10 @@ from msmq_fast._native.queue import TAKEN, Received, give_up, is_transactional, 
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
+from msmq_fast.qm.queues.browse import Page, Selection, Stretch, browse
 from msmq_fast.qm.queues.connector import Connectors
 from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.incoming import IncomingProtocols
-from msmq_fast.qm.queues.browse import Page
-from msmq_fast.qm.queues.browse import Selection
-from msmq_fast.qm.queues.browse import Stretch
-from msmq_fast.qm.queues.browse import browse
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.protection import demands
 from msmq_fast.qm.queues.queue import Queue, QueueKind

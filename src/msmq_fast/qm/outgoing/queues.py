@@ -45,8 +45,8 @@ class Carrier(Protocol):
 
 
 class OutgoingQueues:
-    """`opened`, `removed` and `claimed` are emitted for each queue that is there from now on, that is no more,
-    and that something other than an answer uses. `most` bounds those that messages passing through open.
+    """`opened`, `removed` and `claimed` are emitted for each queue that is there from now on, that is gone, and
+    that something other than an answer uses. `most` bounds those that messages passing through open.
     """
 
     def __init__(
