@@ -126,6 +126,7 @@ cdef class Writer(Undoable):
     cdef uint64_t _handles          # grows when places in the batch end: with the batch, and with a unit that is rolled back
     cdef readonly UndoLog undo      # of the open units
     cdef bint _closed
+    cdef bint _strict               # operations are to be checked: the writer has failed or is closed, or a test counts them
     cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
     cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
     cdef readonly bint failed       # an I/O or sync error: nothing more is accepted

@@ -41,7 +41,7 @@ cdef int _break_hold(Writer writer) except -1:
 
 
 cdef int _fail(Writer writer, int status) except -1:
-    writer.failed = True
+    writer.failed = writer._strict = True
     if writer.on_failure is not None:
         try:
             writer.on_failure(status)
@@ -110,7 +110,8 @@ cdef class Writer:
     cdef int _room(self) except -1:
         # Between units, a full batch goes to the disk, so that a big one never holds up small ones for long.
         cdef BatchFields* batch = <BatchFields*>self._current
-        self._check()
+        if self._strict:
+            self._check()
         if self._depth == 0 and not batch.held and (batch.bytes >= self._max_bytes or batch.units >= self._max_units):
             self._seal()
         if self._depth == 0:
@@ -269,7 +270,8 @@ cdef class Writer:
         cdef uint64_t number
         if not 0 <= which < 2:
             raise ValueError("only the feed and the history are packed")
-        self._check()
+        if self._strict:
+            self._check()
         pack = &(<BatchFields*>self._current).packs[which]
         if length == 0 or length > 0xFFFF or (pack.count and pack.entry_size != length):
             raise ValueError("the entries of a table have one length, from 1 to 65535")
@@ -280,7 +282,8 @@ cdef class Writer:
         return number
 
     cdef int notify(self, CommitListener listener, uint64_t token) except -1:
-        self._check()
+        if self._strict:
+            self._check()
         if batch_notice(self._current, listener, token) < 0:
             _refuse(self)
         return 0
@@ -604,7 +607,7 @@ cdef class LmdbWriter(Writer):
                 self._seal()
             select.select([self.fileno()], [], [])
             self.complete()
-        self._closed = True
+        self._closed = self._strict = True
         with nogil:
             writer_stop(self._thread)
         self._tables._users -= 1
@@ -616,6 +619,7 @@ cdef class MemoryWriter(Writer):
 
     def __cinit__(self, MemoryTables tables=None, **kwargs):
         self.tables = MemoryTables() if tables is None else tables
+        self._strict = True     # `fail_call` counts operations
         self._next_number[0] = self.tables.next_number(TABLE_FEED)
         self._next_number[1] = self.tables.next_number(TABLE_HISTORY)
         self._last_content = self.tables.last_content()
@@ -701,7 +705,7 @@ cdef class MemoryWriter(Writer):
         """What a new process finds: the durable tables. This writer accepts nothing more and tells nobody."""
         self._drop()
         batch_clear(self._current)
-        self._closed = True
+        self._closed = self._strict = True
         return self.tables
 
     def close(self):
@@ -714,7 +718,7 @@ cdef class MemoryWriter(Writer):
         self.flush()
         while self.complete_one():
             pass
-        self._closed = True
+        self._closed = self._strict = True
 
     cdef int _apply(self, Batch* batch) except -1:
         cdef BatchFields* fields = <BatchFields*>batch

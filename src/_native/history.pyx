@@ -30,7 +30,7 @@ cdef extern from *:
 
     /* Two words a step. The last words may have been part of the step before; they go in with the length, so that zeros at the end
      * count. */
-    static uint64_t history_absorb(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
+    __attribute__((noinline)) static uint64_t history_absorb(uint64_t hash, const uint8_t *data, size_t size, const uint64_t *seed) {
         const uint64_t key = seed[1];
         const uint8_t *end = data + size;
         uint64_t first = 0, last = 0;
@@ -55,18 +55,30 @@ cdef extern from *:
     #include <immintrin.h>
     #define HISTORY_WORDS(place) _mm256_loadu_si256((const __m256i *)(place))
     #define HISTORY_ADD(sum, words) _mm256_add_epi64(sum, _mm256_mul_epu32(words, _mm256_srli_epi64(words, 32)))
+    #define HISTORY_ONCE(data, key) words = _mm256_add_epi32(HISTORY_WORDS(data), HISTORY_WORDS(key)); sum = HISTORY_ADD(sum, words);
+    #define HISTORY_AT(stride) HISTORY_ONCE(data + (stride) * HISTORY_STRIDE, key + (stride) * HISTORY_STRIDE)
+    #define HISTORY_TWICE(stride) HISTORY_AT(stride) HISTORY_AT((stride) + 1)
     __attribute__((target("avx2")))
     static void history_sum_wide(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {
         __m256i sum = _mm256_setzero_si256(), words;
-        const uint8_t *end = data + size;
-        #pragma GCC unroll 8
-        for (; data < end; data += HISTORY_STRIDE, key += HISTORY_STRIDE) {
-            words = _mm256_add_epi32(HISTORY_WORDS(data), HISTORY_WORDS(key));
-            sum = HISTORY_ADD(sum, words);
+        /* Unrolled by hand: the compiler's own code for what is left costs as much as three strides. */
+        for (; size >= 8 * HISTORY_STRIDE; data += 8 * HISTORY_STRIDE, key += 8 * HISTORY_STRIDE, size -= 8 * HISTORY_STRIDE) {
+            HISTORY_TWICE(0) HISTORY_TWICE(2) HISTORY_TWICE(4) HISTORY_TWICE(6)
+        }
+        if (size & 4 * HISTORY_STRIDE) {
+            HISTORY_TWICE(0) HISTORY_TWICE(2)
+            data += 4 * HISTORY_STRIDE, key += 4 * HISTORY_STRIDE;
+        }
+        if (size & 2 * HISTORY_STRIDE) {
+            HISTORY_TWICE(0)
+            data += 2 * HISTORY_STRIDE, key += 2 * HISTORY_STRIDE;
+        }
+        if (size & HISTORY_STRIDE) {
+            HISTORY_ONCE(data, key)
+            key += HISTORY_STRIDE;
         }
         if (last) {
-            words = _mm256_add_epi32(HISTORY_WORDS(last), HISTORY_WORDS(key));
-            sum = HISTORY_ADD(sum, words);
+            HISTORY_ONCE(last, key)
         }
         _mm256_storeu_si256((__m256i *)sums, sum);
     }
@@ -86,7 +98,7 @@ cdef extern from *:
         }
     }
 
-    static void history_sum(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {
+    __attribute__((noinline)) static void history_sum(const uint8_t *data, size_t size, const uint8_t *key, const uint8_t *last, uint64_t *sums) {
         size_t at;
         memset(sums, 0, 4 * sizeof(*sums));
         for (at = 0; at < size; at += HISTORY_STRIDE)

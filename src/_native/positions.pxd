@@ -90,9 +90,10 @@ cdef class PositionList:
     cdef Slot* following(self, uint64_t key, uint32_t states) noexcept nogil
     cdef Slot* preceding(self, uint64_t key, uint32_t states) noexcept nogil
     cdef void set_state(self, Slot* slot, int state) noexcept nogil
-    cdef void set_body(self, Slot* slot, object body)
-    cdef void remove(self, Slot* slot)
+    cdef void set_body(self, Slot* slot, object body) noexcept
+    cdef void remove(self, Slot* slot) noexcept
     # Moves a live slot of `other` into this list, with its state and its body.
     cdef Slot* adopt(self, PositionList other, Slot* slot) except NULL
+    cdef inline void _count_in(self, Band* band, Slot* slot, uint64_t index, int state) noexcept nogil
     cdef int _grow(self, Band* band) except -1
     cdef void _compact(self, Band* band) noexcept nogil

@@ -96,7 +96,7 @@ cdef class PositionList:
         slot.timer = NO_TIMER
         band.live += 1
         self.live += 1
-        self.set_state(slot, state)
+        self._count_in(band, slot, index, state)
         return slot
 
     cdef Slot* find(self, uint64_t key) noexcept nogil:
@@ -207,7 +207,6 @@ cdef class PositionList:
     cdef void set_state(self, Slot* slot, int state) noexcept nogil:
         """Changes the state of a live slot, with counts and hints; not to STATE_DELETED: see remove."""
         cdef Band* band = &self._bands[slot.key >> 56]
-        cdef uint64_t index
         if slot.state == STATE_AVAILABLE:
             band.available -= 1
             self.available -= 1
@@ -216,23 +215,25 @@ cdef class PositionList:
             self.pending -= 1
         elif slot.state == STATE_PURGE_PENDING:
             self.purge_pending -= 1
+        self._count_in(band, slot, index_of(band, slot), state)
+
+    cdef inline void _count_in(self, Band* band, Slot* slot, uint64_t index, int state) noexcept nogil:
+        """A slot that is counted in no state gets one."""
         slot.state = <uint8_t>state
         if state == STATE_AVAILABLE:
             band.available += 1
             self.available += 1
-            index = index_of(band, slot)
             if index < band.available_hint or band.available == 1:
                 band.available_hint = index
         elif state == STATE_PENDING:
             band.pending += 1
             self.pending += 1
-            index = index_of(band, slot)
             if index < band.pending_hint or band.pending == 1:
                 band.pending_hint = index
         elif state == STATE_PURGE_PENDING:
             self.purge_pending += 1
 
-    cdef void set_body(self, Slot* slot, object body):
+    cdef void set_body(self, Slot* slot, object body) noexcept:
         """Gives the slot its packet (bytes), or takes it away (None)."""
         cdef PyObject* old = slot.body
         if body is None:
@@ -242,7 +243,7 @@ cdef class PositionList:
             slot.body = <PyObject*>body
         Py_XDECREF(old)
 
-    cdef void remove(self, Slot* slot):
+    cdef void remove(self, Slot* slot) noexcept:
         """Takes a live slot out; its body is released."""
         cdef Band* band = &self._bands[slot.key >> 56]
         cdef PyObject* body = slot.body

@@ -272,8 +272,12 @@ cdef class QueueCore(CommitListener):
     cdef Received _received(self, Slot* slot)
     cdef int _count(self, Slot* slot) except -1
     cdef int _drop(self, Slot* slot) except -1
-    cdef int _enter(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
-                    uint32_t dead_letter, bint recoverable) except -1
+    cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                              uint32_t dead_letter, bint recoverable) except -1
+    cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL
+    cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL
+    cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                           uint32_t dead_letter) except -1
     cdef int _give_back(self, Received received, bint received_is_in_feed) except -1
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
@@ -299,7 +303,7 @@ cdef class QueueCore(CommitListener):
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
     cdef int _restore(self, uint64_t key, const PositionRecord* record) except -1
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL
-    cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept
+    cdef inline int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept
     # For transactions. ENQUEUED with the quota taken (X-33), or why the message cannot come.
     cdef int reserve(self, const UserMessage* m, uint64_t size) except -1
     cdef void reserve_again(self, uint64_t size) noexcept

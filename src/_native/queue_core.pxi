@@ -23,6 +23,17 @@ cdef class BodyRead(ReadListener):
         return 0
 
 
+cdef int keep_identity(Ledger ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint ride) except -1:
+    """The stored duplicate history gets a message; `ride`: this does not by itself cause a commit."""
+    cdef HistoryEntry entry
+    entry.fingerprint = fingerprint
+    memcpy(entry.source, PyBytes_AS_STRING(packet) + SOURCE_OFFSET, 16)
+    entry.ordinal = m.message_id
+    entry.time_s = ledger.now_s
+    ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), ride)
+    return 0
+
+
 cdef class QueueCore(CommitListener):
     """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
 
@@ -53,72 +64,84 @@ cdef class QueueCore(CommitListener):
 
     cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1:
-        cdef Ledger ledger = self.ledger
-        cdef uint64_t size = PyBytes_GET_SIZE(packet)
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
-        cdef int refused = self._refusal(m, size, concludes(self, m, data))
+        cdef int refused = self._refusal(m, PyBytes_GET_SIZE(packet), concludes(self, m, data))
         if refused:
             return refused
-        if not sequence_left(ledger) or not number_left(self, m, data):
+        if not sequence_left(self.ledger) or not number_left(self, m, data):
             return MACHINE_QUOTA
-        if not recoverable and wishes_of(m, data) == 0:
-            self._enter(packet, m, origin, token, fingerprint, dead_letter, False)
-            return ENQUEUED
-        ledger.writer.begin_unit()
+        if recoverable or wishes_of(m, data):
+            return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter, recoverable)
+        # The path of most messages: without a unit, whose begin and end would cost as much as the rest.
+        self._enter_express(packet, m, fingerprint, dead_letter)
+        return ENQUEUED
+
+    cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                              uint32_t dead_letter, bint recoverable) except -1:
+        """The rest of `enqueue_with` for a message that is stored, or whose arrival has side effects."""
+        cdef Writer writer = self.ledger.writer
+        cdef Slot* slot
+        writer.begin_unit()
         try:
-            self._enter(packet, m, origin, token, fingerprint, dead_letter, recoverable)
+            if recoverable:
+                self._enter_stored(packet, m, origin, token, fingerprint, dead_letter)
+            else:
+                slot = self._enter_express(packet, m, fingerprint, dead_letter)
+                if slot.wishes:
+                    arrived(self, slot, packet)
         except BaseException:
             # The caller hears that it did not come, so it must not be there.
-            ledger.writer.roll_back()
+            writer.roll_back()
             raise
-        ledger.writer.keep_unit()
+        writer.keep_unit()
         return ENQUEUED_PENDING if recoverable else ENQUEUED
 
-    cdef int _enter(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
-                    uint32_t dead_letter, bint recoverable) except -1:
-        """Puts an accepted message into the list. Call inside a unit, unless the message is express and its arrival has no side effects."""
-        cdef Ledger ledger = self.ledger
-        cdef Slot* slot = NULL
-        cdef NumberedPosition record
-        cdef HistoryEntry entry
-        cdef uint64_t sequence = ledger.next_sequence()
-        cdef const char* data = PyBytes_AS_STRING(packet)
-        slot = self._place(<uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, ledger.now_us, packet, m)
+    cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL:
+        """Puts an accepted message into the list, with the next SequentialID."""
+        cdef uint64_t sequence = self.ledger.next_sequence()
+        cdef Slot* slot = self._place(
+            <uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, self.ledger.now_us, packet, m
+        )
         slot.dead_letter = dead_letter
         self._entered = slot.key
         self.arrived_total += 1
-        if ledger._followed is not None:
-            ledger._followed.append((self, slot.key))
+        if self.ledger._followed is not None:
+            self.ledger._followed.append((self, slot.key))
+        return slot
+
+    cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL:
+        """An express message is in the list, and available. Call inside a unit if its arrival has side effects."""
+        cdef Slot* slot = self._enter(packet, m, dead_letter)
         if fingerprint:
-            entry.fingerprint = fingerprint
-            memcpy(entry.source, data + SOURCE_OFFSET, 16)
-            entry.ordinal = m.message_id
-            entry.time_s = ledger.now_s
-        if not recoverable:
-            if fingerprint:
-                ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), True)
-            if ledger.feed:
-                self._tell(EVENT_SENT if self.outgoing else EVENT_ARRIVED, slot, True)
-            self._count(slot)
-            if self.interested:
-                self.mark()
-            if slot.wishes:
-                arrived(self, slot, packet)
-            return 0
+            keep_identity(self.ledger, m, packet, fingerprint, True)
+        if self.ledger.feed:
+            self.ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, True)
+        self._count(slot)
+        if self.interested:
+            self.mark()
+        return slot
+
+    cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                           uint32_t dead_letter) except -1:
+        """A recoverable message is in the list, and available when the unit is durable. Call inside the unit."""
+        cdef Writer writer = self.ledger.writer
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef Slot* slot = self._enter(packet, m, dead_letter)
+        cdef NumberedPosition record
         describe(&record.position, slot, m, data)
         number(self, slot, &record)
-        ledger.writer.put_position(self.ordinal, slot.key, &record.position, True)
-        ledger.writer.put_content(sequence, packet)
-        if ledger.feed:
+        writer.put_position(self.ordinal, slot.key, &record.position, True)
+        writer.put_content(slot.content_id, packet)
+        if self.ledger.feed:
             self._came(slot, m, data, &record)
-        ledger.writer.notify(self, slot.key)
+        writer.notify(self, slot.key)
         if slot.wishes:
             arrived(self, slot, packet)
         if fingerprint:
-            ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), False)
+            keep_identity(self.ledger, m, packet, fingerprint, False)
         if origin is not None:
-            ledger.writer.notify(origin, token)
+            writer.notify(origin, token)
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
@@ -160,17 +183,18 @@ cdef class QueueCore(CommitListener):
         writer.keep_unit()
         return 0
 
-    cdef int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
+    cdef inline int _refusal(self, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
         """Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for."""
-        cdef Ledger ledger = self.ledger
         if self.gone:
             return QUEUE_GONE
         if (
-            m.time_to_reach_queue != INFINITE and ledger.now_s > m.sent_time
-            and ledger.now_s - m.sent_time > m.time_to_reach_queue
+            m.time_to_reach_queue != INFINITE and self.ledger.now_s > m.sent_time
+            and self.ledger.now_s - m.sent_time > m.time_to_reach_queue
         ):
             return EXPIRED
-        if not in_any_case and (ledger.stopped() or size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size):
+        if not in_any_case and (
+            self.ledger.stopped() or size > self.ledger.quota_bytes or self.ledger.bytes > self.ledger.quota_bytes - size
+        ):
             return MACHINE_QUOTA
         if size > self.quota_bytes or self.family_bytes() > self.quota_bytes - size:
             return QUEUE_QUOTA

@@ -2,7 +2,6 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport Writer
 from msmq_fast._native.framing cimport PacketScanner, UserMessage
 from msmq_fast._native.history cimport DuplicateHistory, Identity
 from msmq_fast._native.instream cimport InStream, InStreams
@@ -78,15 +77,17 @@ cdef class Receiver:
     cdef readonly uint64_t relayed      # messages that were put into outgoing queues
     cdef int _take_header(self, const uint8_t* header) except -1
     cdef int _skip(self) except -1
-    cdef int _user_message(self) except -1
-    cdef bint _is_plain(self) noexcept
-    cdef bint _is_local(self) noexcept
+    cdef inline int _user_message(self) except -1
+    cdef inline bint _is_plain(self) noexcept
+    cdef inline bint _is_local(self) noexcept
     cdef QueueCore _find_route(self)
     cdef QueueCore _find_sender(self, bytes name)
     cdef inline bint _expired(self) noexcept
-    cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
+    cdef inline int _enqueue(self, QueueCore core, uint16_t message_class) except -1
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
-    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m, Writer writer) except -1
+    cdef int _store_silent(self, QueueCore core, bytes packet, const UserMessage* m) except -1
+    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m) except -1
+    cdef int _put_in_unit(self, QueueCore core, bytes packet, const UserMessage* m) except -1
     cdef int _drop(self) except -1
     # The identity of the current message, calculated once.
     cdef inline Identity* _identify(self) noexcept

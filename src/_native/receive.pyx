@@ -213,7 +213,7 @@ cdef class Receiver:
             return EVENT_MESSAGE
         return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
 
-    cdef int _user_message(self) except -1:
+    cdef inline int _user_message(self) except -1:
         cdef const UserMessage* m = &self._scanner.message
         cdef QueueCore core
         if self.lingering:
@@ -243,7 +243,7 @@ cdef class Receiver:
             return EVENT_REFUSED
         return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
 
-    cdef bint _is_plain(self) noexcept:
+    cdef inline bint _is_plain(self) noexcept:
         cdef const UserMessage* m = &self._scanner.message
         cdef const uint8_t* packet = self._scanner.packet
         if m.signature_length or m.base_flags & BASE_TRACE or _multi_signed(packet, m):
@@ -254,7 +254,7 @@ cdef class Receiver:
             return False
         return self._is_local()
 
-    cdef bint _is_local(self) noexcept:
+    cdef inline bint _is_local(self) noexcept:
         cdef const uint8_t* address = self._scanner.packet + ADDRESS_OFFSET
         return memcmp(address, NOBODY, 16) == 0 or memcmp(address, self._own, 16) == 0
 
@@ -309,36 +309,35 @@ cdef class Receiver:
         cdef uint32_t now = self._ledger.now_s
         return m.time_to_reach_queue != INFINITE and now > m.sent_time and now - m.sent_time > m.time_to_reach_queue
 
-    cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
+    cdef inline int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
         cdef const UserMessage* m = &self._scanner.message
         return self._store(core, _unclaimed(self._scanner.packet, m), m, message_class)
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
-        cdef UserMessage silent
-        cdef Writer writer
-        cdef int result
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if m.ack_flags and m.admin_type and memcmp(self._scanner.packet + SOURCE_OFFSET, self._own, 16) == 0:
-            # Acknowledgments of messages of this queue manager have no budget and no time limit, and go everywhere. What a peer
-            # brings in its name asks for none.
-            (<uint8_t*>PyBytes_AS_STRING(packet))[m.properties_offset] &= 0xF0
-            silent = m[0]
-            silent.ack_flags = 0
-            m = &silent
-        if self._number == 0:
-            result = self._put(core, packet, m, None)
+            return self._store_silent(core, packet, m)
+        return self._put(core, packet, m)
+
+    cdef int _store_silent(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
+        # Acknowledgments of messages of this queue manager have no budget and no time limit, and go everywhere. What a peer
+        # brings in its name asks for none.
+        cdef UserMessage silent = m[0]
+        silent.ack_flags = 0
+        (<uint8_t*>PyBytes_AS_STRING(packet))[m.properties_offset] &= 0xF0
+        return self._put(core, packet, &silent)
+
+    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
+        cdef int result
+        if self._number or m.transaction_offset:
+            result = self._put_in_unit(core, packet, m)
         else:
-            writer = self._ledger.writer
-            writer.make_room(PyBytes_GET_SIZE(packet))
-            writer.begin_unit()
-            try:
-                result = self._put(core, packet, m, writer)
-            except BaseException:
-                writer.roll_back()
-                raise
-            writer.keep_unit()
+            # An express message has no unit: its identity is remembered behind everything that can raise.
+            result = core.enqueue_with(packet, m, self._window, 0, 0, 0)
+            if result == ENQUEUED or result == ENQUEUED_PENDING:
+                self._history.remember(self._identify(), self._origin, self._ledger.now_s, None)
         if result == ENQUEUED or result == ENQUEUED_PENDING:
             self.delivered += 1
             return DELIVERY_STORED
@@ -350,21 +349,27 @@ cdef class Receiver:
             return DELIVERY_QUEUE_GONE
         return DELIVERY_MACHINE_QUOTA
 
-    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m, Writer writer) except -1:
-        # `writer`: the writer with the open unit; None for an express message, which has no unit.
-        cdef const Identity* identity = NULL
+    cdef int _put_in_unit(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
+        # An EnqueueResult. The message, its identity or its place in its stream, and its acknowledgment: all or nothing.
+        cdef Writer writer = self._ledger.writer
+        cdef Identity* identity
         cdef int result
-        if m.transaction_offset == 0:
-            identity = self._identify()
-        result = core.enqueue(
-            packet, m, self._window, self._number, identity.fingerprint if self._number != 0 and identity != NULL else 0
-        )
-        if result != ENQUEUED and result != ENQUEUED_PENDING:
-            return result
-        if m.transaction_offset:
-            decide(self, core.ordinal)
-        else:
-            self._history.remember(identity, self._origin, self._ledger.now_s, writer)
+        writer.make_room(PyBytes_GET_SIZE(packet))
+        writer.begin_unit()
+        try:
+            if m.transaction_offset:
+                result = core.enqueue_with(packet, m, self._window, self._number, 0, 0)
+                if result == ENQUEUED or result == ENQUEUED_PENDING:
+                    decide(self, core.ordinal)
+            else:
+                identity = self._identify()
+                result = core.enqueue_with(packet, m, self._window, self._number, identity.fingerprint, 0)
+                if result == ENQUEUED or result == ENQUEUED_PENDING:
+                    self._history.remember(identity, self._origin, self._ledger.now_s, writer)
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
         return result
 
     cdef inline Identity* _identify(self) noexcept:
