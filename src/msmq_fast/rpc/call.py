@@ -4,54 +4,73 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
 from msmq_fast.rpc.contexts import ContextHandles
 from msmq_fast.rpc.faults import UNSPECIFIED
+from msmq_fast.rpc.limits import RpcCounters
+from msmq_fast.rpc.operations import OperationCodec
+from msmq_fast.rpc.outbox import Buffer
 
 if TYPE_CHECKING:
-    from msmq_fast.rpc.connection import ServerConnection
-    from msmq_fast.rpc.interface import Interface, Operation
     from msmq_fast.rpc.room import ReplyRoom
     from msmq_fast.rpc.securing import Security
 
-__all__ = ["Call", "Caller"]
+__all__ = ["Call", "CallPort", "Caller"]
 
 _log = logging.getLogger("msmq_fast.rpc")
 
 
+class CallPort(Protocol):
+    """What a call needs of the connection that it came from."""
+
+    @property
+    def counters(self) -> RpcCounters:
+        """What the endpoint has done."""
+
+    @property
+    def room(self) -> ReplyRoom | None:
+        """What bounds the messages that are taken for calls; None as long as few of them wait."""
+
+    def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
+        """Queue the response of a call."""
+
+    def fail(self, call: Call, status: int) -> None:
+        """Queue the fault of a call."""
+
+
 class Call:
-    """A call under way. It ends by `reply` or `fault`, once; or it is abandoned: then `alive` is False,
-    `on_abandoned` has been called, and a reply is thrown away."""
+    """A call under way, of an operation of `interface`. It ends by `reply` or `fault`, once; or it is
+    abandoned: then `alive` is False, `on_abandoned` has been called, and a reply is thrown away."""
 
     __slots__ = (
         "alive",
         "association",
         "call_id",
         "caller",
-        "connection",
         "context_id",
         "interface",
         "ndr64",
         "object_uuid",
         "on_abandoned",
         "operation",
+        "port",
         "security",
     )
 
     def __init__(
         self,
-        connection: ServerConnection,
+        port: CallPort,
         association: Association,
-        interface: Interface,
-        operation: Operation,
+        interface: str,
+        operation: OperationCodec,
         call_id: int,
         caller: Caller,
     ) -> None:
-        self.connection = connection
+        self.port = port
         self.association = association
         self.interface = interface
         self.operation = operation
@@ -77,7 +96,7 @@ class Call:
     @property
     def room(self) -> ReplyRoom | None:
         """The gate of what is read for this call; None: there is room anyway."""
-        return self.connection.room
+        return self.port.room
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
         """End the call with its results. `written` is called exactly once: with True when the transport has
@@ -91,21 +110,21 @@ class Call:
                 written(False)
             return
         try:
-            stub = self.operation.codec.encode_response(results, ndr64=self.ndr64)
+            stub = self.operation.encode_response(results, ndr64=self.ndr64)
         except Exception:
-            _log.exception("the results of %s.%s cannot be encoded", self.interface.name, self.operation.name)
+            _log.exception("the results of %s.%s cannot be encoded", self.interface, self.operation.name)
             if written is not None:
                 written(False)
             self.fault(UNSPECIFIED)
             return
         self.alive = False
-        self.connection.respond(self, stub, written)
+        self.port.respond(self, stub, written)
 
     def fault(self, status: int) -> None:
         """End the call with a fault PDU of this status."""
         if self.alive:
             self.alive = False
-            self.connection.fail(self, status)
+            self.port.fail(self, status)
 
     def abandon(self) -> None:
         """The runtime: nobody waits for the reply any more. That a service fails at it stops nobody else."""
@@ -117,5 +136,5 @@ class Call:
             try:
                 abandoned()
             except Exception:
-                self.connection.server.counters.failures += 1
-                _log.exception("%s.%s cannot be abandoned", self.interface.name, self.operation.name)
+                self.port.counters.failures += 1
+                _log.exception("%s.%s cannot be abandoned", self.interface, self.operation.name)

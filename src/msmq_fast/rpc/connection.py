@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.rpcframing import Pdu, PduScanner
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.deadlines import Deadlines
 from msmq_fast.rpc.dispatch import dispatch
+from msmq_fast.rpc.endpoint import Endpoint
 from msmq_fast.rpc.faults import CANCELLED, SERVER_TOO_BUSY, wire_status
 from msmq_fast.rpc.interface import PresentationContext
 from msmq_fast.rpc.negotiation import Negotiation
@@ -30,9 +30,6 @@ from msmq_fast.rpc.room import ReplyRoom
 from msmq_fast.rpc.securing import SecurityTable
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
-if TYPE_CHECKING:
-    from msmq_fast.rpc.server import RpcServer
-
 __all__ = ["ServerConnection"]
 
 _log = logging.getLogger("msmq_fast.rpc")
@@ -46,16 +43,25 @@ _FEW = 8  # calls that may wait for whatever there is
 class ServerConnection:
     """The server's side of one connection.
 
-    Bytes go in by `buffer` and `received` (or `receive`) and come out of `data_to_send`; `on_wake` is called
+    Bytes go in by `buffer` and `received` (or `receive`) and come out of `data_to_send`; `wake` is called
     when there are some although nothing went in. `finished`: close the transport. Times are monotonic
     seconds.
     """
 
-    def __init__(self, server: RpcServer, address: str, now: float) -> None:
-        limits = server.limits
-        self.server = server
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        address: str,
+        now: float,
+        wake: Callable[[], None] | None,
+        ended: Callable[[ServerConnection], None],
+    ) -> None:
+        """`ended` is called when the transport is lost."""
+        limits = endpoint.limits
+        self.endpoint = endpoint
         self.address = address
-        self.on_wake: Callable[[], None] | None = None
+        self._on_wake = wake
+        self._ended = ended
         self.closing = False
         self._lost = False
         self._busy = False  # inside received(): the adapter takes the output when it returns
@@ -66,11 +72,13 @@ class ServerConnection:
         self._room = ReplyRoom(self._outbox, limits.output, self._wake)
         self._contexts: dict[int, PresentationContext] = {}
         self._calls: dict[int, Call] = {}
-        self._security = SecurityTable(server.acceptors, address, limits.security_contexts)
-        self._requests = RequestIntake(limits, server.incomplete, self._contexts, self._security, self._calls)
+        self._security = SecurityTable(endpoint.acceptors, address, limits.security_contexts)
+        self._requests = RequestIntake(
+            limits, endpoint.incomplete, self._contexts, self._security, self._calls
+        )
         self._deadlines = Deadlines(limits, now)
         self._negotiation = Negotiation(
-            server,
+            endpoint,
             address,
             self._contexts,
             self._security,
@@ -80,6 +88,7 @@ class ServerConnection:
             self._resume,
         )
         self.anonymous = self._security.anonymous
+        self.counters = endpoint.counters
 
     # ---------------------------------------------------------------------------------------- for the adapter
 
@@ -109,7 +118,7 @@ class ServerConnection:
             self.closing
             or self._negotiation.parked
             or self._room.busy
-            or self._outbox.bytes >= self.server.limits.output
+            or self._outbox.bytes >= self.endpoint.limits.output
         )
 
     @property
@@ -126,11 +135,11 @@ class ServerConnection:
         except Exception:
             # Such as a security context that has expired: what cannot be protected is not sent at all.
             _log.exception("a reply to %s cannot be sent", self.address)
-            self.server.counters.failures += 1
+            self.counters.failures += 1
             self._end("internal error")
             self._outbox.drop()
             return []
-        self.server.counters.pdus_out += self._outbox.pdus - before
+        self.counters.pdus_out += self._outbox.pdus - before
         self._room.resume()
         return data
 
@@ -189,10 +198,10 @@ class ServerConnection:
         self._outbox.drop()
         self._requests.release()
         if self.association is not None:
-            self.server.associations.leave(self.association)
-        self.server.forget(self)
+            self.endpoint.associations.leave(self.association)
+        self._ended(self)
         # Garbage is collected rarely: nothing that is large may wait for that, and cycles end here.
-        self.on_wake = None
+        self._on_wake = None
         self._negotiation.release()
         self._room.release()
         self._scanner = PduScanner(self._scanner.max_fragment)
@@ -245,21 +254,21 @@ class ServerConnection:
     # ------------------------------------------------------------------------------------------------- inside
 
     def _wake(self) -> None:
-        if not self._busy and self.on_wake is not None:
-            self.on_wake()
+        if not self._busy and self._on_wake is not None:
+            self._on_wake()
 
     def _advance(self) -> bool:
         """Take up the PDUs that are there, as long as the client may go on. Whether there were any."""
         if self._busy:
             return False
         self._busy = True
-        before = self.server.counters.pdus_in
+        before = self.counters.pdus_in
         try:
             while self.reading:
                 pdu = self._scanner.take()
                 if pdu is None:
                     break
-                self.server.counters.pdus_in += 1
+                self.counters.pdus_in += 1
                 self._take(pdu)
         finally:
             self._busy = False
@@ -267,7 +276,7 @@ class ServerConnection:
             self._measure()
         # Who is not listened to cannot go on.
         self._deadlines.partial(self.reading and (bool(self._scanner.held) or self._requests.receiving))
-        return self.server.counters.pdus_in > before
+        return self.counters.pdus_in > before
 
     def _measure(self) -> None:
         """What strangers have us keep of PDUs that are not there in full is bounded for all together."""
@@ -276,11 +285,11 @@ class ServerConnection:
         if self.association is not None and self._security.unfinished is None:
             self._own_buffer = max(_BUFFER, self._scanner.max_fragment)
         self._keep(max(0, self._scanner.capacity - self._own_buffer))
-        if self._kept and self.server.handshakes.held > self.server.handshakes.limit:
+        if self._kept and self.endpoint.handshakes.held > self.endpoint.handshakes.limit:
             self._end("too many unfinished binds")
 
     def _keep(self, size: int) -> None:
-        self.server.handshakes.held += size - self._kept
+        self.endpoint.handshakes.held += size - self._kept
         self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
@@ -311,7 +320,7 @@ class ServerConnection:
                 self._orphaned(pdu)
             else:
                 reason = "malformed PDU" if pdu.fault else "PDU type"
-                self.server.counters.refused[reason] += 1
+                self.counters.refused[reason] += 1
                 self._end(reason, f"type {pdu.type}")
         except Refused as refused:
             self._refuse(pdu, refused)
@@ -319,7 +328,7 @@ class ServerConnection:
             self._refuse_bind(pdu, refused)
         except Exception:
             _log.exception("a PDU of type %d from %s failed", pdu.type, self.address)
-            self.server.counters.failures += 1
+            self.counters.failures += 1
             self._end("internal error")
 
     # --- requests
@@ -332,10 +341,10 @@ class ServerConnection:
         if request is None:
             return
         self._deadlines.partial(False)  # what is incomplete behind it has begun now
-        if len(self._calls) >= self.server.limits.calls:
+        if len(self._calls) >= self.endpoint.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return
-        self.server.counters.calls_in += 1
+        self.counters.calls_in += 1
         call = dispatch(self, association, request)
         if call is not None:
             self._calls[call.call_id] = call
@@ -344,7 +353,7 @@ class ServerConnection:
         """co_cancel: of a request that has not arrived in full it is ignored, as by Windows."""
         call = self._calls.pop(pdu.call_id, None)
         if call is not None:
-            self.server.counters.abandoned += 1
+            self.counters.abandoned += 1
             call.abandon()
             self._fault(call.call_id, call.context_id, CANCELLED, WHOLE)
 
@@ -353,18 +362,18 @@ class ServerConnection:
         did not closes it (MS-RPCE 3.3.1.5.10)."""
         call = self._calls.pop(pdu.call_id, None)
         if call is not None:
-            self.server.counters.abandoned += 1
+            self.counters.abandoned += 1
             call.abandon()
 
     # --- refusals
 
     def _fault(self, call_id: int, context_id: int, status: int, flags: int) -> None:
         status = wire_status(status)
-        self.server.counters.faults[status] += 1
+        self.counters.faults[status] += 1
         self._outbox.put(build_fault(call_id, context_id, status, flags))
 
     def _refuse(self, pdu: Pdu, refused: Refused) -> None:
-        self.server.counters.refused[refused.reason] += 1
+        self.counters.refused[refused.reason] += 1
         flags = WHOLE if refused.executed else WHOLE | Flag.DID_NOT_EXECUTE
         call_id = pdu.call_id if refused.call_id is None else refused.call_id
         self._fault(call_id, refused.context_id, refused.status, flags)
@@ -373,7 +382,7 @@ class ServerConnection:
 
     def _refuse_bind(self, pdu: Pdu, refused: BindRefused) -> None:
         self._outbox.put(build_bind_nak(pdu.call_id, refused.nak))
-        self.server.counters.refused[refused.reason] += 1
+        self.counters.refused[refused.reason] += 1
         self._end(refused.reason, refused.detail)
 
     def _end(self, reason: str, detail: str = "") -> None:
@@ -382,13 +391,15 @@ class ServerConnection:
             return
         self.closing = True
         self._keep(0)
-        self.server.refuse("rpc connection", reason, f"{self.address}: {detail}" if detail else self.address)
+        self.endpoint.refuse(
+            "rpc connection", reason, f"{self.address}: {detail}" if detail else self.address
+        )
         self._requests.release()
         self._abandon_calls()
         self._wake()
 
     def _abandon_calls(self) -> None:
         calls, self._calls = self._calls, {}
-        self.server.counters.abandoned += len(calls)
+        self.counters.abandoned += len(calls)
         for call in calls.values():
             call.abandon()

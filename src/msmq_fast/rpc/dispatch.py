@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.packet.errors import AccessDenied, MSMQError
 from msmq_fast.rpc.association import Association
-from msmq_fast.rpc.call import Call
+from msmq_fast.rpc.auth.context import Caller
+from msmq_fast.rpc.call import Call, CallPort
 from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
 from msmq_fast.rpc.refusals import Refused
 from msmq_fast.rpc.requests import Request
 from msmq_fast.rpc.verification import strip_trailer
-
-if TYPE_CHECKING:
-    from msmq_fast.rpc.connection import ServerConnection
 
 __all__ = ["dispatch"]
 
 _log = logging.getLogger("msmq_fast.rpc")
 
 
-def dispatch(connection: ServerConnection, association: Association, request: Request) -> Call | None:
+class RequestPort(CallPort, Protocol):
+    """What the dispatch of a request needs of its connection."""
+
+    @property
+    def anonymous(self) -> Caller:
+        """The caller of requests without a security context."""
+
+    @property
+    def header_signing(self) -> bool:
+        """Whether header signing was agreed on."""
+
+
+def dispatch(connection: RequestPort, association: Association, request: Request) -> Call | None:
     """Call the method. The call if it is still under way, None if it has been answered.
 
     Raises Refused where there is no such operation.
@@ -34,7 +44,7 @@ def dispatch(connection: ServerConnection, association: Association, request: Re
     except RpcFault as fault:
         raise Refused("opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False) from None
     caller = connection.anonymous if security is None or security.caller is None else security.caller
-    call = Call(connection, association, interface, operation, pdu.call_id, caller)
+    call = Call(connection, association, interface.name, operation.codec, pdu.call_id, caller)
     call.ndr64 = context.ndr64
     call.context_id = pdu.context_id
     call.security = security
@@ -64,7 +74,7 @@ def dispatch(connection: ServerConnection, association: Association, request: Re
     except RpcFault as fault:
         call.fault(fault.status)
     except Exception:
-        connection.server.counters.failures += 1
+        connection.counters.failures += 1
         _log.exception("%s.%s failed", interface.name, operation.name)
         call.fault(UNSPECIFIED)
     else:

@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-from uuid import UUID
+from typing import Any, Protocol
 
+from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.faults import OP_RANGE, RpcFault
+from msmq_fast.rpc.operations import InterfaceTable, OperationCodec
 from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
-
-if TYPE_CHECKING:
-    from msmq_fast.rpc.call import Call
 
 __all__ = [
     "Interface",
     "InterfacePolicy",
-    "InterfaceTable",
     "Operation",
-    "OperationCodec",
     "PresentationContext",
     "Service",
 ]
-
-
-class OperationCodec(Protocol):
-    """One operation of an interface's table (`rpc.ndr`)."""
-
-    @property
-    def opnum(self) -> int:
-        """Its number."""
-
-    @property
-    def name(self) -> str:
-        """The name of the service's method."""
-
-    @property
-    def obsolete(self) -> bool:
-        """True: the number is reserved, there is nothing to call."""
-
-    def decode_request(self, stub: bytes | bytearray | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
-        """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
-
-    def results(self, args: Any, **outs: Any) -> Any:
-        """Results for a request, zero where `outs` does not say otherwise."""
-
-    def encode_response(
-        self, values: Any, *, ndr64: bool, big_endian: bool = False
-    ) -> bytes | bytearray | memoryview:
-        """The [out] parameters."""
-
-
-class InterfaceTable(Protocol):
-    """An interface as its IDL describes it (`rpc.idl`)."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the IDL."""
-
-    @property
-    def uuid(self) -> UUID:
-        """Its UUID."""
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """Major and minor version."""
-
-    @property
-    def ops(self) -> Sequence[OperationCodec]:
-        """Its operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +64,7 @@ class Service(Protocol):
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed: [out] parameters zero, `result` the HRESULT. May raise
         RpcFault instead, as it must where an operation returns no result."""
-        return call.operation.codec.results(args, result=hresult)
+        return call.operation.results(args, result=hresult)
 
 
 class Operation:

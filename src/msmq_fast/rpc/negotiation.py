@@ -4,13 +4,13 @@ features that both sides have (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from msmq_fast._native.rpcframing import Pdu
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import AuthError
 from msmq_fast.rpc.binding import NegotiationError, negotiate
 from msmq_fast.rpc.deadlines import Deadlines
+from msmq_fast.rpc.endpoint import Endpoint
 from msmq_fast.rpc.faults import ACCESS_DENIED, NO_MEMORY
 from msmq_fast.rpc.interface import PresentationContext
 from msmq_fast.rpc.outbox import Outbox
@@ -33,9 +33,6 @@ from msmq_fast.rpc.requests import RequestIntake
 from msmq_fast.rpc.securing import Security, SecurityTable, alter_refused, bind_refused
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
-if TYPE_CHECKING:
-    from msmq_fast.rpc.server import RpcServer
-
 __all__ = ["Negotiation"]
 
 _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
@@ -54,7 +51,7 @@ class Negotiation:
 
     def __init__(
         self,
-        server: RpcServer,
+        endpoint: Endpoint,
         address: str,
         contexts: dict[int, PresentationContext],
         security: SecurityTable,
@@ -66,7 +63,7 @@ class Negotiation:
         self.association: Association | None = None
         self.features = BindTimeFeatures.NONE
         self.parked = False
-        self._server = server
+        self._endpoint = endpoint
         self._address = address
         self._contexts = contexts
         self._security = security
@@ -90,12 +87,12 @@ class Negotiation:
             raise BindRefused("bind twice")
         try:
             results, contexts, features = negotiate(
-                bind.contexts, self._contexts, self._server.interface, features=True
+                bind.contexts, self._contexts, self._endpoint.interface, features=True
             )
         except NegotiationError as error:
             raise BindRefused(f"bind: {error}") from None
         self._check_room(len(contexts))
-        association = self._server.associations.join(bind.group, self._address)
+        association = self._endpoint.associations.join(bind.group, self._address)
         if association is None:
             raise BindRefused("association group")
         self.association = association
@@ -103,13 +100,13 @@ class Negotiation:
         self.features = features or BindTimeFeatures.NONE
         self._requests.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
         self._agree_on_signing(pdu)
-        size = min(bind.max_xmit, bind.max_recv, self._server.limits.fragment)
+        size = min(bind.max_xmit, bind.max_recv, self._endpoint.limits.fragment)
         self._outbox.max_fragment = max(_SMALLEST_FRAGMENT, size & ~7)
 
         def accept(auth: SecTrailer | None) -> None:
-            self._server.counters.binds += 1
+            self._endpoint.counters.binds += 1
             flags = WHOLE | (pdu.flags & (Flag.SUPPORT_HEADER_SIGN | Flag.CONC_MPX))
-            ack = self._ack(results, self._server.endpoint)
+            ack = self._ack(results, self._endpoint.endpoint)
             self._outbox.put(build_bind_ack(pdu.call_id, ack, flags, auth))
 
         if not pdu.auth_length:
@@ -137,7 +134,7 @@ class Negotiation:
             raise Refused("authentication type", ACCESS_DENIED, executed=False)
         try:
             results, contexts, _ = negotiate(
-                bind.contexts, self._contexts, self._server.interface, features=False
+                bind.contexts, self._contexts, self._endpoint.interface, features=False
             )
         except NegotiationError as error:
             raise Refused(f"alter_context: {error}", executed=False) from None
@@ -176,8 +173,8 @@ class Negotiation:
                 self._security.abandon(security)  # there is more to be said, and no PDU to say it in
 
         def refuse(error: AuthError) -> None:
-            self._server.counters.refused[f"authentication {error.failure}"] += 1
-            self._server.refuse("rpc authentication", str(error.failure), f"{self._address}: {error}")
+            self._endpoint.counters.refused[f"authentication {error.failure}"] += 1
+            self._endpoint.refuse("rpc authentication", str(error.failure), f"{self._address}: {error}")
 
         self._step(pdu, security, accept, refuse)
 
@@ -187,7 +184,7 @@ class Negotiation:
         return parse_bind(pdu)
 
     def _check_room(self, more: int) -> None:
-        limit = self._server.limits.presentation_contexts * self._server.interface_count
+        limit = self._endpoint.limits.presentation_contexts * self._endpoint.interface_count
         if len(self._contexts) + more > limit:
             raise BindRefused("too many presentation contexts", NakReason.LOCAL_LIMIT_EXCEEDED)
 
@@ -222,7 +219,7 @@ class Negotiation:
                 return
             accept(SecTrailer(security.type, security.level, security.id, reply or b""))
 
-        offload = self._server.offload
+        offload = self._endpoint.offload
         if offload is None or not security.context.blocking:
             try:
                 reply = security.step(token)

@@ -8,7 +8,8 @@ from typing import cast
 
 from msmq_fast.rpc.auth.context import AuthError
 from msmq_fast.rpc.connection import ServerConnection
-from msmq_fast.rpc.server import Offload, RpcServer
+from msmq_fast.rpc.endpoint import Offload
+from msmq_fast.rpc.server import RpcServer
 
 __all__ = ["RpcProtocol", "on_threads"]
 
@@ -62,12 +63,11 @@ class RpcProtocol(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
         peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
-        connection = self._server.open_connection(peer[0], self._monotonic()) if peer else None
+        connection = self._server.open_connection(peer[0], self._monotonic(), self._wake) if peer else None
         if connection is None:
             self._transport.abort()
             return
         self._connection = connection
-        connection.on_wake = self._wake
         self._arm()
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -81,7 +81,7 @@ class RawService:
         self.written: list[bool] = []
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        return call.operation.codec.results(args, result=hresult)
+        return call.operation.results(args, result=hresult)
 
     def echo(self, call: Call, args: bytes) -> bytes:
         self.calls.append(call)
@@ -252,9 +252,7 @@ class World:
 
     def connect(self, address: str = "10.0.0.1") -> Client:
         """A connection without a bind."""
-        connection = self.server.open_connection(address, self.now)
-        assert connection is not None
-        return Client(self, connection)
+        return Client(self, address)
 
     def bound(self, address: str = "10.0.0.1", flags: int = wire.WHOLE, **options: Any) -> Client:
         """A connection with one presentation context, 0, in NDR."""
@@ -266,12 +264,13 @@ class World:
 class Client:
     """One connection of a client: bytes are handed to the engine, its bytes are read."""
 
-    def __init__(self, world: World, connection: ServerConnection) -> None:
+    def __init__(self, world: World, address: str) -> None:
         self.world = world
-        self.connection = connection
         self.wakes = 0
         self._ids = itertools.count(1)
-        connection.on_wake = self._woken
+        connection = world.server.open_connection(address, world.now, self._woken)
+        assert connection is not None
+        self.connection: ServerConnection = connection
 
     def _woken(self) -> None:
         self.wakes += 1

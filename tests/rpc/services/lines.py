@@ -27,7 +27,8 @@ class Line:
 
     def __init__(self, endpoint: Endpoint, group: int = 0, syntax: wire.Syntax = wire.NDR) -> None:
         self.endpoint = endpoint
-        connection = endpoint.server.open_connection("192.0.2.1", 0.0)
+        self.wakes = 0
+        connection = endpoint.server.open_connection("192.0.2.1", 0.0, self._woken)
         assert connection is not None
         self.engine: ServerConnection = connection
         self._call = 1
@@ -39,6 +40,9 @@ class Line:
         assert ack.results[0][0] == 0
         assert ack.flags & wire.MPX
         self.group = ack.group
+
+    def _woken(self) -> None:
+        self.wakes += 1
 
     def say(self, data: bytes) -> list[wire.Answer]:
         """Send; what comes back at once."""

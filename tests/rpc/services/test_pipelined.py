@@ -30,8 +30,6 @@ def test_look_ups_that_wait_for_the_disk_are_few_at_a_time(monkeypatch: pytest.M
     handle = endpoint.remote.opened()
     line = Line(endpoint)
     open_queue(line, handle)
-    wakes: list[int] = []
-    line.engine.on_wake = lambda: wakes.append(1)
     under_way: list[Completion[object]] = []
 
     def lookup(*_: object, **options: object) -> Completion[object]:
@@ -50,9 +48,9 @@ def test_look_ups_that_wait_for_the_disk_are_few_at_a_time(monkeypatch: pytest.M
     rest = said[20:]
     while under_way:
         assert len(under_way) <= 16
-        before = len(wakes)
+        before = line.wakes
         under_way.pop(0).resolve(found[0])
-        assert len(wakes) > before, "the adapter looks again"
+        assert line.wakes > before, "the adapter looks again"
         line.engine.go_on()
         answers += line.heard()
         while rest and line.engine.reading:

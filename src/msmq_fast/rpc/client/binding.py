@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 from msmq_fast.rpc.client.connection import ClientCall, ClientConnection, Credentials
 from msmq_fast.rpc.client.errors import CallLost
 from msmq_fast.rpc.client.timers import Timers
+from msmq_fast.rpc.endpoint import Offload
 from msmq_fast.rpc.ndr.operations import InterfaceTable
-from msmq_fast.rpc.server import Offload
 from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.store.completion import Completion
 

@@ -11,6 +11,7 @@ from msmq_fast._native.rpcframing import Pdu, PduScanner, fragments
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, SecurityContext
 from msmq_fast.rpc.client.errors import CallLost, LogonRefused
 from msmq_fast.rpc.client.timers import Timer
+from msmq_fast.rpc.endpoint import Offload
 from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
 from msmq_fast.rpc.ndr.operations import Op
 from msmq_fast.rpc.ndr.record import Record
@@ -32,7 +33,6 @@ from msmq_fast.rpc.pdu import (
     parse_bind_nak,
     parse_fault,
 )
-from msmq_fast.rpc.server import Offload
 from msmq_fast.rpc.syntaxes import FEATURES_PREFIX, NDR, NDR64, BindTimeFeatures, SyntaxId
 from msmq_fast.store.completion import Completion
 

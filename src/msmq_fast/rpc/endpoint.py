@@ -1,0 +1,78 @@
+"""What the connections of one endpoint share: its interfaces, its limits, its associations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msmq_fast.rpc.association import AssociationTable
+from msmq_fast.rpc.auth.context import AcceptorFactory, AuthError
+from msmq_fast.rpc.interface import Interface, Service
+from msmq_fast.rpc.limits import Limits, RpcCounters
+from msmq_fast.rpc.requests import IncompleteBytes
+from msmq_fast.rpc.syntaxes import SyntaxId
+
+__all__ = ["Endpoint", "Offload"]
+
+Offload: TypeAlias = Callable[
+    [Callable[[], bytes], Callable[[bytes | None, AuthError | None], None]],
+    None,
+]
+"""Runs the first on a thread, then the second where the connection lives, with the result or the error."""
+
+
+class Endpoint:
+    """Interfaces and associations of an endpoint (MS-RPCE 3.3.3). Each TCP port has its own."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        acceptors: AcceptorFactory,
+        random: Callable[[int], bytes],
+        limits: Limits | None = None,
+        refuse: Callable[[str, str, str], None] = lambda what, reason, detail: None,
+        offload: Offload | None = None,
+        incomplete: IncompleteBytes | None = None,
+    ) -> None:
+        """`endpoint` is the secondary address of bind_ack, the port in digits. `random` gives so many random
+        bytes. `refuse(what, reason, detail)` counts and logs a connection that is closed because of what the
+        client did. `offload` runs legs of security contexts that may block; without it they run at once.
+        Endpoints may share `incomplete`.
+        """
+        self.endpoint = endpoint
+        self.acceptors = acceptors
+        self.limits = limits or Limits()
+        self.refuse = refuse
+        self.offload = offload
+        self.counters = RpcCounters()
+        self.incomplete = incomplete or IncompleteBytes(self.limits.incomplete)
+        self.handshakes = IncompleteBytes(self.limits.handshakes)
+        self.associations = AssociationTable(random, self.limits.handles)
+        self._interfaces: dict[tuple[object, int], Interface] = {}
+
+    # ------------------------------------------------------------------------------------------- interfaces
+
+    def register(self, service: Service) -> Interface:
+        """Serve an interface. Raises ValueError if it is served already."""
+        interface = Interface(service)
+        key = (interface.syntax.uuid, interface.syntax.major)
+        if key in self._interfaces:
+            raise ValueError(f"{interface.name} is registered already")
+        self._interfaces[key] = interface
+        return interface
+
+    def interface(self, syntax: SyntaxId) -> Interface | None:
+        """The interface that a client asks for: in its major version, and with at least its minor version."""
+        interface = self._interfaces.get((syntax.uuid, syntax.major))
+        return interface if interface is not None and syntax.minor <= interface.syntax.minor else None
+
+    @property
+    def interfaces(self) -> tuple[Interface, ...]:
+        """All that are served, in the order in which they were registered."""
+        return tuple(self._interfaces.values())
+
+    @property
+    def interface_count(self) -> int:
+        """NumberOfRegisteredInterfaces (MS-RPCE 3.3.3.1.2)."""
+        return len(self._interfaces)
