@@ -60,7 +60,15 @@ class Line:
 
     def __init__(self) -> None:
         table = REMOTE_READ
-        self.connection = ClientConnection("host", SyntaxId(table.uuid, *table.version), Someone(), at_once)
+        self.ended: list[Exception] = []
+        self.connection = ClientConnection(
+            "host",
+            SyntaxId(table.uuid, *table.version),
+            Someone(),
+            at_once,
+            opened=lambda: None,
+            ended=self.ended.append,
+        )
         self.connection.connected()
         accepted = (ContextResult(0, 0, NDR), ContextResult(2, 2), ContextResult(3, 3))
         flags = Flag.FIRST | Flag.LAST | Flag.CONC_MPX

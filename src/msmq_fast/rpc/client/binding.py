@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from msmq_fast.rpc.client.connection import ClientCall, ClientConnection, Credentials
 from msmq_fast.rpc.client.errors import CallLost
-from msmq_fast.rpc.client.timers import Timers
+from msmq_fast.rpc.client.timers import Timer, Timers
 from msmq_fast.rpc.endpoint import Offload
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from msmq_fast.rpc.syntaxes import SyntaxId
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Binding", "Dialer", "Surroundings"]
@@ -53,7 +53,7 @@ class Binding:
         credentials: Credentials | None,
     ) -> None:
         self.host = host
-        self.on_lost: Callable[[str], None] | None = None
+        self.on_lost: Signal[[str]] = Signal()  # not if it was closed
         self._around = surroundings
         self._table = table
         self._interface = SyntaxId(table.uuid, *table.version)
@@ -61,6 +61,7 @@ class Binding:
         self._credentials = credentials
         self._connections: list[ClientConnection] = []
         self._waiting: deque[ClientCall] = deque()
+        self._watches: dict[ClientCall, Timer] = {}  # the time of calls that may not take for ever
         self._reads: deque[ClientCall] = deque()  # that wait for a connection too, behind all others
         self._ended: Exception | None = None
         self._closing = False
@@ -113,7 +114,6 @@ class Binding:
         if self._ended is not None or self._closing:
             return
         self._closing = True
-        self.on_lost = None
         if not self._busy or not patience:
             self._end(CallLost("closed", sent=False))
             return
@@ -131,10 +131,10 @@ class Binding:
             self._interface,
             self._credentials,
             self._around.offload,
+            opened=self._advance,
+            ended=self._end,
             association=association,
         )
-        connection.on_open = self._advance
-        connection.on_end = self._end
         self._connections.append(connection)
         self._around.dialer.dial(self.host, self._port, connection)
 
@@ -169,8 +169,9 @@ class Binding:
         return None
 
     def _answered(self, call: ClientCall) -> None:
-        if call.timer is not None:
-            call.timer.cancel()
+        timer = self._watches.pop(call, None)
+        if timer is not None:
+            timer.cancel()
         if self._closing and not self._busy and self._ended is None:
             self._end(CallLost("closed", sent=False))
         else:
@@ -188,7 +189,7 @@ class Binding:
             else:
                 self._overdue(call, reason)
 
-        call.timer = self._around.timers.after(timeout, overdue)
+        self._watches[call] = self._around.timers.after(timeout, overdue)
 
     @property
     def _pieces(self) -> int:
@@ -216,5 +217,5 @@ class Binding:
         for call in waiting:
             lost = CallLost(str(error), sent=False) if isinstance(error, CallLost) else error
             call.completion.fail(lost)
-        if self.on_lost is not None:
+        if not self._closing:
             self.on_lost(str(error))

@@ -10,7 +10,6 @@ from uuid import UUID
 from msmq_fast._native.rpcframing import Pdu, PduScanner, fragments
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, SecurityContext
 from msmq_fast.rpc.client.errors import CallLost, LogonRefused
-from msmq_fast.rpc.client.timers import Timer
 from msmq_fast.rpc.endpoint import Offload
 from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
 from msmq_fast.rpc.ndr.operations import Op
@@ -34,6 +33,7 @@ from msmq_fast.rpc.pdu import (
     parse_fault,
 )
 from msmq_fast.rpc.syntaxes import FEATURES_PREFIX, NDR, NDR64, BindTimeFeatures, SyntaxId
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 __all__ = ["ClientCall", "ClientConnection", "Credentials"]
@@ -77,13 +77,12 @@ class Credentials(Protocol):
 class ClientCall:
     """One call; its completion has the results, or fails with RpcFault, CallLost or LogonRefused."""
 
-    __slots__ = ("args", "call_id", "completion", "op", "pieces", "read", "sent", "size", "timer")
+    __slots__ = ("args", "call_id", "completion", "op", "pieces", "read", "sent", "size")
 
     def __init__(self, op: Op, args: Record, read: int = 0) -> None:
         self.op = op
         self.args = args
         self.read = read  # the request identifier of a read that may wait there; 0: another call
-        self.timer: Timer | None = None
         self.completion: Completion[Any] = Completion()
         self.call_id = 0
         self.sent = False  # the transport has it
@@ -102,7 +101,7 @@ class ClientConnection:
     """One connection for one interface. The adapter calls `connected`, writes what it receives into `buffer`
     and calls `received`, writes `take_output` after `wake`, and closes the transport when `closing` is set.
 
-    `on_open` is called when calls can be sent, `on_end` once with an exception when none can be any more.
+    `opened` is called when calls can be sent, `ended` once with an exception when none can be any more.
     """
 
     def __init__(
@@ -112,6 +111,8 @@ class ClientConnection:
         credentials: Credentials | None,
         offload: Offload,
         *,
+        opened: Callable[[], None],
+        ended: Callable[[Exception], None],
         association: int = 0,
         fragment: int = FRAGMENT,
     ) -> None:
@@ -121,9 +122,9 @@ class ClientConnection:
         self.multiplexed = False
         self.ndr64 = False
         self.closing = False
-        self.wake: Callable[[], None] = _nobody
-        self.on_open: Callable[[], None] = _nobody
-        self.on_end: Callable[[Exception], None] = _nobody_of
+        self.wake: Signal[[]] = Signal()
+        self._on_open = opened
+        self._on_end = ended
         self.calls: dict[int, ClientCall] = {}
         self.pieces = 0
         """Fragments of answers that have not come in full when these came."""
@@ -188,7 +189,7 @@ class ClientConnection:
     def lost(self, reason: str) -> None:
         """The transport is gone, or never came."""
         self._fail(CallLost(reason, sent=True))
-        self.wake = _nobody
+        self.wake = Signal()  # the adapter is gone
 
     # ---- for the binding
 
@@ -336,7 +337,7 @@ class ClientConnection:
             self._fail(LogonRefused("the authentication ended too early"))
             return
         self._state = _State.OPEN
-        self.on_open()
+        self._on_open()
 
     # ---- answers
 
@@ -445,8 +446,8 @@ class ClientConnection:
                 call.completion.fail(CallLost(str(error), sent=call.sent))
             else:
                 call.completion.fail(error)
-        self.on_end(error)
-        self.on_open, self.on_end = _nobody, _nobody_of
+        self._on_end(error)
+        self._on_open, self._on_end = _nobody, _nobody_of
         self.wake()
 
 

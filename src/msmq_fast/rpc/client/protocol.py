@@ -28,7 +28,7 @@ class ClientProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the connection stands."""
         self._transport = cast(asyncio.Transport, transport)
-        self._connection.wake = self._wake
+        self._connection.wake.connect(self._wake)
         self._connection.connected()
         self._wake()
 

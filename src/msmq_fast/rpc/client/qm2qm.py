@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR, TRANSFER_BUFFER_V1
 from msmq_fast.rpc.services.qm2qm import REMOTE_CANCELED_BY_CLIENT
 from msmq_fast.rpc.services.queueformat import queue_format
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Qm2QmSession"]
@@ -58,13 +58,13 @@ class Qm2QmSession:
         session: bytes,
         version: tuple[int, int, int],
     ) -> None:
-        self.on_lost: Callable[[str], None] | None = None
+        self.on_lost: Signal[[str]] = Signal()
         self.identifies = version >= _START_RECEIVE_2
         self._qmcomm = qmcomm
         self._qm2qm = qm2qm
         self._handles = handles
         self._session = session
-        qm2qm.on_lost = self._lost
+        qm2qm.on_lost.connect(self._lost)
 
     @classmethod
     def open(cls, qmcomm: Binding, qm2qm: Binding, opening: Opening) -> Completion[Qm2QmSession]:
@@ -182,8 +182,7 @@ class Qm2QmSession:
 
     def _lost(self, reason: str) -> None:
         self._qmcomm.close()
-        if self.on_lost is not None:
-            self.on_lost(reason)
+        self.on_lost(reason)
 
 
 def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:

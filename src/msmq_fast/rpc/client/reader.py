@@ -284,7 +284,7 @@ class QueueReader:
         self.lost = ""
         self._access = access
         self._subscriptions: set[Subscription] = set()
-        session.on_lost = self._lost
+        session.on_lost.connect(self._lost)
 
     def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> Read:
         """Receive or peek the first message."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -79,10 +78,9 @@ class RemoteReadSession:
     identifies = True
 
     def __init__(self, binding: Binding, context: bytes) -> None:
-        self.on_lost: Callable[[str], None] | None = None
+        self.on_lost = binding.on_lost
         self._binding = binding
         self._context = context
-        binding.on_lost = self._lost
 
     @classmethod
     def open(cls, binding: Binding, opening: Opening) -> Completion[RemoteReadSession]:
@@ -155,10 +153,6 @@ class RemoteReadSession:
     def _call(self, name: str, **parameters: Any) -> Completion[None]:
         answered = self._binding.call(name, phContext=self._context, **parameters).then(checked)
         return answered.then(lambda _: Completion.of(None))
-
-    def _lost(self, reason: str) -> None:
-        if self.on_lost is not None:
-            self.on_lost(reason)
 
 
 def _started(results: Any) -> Completion[Started]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.rpc.services.reads import Ack, Action
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 __all__ = ["INFINITE", "Ack", "Action", "QueueSession", "RequestIds", "Started", "Wanted"]
@@ -59,7 +59,7 @@ class QueueSession(Protocol):
     """TimeToReachQueue of its packets is a point in time."""
     identifies: bool
     """It tells LookupIdentifiers, and finds messages by them."""
-    on_lost: Callable[[str], None] | None
+    on_lost: Signal[[str]]
     """The connection has ended; the reason is for people."""
 
     def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:

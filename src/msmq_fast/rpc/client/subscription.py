@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msmq_fast.packet.errors import IOTimeout, MSMQError, StaleHandle
 from msmq_fast.qm.reading.remote import RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.sessions import Ack
 from msmq_fast.store.completion import Completion
 
-if TYPE_CHECKING:
-    from msmq_fast.rpc.client.reader import QueueReader, Read
-
 __all__ = ["Subscription"]
+
+
+class Read(Protocol):
+    """A read whose message stays locked until `end`."""
+
+    completion: Completion[RemoteMessage]
+
+    def end(self, ack: Ack) -> Completion[None]:
+        """Remove the message, or put it back."""
+
+    def cancel(self, error: MSMQError | None = None) -> bool:
+        """End a read that waits."""
+
+
+class Source(Protocol):
+    """The queue that a subscription reads."""
+
+    def hold(self) -> Read:
+        """Receive the first message, whenever it comes, and keep it locked."""
+
+    def unsubscribed(self, subscription: Subscription) -> None:
+        """The subscription is over."""
 
 
 class Subscription:
@@ -26,7 +45,7 @@ class Subscription:
 
     def __init__(
         self,
-        queue: QueueReader,
+        queue: Source,
         sink: RemoteSink,
         *,
         acknowledge: bool,

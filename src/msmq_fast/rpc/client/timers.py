@@ -21,6 +21,11 @@ class Timer:
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
 
+    def take(self) -> Callable[[], None] | None:
+        """The callback, unless it was cancelled; it is taken once."""
+        callback, self.callback = self.callback, None
+        return callback
+
     def cancel(self) -> None:
         """It does not happen. Cancelling twice, or too late, is fine."""
         self.callback = None
@@ -58,7 +63,6 @@ class Timers:
 
     def _due(self, now: float) -> Iterator[Callable[[], None]]:
         while self._heap and self._heap[0][0] <= now:
-            timer = heappop(self._heap)[2]
-            callback, timer.callback = timer.callback, None
+            callback = heappop(self._heap)[2].take()
             if callback is not None:
                 yield callback
