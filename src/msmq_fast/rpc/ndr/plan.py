@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from msmq_fast.rpc.ndr.arrays import ByteArray, ElementArray, Shape, WideArray
 from msmq_fast.rpc.ndr.codec import Codec
@@ -41,14 +42,13 @@ class Compiler:
     def __init__(self, syntax: Syntax) -> None:
         self.syntax = syntax
         self._codecs: dict[NdrType, Codec] = {}
-        self._pointers: list[tuple[Pointer, NdrType]] = []
+        self._pointers: list[Pointer] = []
 
     def parameters(self, members: Mapping[str, NdrType]) -> Parameters:
         """The codec of parameters. Raises TypeError for what cannot be declared."""
         compiled = [(name, self._codec(kind)) for name, kind in members.items()]
         while self._pointers:
-            pointer, target = self._pointers.pop()
-            pointer.target = self._codec(target)
+            self._pointers.pop().link()
         return Parameters(self.syntax, compiled)
 
     def _codec(self, kind: NdrType) -> Codec:
@@ -99,8 +99,8 @@ class Compiler:
         counted_by = None
         if isinstance(target, Bytes | WChars | ArrayOf | StringType) and isinstance(target.shape.size, str):
             counted_by = target.shape.size
-        pointer = Pointer(self.syntax, kind.kind, counted_by)
-        self._pointers.append((pointer, target))
+        pointer = Pointer(self.syntax, kind.kind, partial(self._codec, target), counted_by)
+        self._pointers.append(pointer)
         return pointer
 
     def _shape(self, shape: ArrayShape) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -34,14 +35,26 @@ class Pointer(Scalar):
     converts = True
     points = True
 
-    target: Codec
-    """Set when all that the pointer may be part of has been compiled, since types are recursive through
-    pointers."""
+    _target: Codec
 
-    def __init__(self, syntax: Syntax, kind: PointerKind, counted_by: str | None = None) -> None:
+    def __init__(
+        self,
+        syntax: Syntax,
+        kind: PointerKind,
+        resolve: Callable[[], Codec],
+        counted_by: str | None = None,
+    ) -> None:
+        """`resolve` gives the codec of what it points to. Types are recursive through pointers: `link`
+        calls it when all that the pointer may be part of has been compiled.
+        """
         super().__init__(syntax, syntax.pointer_code, syntax.pointer)
         self._kind = kind
+        self._resolve = resolve
         self._counted_by = counted_by
+
+    def link(self) -> None:
+        """Find the target. Call once, before the first use."""
+        self._target = self._resolve()
 
     def lower(self, writer: Writer, value: Any) -> int:
         if value is None:
@@ -61,17 +74,17 @@ class Pointer(Scalar):
             raise bad_stub("pointers are nested too deeply")
         reader.nesting -= 1
         if self._kind is PointerKind.FULL:
-            identity = (value, self.target)
+            identity = (value, self._target)
             if identity not in reader.referents:
-                reader.referents[identity] = self.target.read_whole(reader, scope)
+                reader.referents[identity] = self._target.read_whole(reader, scope)
             target = reader.referents[identity]
         else:
-            target = self.target.read_whole(reader, scope)
+            target = self._target.read_whole(reader, scope)
         reader.nesting += 1
         return target
 
     def write_deferred(self, writer: Writer, value: Any, scope: Any) -> None:
         if value is not None:
-            self.target.write_whole(writer, value, scope)
+            self._target.write_whole(writer, value, scope)
         elif self._counted_by is not None and getattr(scope, self._counted_by):
             raise ValueError(f"NULL for an array, but {self._counted_by} is not 0")

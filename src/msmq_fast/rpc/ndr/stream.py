@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msmq_fast.rpc.faults import RPC_X_BAD_STUB_DATA, RpcFault
-
-if TYPE_CHECKING:
-    from msmq_fast.rpc.ndr.codec import Codec
 
 __all__ = ["MAX_ELEMENTS", "MAX_NESTING", "Buffer", "Reader", "Writer", "bad_stub"]
 
@@ -40,8 +37,8 @@ class Reader:
         self.end = len(stub)
         self.elements = MAX_ELEMENTS
         self.nesting = MAX_NESTING
-        self.referents: dict[tuple[int, Codec], Any] = {}
-        """What full pointers point to, by the referent identifier and what it is read as."""
+        self.referents: dict[tuple[int, object], Any] = {}
+        """What full pointers point to, by the referent identifier and the codec that reads it."""
 
     def claim(self, mask: int, size: int) -> int:
         """Where the next `size` bytes begin, after the gap to a multiple of `mask` + 1; they are passed.
