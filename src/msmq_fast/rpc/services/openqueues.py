@@ -12,65 +12,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter, MSMQError
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.reading.twophase import RemoteReadState
+from msmq_fast.rpc.services.reads import RemoteQueue
 
 if TYPE_CHECKING:
-    from msmq_fast.qm.handles.handle import OpenQueue
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.rpc.association import Association
     from msmq_fast.rpc.call import Caller
-    from msmq_fast.rpc.services.reads import RemoteRead
 
-__all__ = ["OpenQueues", "RemoteQueue"]
+__all__ = ["OpenQueues"]
 
 MOST_OPEN = 65_536
 """Descriptors open for remote readers at a time."""
 MOST_CURSORS = 10_000
 """Cursors of one of them."""
-
-
-class RemoteQueue:
-    """OpenQueueEntry (MS-MQQP 3.1.1.4): an open queue, its cursors, and what is under way with it."""
-
-    __slots__ = (
-        "caller",
-        "client",
-        "context",
-        "cursors",
-        "delivered",
-        "handle",
-        "move_context",
-        "opened",
-        "owner",
-        "pending",
-        "queue",
-    )
-
-    def __init__(self, handle: int, opened: OpenQueue, caller: Caller) -> None:
-        self.handle = handle  # OpenQueueDescriptor.Handle
-        self.opened = opened
-        self.queue = opened.queue
-        self.caller = caller  # who opened it
-        self.client = NULL_GUID  # ClientId
-        self.owner: Association | None = None  # whose it is since `take_over`
-        self.context = b""  # the context handle of the owner
-        self.move_context = 0  # of R_OpenQueueForMove
-        self.cursors: dict[int, Cursor] = {}
-        self.pending: dict[int, RemoteRead] = {}  # reads that wait for a message, by their request ids
-        self.delivered: dict[bytes | int, RemoteRead] = {}  # by context handle or request id
-
-    @property
-    def ready(self) -> bool:
-        """Whether it was taken over (RemoteReadState, MS-MQDMPR 3.1.1.16)."""
-        return self.opened.two_phase.state is RemoteReadState.READY_FOR_READ
-
-    def cursor(self, handle: int) -> Cursor | None:
-        """The cursor of this descriptor with a handle."""
-        return self.cursors.get(handle)
 
 
 class OpenQueues:

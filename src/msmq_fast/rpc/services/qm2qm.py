@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
     from msmq_fast.rpc.call import Call
     from msmq_fast.rpc.contexts import ContextHandles
-    from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
+    from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
+    from msmq_fast.rpc.services.reads import RemoteQueue
 
 __all__ = ["Qm2QmService"]
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.rpc.call import Call
     from msmq_fast.rpc.services.dependent import SupportingServer
-    from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
+    from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
+    from msmq_fast.rpc.services.reads import RemoteQueue
     from msmq_fast.security.token import Token
 
 __all__ = ["QmCommService"]

@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.call import Call
-    from msmq_fast.rpc.services.openqueues import OpenQueues, RemoteQueue
+    from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
+    from msmq_fast.rpc.services.reads import RemoteQueue
     from msmq_fast.store.completion import Completion
 
 __all__ = ["CLEANUP", "RemoteReadService"]
