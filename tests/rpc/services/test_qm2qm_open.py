@@ -45,7 +45,9 @@ def test_an_open_queue_belongs_to_the_association_that_was_told_of_it(remote: Re
     assert not only(remote).ready
     assert open_queue(peer, handle) == 0
     entry = only(remote)
-    assert (entry.handle, entry.client, entry.owner) == (handle, CLIENT, peer.association)
+    assert (entry.handle, entry.client) == (handle, CLIENT)
+    assert remote.queues.owned(handle, peer.association) is entry
+    assert remote.queues.owned(handle, remote.peer().association) is None
 
 
 @pytest.mark.rule("QP-031")

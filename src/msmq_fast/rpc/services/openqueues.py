@@ -35,6 +35,7 @@ class OpenQueues:
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
         self._queues: dict[int, RemoteQueue] = {}
+        self._owners: dict[int, Association] = {}  # that took them over, by handle
         self._cursors: set[int] = set()
 
     def __len__(self) -> int:
@@ -63,8 +64,7 @@ class OpenQueues:
 
     def owned(self, handle: int, association: Association) -> RemoteQueue | None:
         """The descriptor with a handle if this association took it over (RA-28)."""
-        remote = self._queues.get(handle)
-        return remote if remote is not None and remote.owner is association else None
+        return self._queues.get(handle) if self._owners.get(handle) is association else None
 
     def take_over(self, handle: int, association: Association, client: UUID) -> RemoteQueue:
         """The queue manager that reads was told of a descriptor: it is its own from now on, and
@@ -76,7 +76,7 @@ class OpenQueues:
         if remote is None or remote.ready or remote.opened.closed:
             raise InvalidParameter("no queue is open for remote reading under this handle")
         remote.opened.two_phase.ready()
-        remote.owner = association
+        self._owners[handle] = association
         remote.client = client
         return remote
 
@@ -117,6 +117,7 @@ class OpenQueues:
         """
         if self._queues.pop(remote.handle, None) is None:
             return
+        self._owners.pop(remote.handle, None)
         for read in list(remote.pending.values()):
             read.cancel(error)
         for read in list(remote.delivered.values()):

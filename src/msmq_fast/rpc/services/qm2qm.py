@@ -66,16 +66,23 @@ _ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NE
 class HandledRead(RemoteRead):
     """A read that is ended by its context handle."""
 
-    __slots__ = ("context", "handles")
+    __slots__ = ("_context", "_handles")
 
-    context: bytes
-    handles: ContextHandles
+    def __init__(self, *read: Any) -> None:
+        super().__init__(*read)
+        self._handles: ContextHandles = self.call.handles
+        self._context = b""
+
+    def open(self) -> bytes:
+        """A context handle by which it will be ended. Raises RpcFault: the client has too many."""
+        self._context = self._handles.create(READ, self, HandledRead.put_back)
+        return self._context
 
     def put_back(self) -> None:
         """The message is available again, and the handle closed."""
         super().put_back()
         with suppress(RpcFault):
-            self.handles.close(self.context, READ)
+            self._handles.close(self._context, READ)
 
 
 class Qm2QmService:
@@ -238,17 +245,15 @@ class Qm2QmService:
     def _deliver(read: HandledRead, received: Received) -> bytes | None:
         """The context handle by which the read will be ended; None if the client has too many."""
         call = read.call
-        read.context = b""
-        read.handles = call.handles
         try:
-            read.context = read.handles.create(READ, read, HandledRead.put_back)
+            handle = read.open()
         except RpcFault as fault:
             read.deliver(b"", received.lookup_id)
             read.put_back()
             call.fault(fault.status)
             return None
-        read.deliver(read.context, received.lookup_id)
-        return read.context
+        read.deliver(handle, received.lookup_id)
+        return handle
 
     def _refuse(self, read: RemoteRead, error: MSMQError) -> None:
         read.call.reply(self.failed(read.call, read.args, error.code))

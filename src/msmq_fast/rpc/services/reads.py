@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.qm.reading.readers import ReadRequest
     from msmq_fast.qm.transactions.transaction import Transaction
-    from msmq_fast.rpc.association import Association
     from msmq_fast.rpc.call import Call, Caller
     from msmq_fast.store.completion import Completion
 
@@ -101,7 +100,6 @@ class RemoteQueue:
         "handle",
         "move_context",
         "opened",
-        "owner",
         "pending",
         "queue",
     )
@@ -112,8 +110,7 @@ class RemoteQueue:
         self.queue = opened.queue
         self.caller = caller  # who opened it
         self.client = NULL_GUID  # ClientId
-        self.owner: Association | None = None  # whose it is since `take_over`
-        self.context = b""  # the context handle of the owner
+        self.context = b""  # the context handle of the association that took it over
         self.move_context = 0  # of R_OpenQueueForMove
         self.cursors: dict[int, Cursor] = {}
         self.pending: dict[int, RemoteRead] = {}  # reads that wait for a message, by their request ids

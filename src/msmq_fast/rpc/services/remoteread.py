@@ -94,13 +94,16 @@ _NO_TRANSACTION: Final = bytes(16)
 class EntryRead(RemoteRead):
     """A read that is ended by its request identifier, within the time that it has (PendingRequestEntry)."""
 
-    __slots__ = ("timed",)
+    __slots__ = ("_timed",)
 
-    timed: dict[EntryRead, float]
+    def __init__(self, timed: dict[EntryRead, float], *read: Any) -> None:
+        """`timed` has the reads that are to be ended in time."""
+        super().__init__(*read)
+        self._timed = timed
 
     def end(self, ack: int) -> Completion[None]:
         """As RemoteRead.end; its Pending Request Cleanup Timer is off."""
-        self.timed.pop(self, None)
+        self._timed.pop(self, None)
         return super().end(ack)
 
 
@@ -263,8 +266,8 @@ class RemoteReadService:
             cursor = remote.cursor(args.hCursor)
             if cursor is None:
                 raise MSMQError("there is no such cursor", code=STATUS_INVALID_HANDLE)
-        read = EntryRead(remote, call, args, action, request_id, args.ulTimeout, self._answer, self._refuse)
-        read.timed = self._timed
+        asked = (remote, call, args, action, request_id, args.ulTimeout)
+        read = EntryRead(self._timed, *asked, self._answer, self._refuse)
         read.peek = action in _PEEKS if lookup is None else lookup[1]
         return read, cursor
 
@@ -393,7 +396,7 @@ class RemoteReadService:
         remote: RemoteQueue = call.handles.get(args.phContextFrom, QUEUE)
         source = remote.opened.queue
         to = self._moves.get(args.ullContextTo)
-        if to is None or to.owner is not call.association:
+        if to is None or self._queues.owned(to.handle, call.association) is None:
             raise InvalidHandle("no queue is open for moving under this number")
         if to.opened.queue.family is not source.family:
             raise MSMQError("the queues do not belong together", code=STATUS_INVALID_PARAMETER)
