@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from msmq_fast.rpc.room import ReplyRoom
     from msmq_fast.rpc.securing import Security
 
-__all__ = ["Call", "CallPort", "Caller"]
+__all__ = ["Call", "CallPort", "Caller", "Pending"]
 
 _log = logging.getLogger("msmq_fast.rpc")
 
@@ -42,9 +43,19 @@ class CallPort(Protocol):
         """Queue the fault of a call."""
 
 
+class Pending(ABC):
+    """What a call waits for, and what can be given up if the caller no longer waits."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Nobody waits for the reply any more. That it is already on its way is fine."""
+
+
 class Call:
     """A call under way, of an operation of `interface`. It ends by `reply` or `fault`, once; or it is
-    abandoned: then `alive` is False, `on_abandoned` has been called, and a reply is thrown away."""
+    abandoned: then `alive` is False, and a reply is thrown away."""
 
     __slots__ = (
         "alive",
@@ -55,7 +66,6 @@ class Call:
         "interface",
         "ndr64",
         "object_uuid",
-        "on_abandoned",
         "operation",
         "port",
         "security",
@@ -81,7 +91,6 @@ class Call:
         self.context_id = 0
         self.security: Security | None = None
         self.alive = True
-        self.on_abandoned: Callable[[], None] | None = None
 
     @property
     def opnum(self) -> int:
@@ -126,15 +135,16 @@ class Call:
             self.alive = False
             self.port.fail(self, status)
 
-    def abandon(self) -> None:
-        """The runtime: nobody waits for the reply any more. That a service fails at it stops nobody else."""
+    def abandon(self, pending: Pending | None) -> None:
+        """The runtime: nobody waits for the reply any more. `pending`: what the method returned. That a
+        service fails at it stops nobody else.
+        """
         if self.alive:
             self.alive = False
-            abandoned, self.on_abandoned = self.on_abandoned, None
-            if abandoned is None:
+            if pending is None:
                 return
             try:
-                abandoned()
+                pending.abandon()
             except Exception:
                 self.port.counters.failures += 1
                 _log.exception("%s.%s cannot be abandoned", self.interface, self.operation.name)

@@ -9,7 +9,7 @@ from msmq_fast._native.rpcframing import Pdu, PduScanner
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.deadlines import Deadlines
-from msmq_fast.rpc.dispatch import dispatch
+from msmq_fast.rpc.dispatch import UnderWay, dispatch
 from msmq_fast.rpc.endpoint import Endpoint
 from msmq_fast.rpc.faults import CANCELLED, SERVER_TOO_BUSY, wire_status
 from msmq_fast.rpc.interface import PresentationContext
@@ -71,7 +71,7 @@ class ServerConnection:
         self._outbox = Outbox()
         self._room = ReplyRoom(self._outbox, limits.output, self._wake)
         self._contexts: dict[int, PresentationContext] = {}
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, UnderWay] = {}
         self._security = SecurityTable(endpoint.acceptors, address, limits.security_contexts)
         self._requests = RequestIntake(
             limits, endpoint.incomplete, self._contexts, self._security, self._calls
@@ -345,25 +345,26 @@ class ServerConnection:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return
         self.counters.calls_in += 1
-        call = dispatch(self, association, request)
-        if call is not None:
-            self._calls[call.call_id] = call
+        under_way = dispatch(self, association, request)
+        if under_way is not None:
+            self._calls[pdu.call_id] = under_way
 
     def _cancel(self, pdu: Pdu) -> None:
         """co_cancel: of a request that has not arrived in full it is ignored, as by Windows."""
-        call = self._calls.pop(pdu.call_id, None)
-        if call is not None:
+        under_way = self._calls.pop(pdu.call_id, None)
+        if under_way is not None:
             self.counters.abandoned += 1
-            call.abandon()
+            under_way.abandon()
+            call = under_way.call
             self._fault(call.call_id, call.context_id, CANCELLED, WHOLE)
 
     def _orphaned(self, pdu: Pdu) -> None:
         """The client wants no reply. The connection stays, whether the client asked for that or not: one that
         did not closes it (MS-RPCE 3.3.1.5.10)."""
-        call = self._calls.pop(pdu.call_id, None)
-        if call is not None:
+        under_way = self._calls.pop(pdu.call_id, None)
+        if under_way is not None:
             self.counters.abandoned += 1
-            call.abandon()
+            under_way.abandon()
 
     # --- refusals
 
@@ -401,5 +402,5 @@ class ServerConnection:
     def _abandon_calls(self) -> None:
         calls, self._calls = self._calls, {}
         self.counters.abandoned += len(calls)
-        for call in calls.values():
-            call.abandon()
+        for under_way in calls.values():
+            under_way.abandon()

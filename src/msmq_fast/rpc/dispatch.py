@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from msmq_fast.packet.errors import AccessDenied, MSMQError
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
-from msmq_fast.rpc.call import Call, CallPort
+from msmq_fast.rpc.call import Call, CallPort, Pending
 from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
 from msmq_fast.rpc.refusals import Refused
 from msmq_fast.rpc.requests import Request
 from msmq_fast.rpc.verification import strip_trailer
 
-__all__ = ["dispatch"]
+__all__ = ["RequestPort", "UnderWay", "dispatch"]
 
 _log = logging.getLogger("msmq_fast.rpc")
 
@@ -32,7 +32,18 @@ class RequestPort(CallPort, Protocol):
         """Whether header signing was agreed on."""
 
 
-def dispatch(connection: RequestPort, association: Association, request: Request) -> Call | None:
+class UnderWay(NamedTuple):
+    """A call that has not been answered, and what it waits for, as far as that can be given up."""
+
+    call: Call
+    pending: Pending | None
+
+    def abandon(self) -> None:
+        """Nobody waits for the reply any more."""
+        self.call.abandon(self.pending)
+
+
+def dispatch(connection: RequestPort, association: Association, request: Request) -> UnderWay | None:
     """Call the method. The call if it is still under way, None if it has been answered.
 
     Raises Refused where there is no such operation.
@@ -52,6 +63,7 @@ def dispatch(connection: RequestPort, association: Association, request: Request
     if raw is not None:
         call.object_uuid = UUID(bytes=raw) if pdu.big_endian else UUID(bytes_le=raw)
     interface.calls += 1
+    pending: Pending | None = None
     policy = interface.policy
     try:
         stub = strip_trailer(
@@ -78,6 +90,8 @@ def dispatch(connection: RequestPort, association: Association, request: Request
         _log.exception("%s.%s failed", interface.name, operation.name)
         call.fault(UNSPECIFIED)
     else:
-        if results is not None:
+        if isinstance(results, Pending):
+            pending = results
+        elif results is not None:
             call.reply(results)
-    return call if call.alive else None
+    return UnderWay(call, pending) if call.alive else None

@@ -49,7 +49,7 @@ class InterfacePolicy:
 
 class Service(Protocol):
     """One interface. For each operation there is a method of its name, `method(call, args)`, that returns the
-    results, or None when it will call `call.reply` or `call.fault` later.
+    results; or None when it will call `call.reply` or `call.fault` later, or what it waits for, a `Pending`.
 
     A method that raises MSMQError has failed with that HRESULT, see `failed`; RpcFault becomes a fault; any
     other exception is logged and becomes the fault nca_s_fault_unspec.

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, Buffer, Caller
-from msmq_fast.rpc.call import Call
+from msmq_fast.rpc.call import Call, Pending
 from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.interface import InterfacePolicy
@@ -64,6 +64,19 @@ class RawTable:
     ops: list[RawOp]
 
 
+class Deferred(Pending):
+    """A call that the test answers."""
+
+    def __init__(self, service: RawService, call: Call) -> None:
+        self.service = service
+        self.call = call
+
+    def abandon(self) -> None:
+        if self.call in self.service.stubborn:
+            raise ZeroDivisionError
+        self.service.abandoned.append(self.call)
+
+
 class RawService:
     """What the operations do: see the methods."""
 
@@ -77,6 +90,7 @@ class RawService:
         self.policy = policy or InterfacePolicy()
         self.calls: list[Call] = []
         self.abandoned: list[Call] = []
+        self.stubborn: list[Call] = []  # calls that fail when they are abandoned
         self.run_down: list[bytes] = []
         self.written: list[bool] = []
 
@@ -90,9 +104,9 @@ class RawService:
     def nothing(self, call: Call, args: bytes) -> bytes:
         return b""
 
-    def defer(self, call: Call, args: bytes) -> None:
+    def defer(self, call: Call, args: bytes) -> Pending:
         self.calls.append(call)
-        call.on_abandoned = lambda: self.abandoned.append(call)
+        return Deferred(self, call)
 
     def fail_qm(self, call: Call, args: bytes) -> bytes:
         raise QueueNotFound("gone")

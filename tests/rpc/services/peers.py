@@ -10,6 +10,7 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.association import Association, AssociationTable
 from msmq_fast.rpc.auth.context import AuthLevel, AuthType, Caller
+from msmq_fast.rpc.call import Pending
 from msmq_fast.rpc.contexts import ContextHandles
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
@@ -45,7 +46,7 @@ class MadeCall:
         self.opnum = codec.opnum
         self.ndr64 = ndr64
         self.alive = True
-        self.on_abandoned: Any = None
+        self.pending: Pending | None = None
         self.fault_status: int | None = None
         self.results: Any = None
         self.written: Any = None
@@ -78,8 +79,8 @@ class MadeCall:
         """The connection of the call is lost, or the call was cancelled."""
         if self.alive:
             self.alive = False
-            if self.on_abandoned is not None:
-                self.on_abandoned()
+            if self.pending is not None:
+                self.pending.abandon()
 
     def deliver(self, whole: bool = True) -> None:
         """The transport took the reply, or could not."""
@@ -114,7 +115,9 @@ class Peer:
         except RpcFault as fault:
             call.fault(fault.status)
         else:
-            if results is not None:
+            if isinstance(results, Pending):
+                call.pending = results
+            elif results is not None:
                 call.reply(results)
         self.remote.world.run()
         return call

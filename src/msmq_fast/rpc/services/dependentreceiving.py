@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmq_fast.packet.errors import IllegalCursorAction, InvalidParameter, MSMQError
 from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.rpc.call import Pending
 from msmq_fast.rpc.services.dependentfilling import fill
 from msmq_fast.rpc.services.reads import Action
 
@@ -33,7 +34,7 @@ Ended = Callable[[int], None]
 """Called once, with MQ_OK or the HRESULT."""
 
 
-class DependentRead:
+class DependentRead(Pending):
     """One read: of a queue, in a transaction if there is one, into a CACTransferBufferV2.
 
     Raises INVALID_PARAMETER: the buffer is not that of a receive; INVALID_HANDLE: no such cursor.

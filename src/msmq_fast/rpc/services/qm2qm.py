@@ -33,7 +33,7 @@ from msmq_fast.rpc.services.reads import (
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
-    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.call import Call, Pending
     from msmq_fast.rpc.contexts import ContextHandles
     from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
@@ -147,15 +147,15 @@ class Qm2QmService:
 
     # ---- reading
 
-    def start_receive(self, call: Call, args: Any) -> None:
+    def start_receive(self, call: Call, args: Any) -> Pending:
         """RemoteQMStartReceive (3.1.4.1)."""
-        self._start(call, args, args.lpRemoteReadDesc)
+        return self._start(call, args, args.lpRemoteReadDesc)
 
-    def start_receive2(self, call: Call, args: Any) -> None:
+    def start_receive2(self, call: Call, args: Any) -> Pending:
         """RemoteQMStartReceive2 (3.1.4.10)."""
-        self._start(call, args, args.lpRemoteReadDesc2.pRemoteReadDesc)
+        return self._start(call, args, args.lpRemoteReadDesc2.pRemoteReadDesc)
 
-    def _start(self, call: Call, args: Any, desc: Any) -> None:
+    def _start(self, call: Call, args: Any, desc: Any) -> Pending:
         if desc is None:
             raise InvalidHandle("there is no REMOTEREADDESC")
         handle, request_id, action = desc.hRemoteQueue, desc.dwRequestID, desc.ulAction
@@ -174,6 +174,7 @@ class Qm2QmService:
                 raise MSMQError("there is no such cursor", code=STATUS_INVALID_PARAMETER)
         read = HandledRead(remote, call, args, action, request_id, desc.ulTimeout, self._answer, self._refuse)
         read.start(cursor)
+        return read
 
     @staticmethod
     def _check(remote: RemoteQueue | None, desc: Any) -> None:

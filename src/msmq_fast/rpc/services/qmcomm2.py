@@ -19,7 +19,7 @@ from msmq_fast.store.completion import Completion
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.transactions.transaction import Transaction
-    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.call import Call, Pending
     from msmq_fast.rpc.services.dependent import SupportingServer
 
 __all__ = ["QmComm2Service"]
@@ -64,15 +64,15 @@ class QmComm2Service:
         sent = self._sender.send(queue, buffer, self._transaction(call, buffer.pUow))
         return when(sent.then(identified), self.failed, call, args, results)
 
-    def receive_message_ex(self, call: Call, args: Any) -> None:
+    def receive_message_ex(self, call: Call, args: Any) -> Pending:
         """rpc_ACReceiveMessageEx (3.1.5.3)."""
         self._server.serving()
         transaction = self._transaction(call, args.ptb.old.pUow)
         queue = self._server.queues.of_context(call, args.hQMContext)
         ended = partial(self._received, call, args)
         read = DependentRead(queue, transaction, args.ptb, self._now_s, ended, call.room)
-        call.on_abandoned = read.abandon
         read.start()
+        return read
 
     def _received(self, call: Call, args: Any, hresult: int) -> None:
         call.reply(self._results(call, args, result=hresult))

@@ -19,6 +19,7 @@ from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQ
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
+from msmq_fast.rpc.call import Pending
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import QueueCore, Received
@@ -126,7 +127,7 @@ class RemoteQueue:
         return self.cursors.get(handle)
 
 
-class RemoteRead:
+class RemoteRead(Pending):
     """RemoteReadEntry and PendingRequestEntry: one read, from the call that starts it to its end.
 
     `answer(read, received)` answers the call when there is a message, `refuse(read, error)` when there will
@@ -208,7 +209,6 @@ class RemoteRead:
         if not completion.done:
             self.request = request
             remote.pending[self.request_id] = self
-            self.call.on_abandoned = self._abandoned
         completion.add_done_callback(self._found)
 
     def look_up(self, lookup_id: int, operation: Lookup) -> None:
@@ -234,7 +234,7 @@ class RemoteRead:
         """End it with `error` (OPERATION_CANCELLED); False if it does not wait."""
         return self.request is not None and self.request.cancel(error)
 
-    def _abandoned(self) -> None:
+    def abandon(self) -> None:
         """The caller no longer waits for the reply: the read takes nothing (RA-15)."""
         self.cancel()
 
@@ -242,7 +242,6 @@ class RemoteRead:
         if self.request is not None:
             self.request = None
             del self.remote.pending[self.request_id]
-            self.call.on_abandoned = None
         error = done.exception()
         if error is None:
             self.answer(self, done.result())

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.qm.transactions.transaction import Transaction
-    from msmq_fast.rpc.call import Call
+    from msmq_fast.rpc.call import Call, Pending
     from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
     from msmq_fast.rpc.services.reads import RemoteQueue
@@ -228,12 +228,13 @@ class RemoteReadService:
 
     # ---- reading
 
-    def start_receive(self, call: Call, args: Any) -> None:
+    def start_receive(self, call: Call, args: Any) -> Pending:
         """R_StartReceive (3.1.4.7)."""
         read, cursor = self._read(call, args)
         self._run(read, cursor)
+        return read
 
-    def start_transactional_receive(self, call: Call, args: Any) -> None:
+    def start_transactional_receive(self, call: Call, args: Any) -> Pending:
         """R_StartTransactionalReceive (3.1.4.13); without a transaction it is R_StartReceive."""
         read, cursor = self._read(call, args)
         identifier = bytes(args.pTransactionId)
@@ -246,6 +247,7 @@ class RemoteReadService:
             raise
         if own is not None and read.request is not None:
             self._manager.transactions.rest(own)  # as long as the read waits
+        return read
 
     def _read(self, call: Call, args: Any) -> tuple[EntryRead, Cursor | None]:
         """The read that a call starts, once everything that the client says is looked at, and its cursor."""
