@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from msmq_fast.cli.exits import Exit
@@ -18,12 +19,12 @@ _LOOK = 0.2  # seconds between two looks how far it is
 
 def run_snapshot(arguments: argparse.Namespace) -> int:
     """`msmq-fast snapshot DIR`."""
-    arguments.target = str(Path(arguments.target).absolute())
-    return converse(_snapshot, arguments)
+    target = str(Path(arguments.target).absolute())
+    return converse(partial(_snapshot, target), arguments)
 
 
-async def _snapshot(connection: Connection, arguments: argparse.Namespace) -> int:
-    making = asyncio.ensure_future(connection.snapshot(arguments.target, arguments.rate))
+async def _snapshot(target: str, connection: Connection, arguments: argparse.Namespace) -> int:
+    making = asyncio.ensure_future(connection.snapshot(target, arguments.rate))
     try:
         with Progress("snapshot", 0) as progress:
             while not (await asyncio.wait({making}, timeout=_LOOK))[0]:
@@ -36,7 +37,7 @@ async def _snapshot(connection: Connection, arguments: argparse.Namespace) -> in
     finally:
         making.cancel()
     shown = {
-        "snapshot": arguments.target,
+        "snapshot": target,
         "bytes": manifest["size"],
         "incarnation": manifest["incarnation"],
         "feed_next": manifest["feed_next"],

@@ -77,6 +77,7 @@ class Store:
         writer: LmdbWriter | MemoryWriter,
         reader: LmdbReader | MemoryReader,
         directory: Path | None = None,
+        lock: StoreLock | None = None,
     ) -> None:
         self.tables = tables
         self.writer: Writer = writer
@@ -86,7 +87,7 @@ class Store:
         self.is_copy = False
         self.damaged_history = 0  # records of the duplicate history that were passed over
         self._native = (writer, reader)
-        self._lock: StoreLock | None = None
+        self._lock = lock
 
     # -- opening and closing
 
@@ -120,11 +121,10 @@ class Store:
         try:
             check_data_file(path, used=bool(lock.read().get("tokens")))
             tables = _open_tables(path, options, warn)
-            store = cls(tables, LmdbWriter(tables), LmdbReader(tables), path)
+            store = cls(tables, LmdbWriter(tables), LmdbReader(tables), path, lock)
         except BaseException:
             lock.release()
             raise
-        store._lock = lock
         try:
             store._start(now_s, random, options, warn)
         except BaseException:

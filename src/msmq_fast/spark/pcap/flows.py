@@ -97,7 +97,9 @@ class Conversations(Generic[Item]):
         flow_limit: int,
         total_limit: int,
         max_connections: int = MAX_CONNECTIONS,
+        ended: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
+        """`ended` is called once for each connection, after its last item."""
         self._new_reader = new_reader
         self._ports = ports
         self._flow_limit = flow_limit
@@ -105,8 +107,7 @@ class Conversations(Generic[Item]):
         self._max_connections = max_connections
         self._known: dict[tuple[Endpoint, Endpoint], tuple[Connection, int]] = {}
         self._waiting = 0
-        self.on_end: Callable[[Connection], None] = lambda connection: None
-        """Called once for each connection, behind its last item."""
+        self._ended = ended
 
     def add(self, segment: Segment) -> Iterator[tuple[Connection, int, Item]]:
         """(connection, direction, item) for all that this segment completes."""
@@ -225,7 +226,7 @@ class Conversations(Generic[Item]):
                 for item in reader.end():
                     yield connection, side, item
                 connection.readers[side] = None
-        self.on_end(connection)
+        self._ended(connection)
 
     def _forget(self) -> Iterator[tuple[Connection, int, Item]]:
         """Room for others: an eighth goes, those that were silent longest."""

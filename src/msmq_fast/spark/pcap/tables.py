@@ -146,9 +146,12 @@ def _sessions(scan: Scan) -> Rows:
         ended.append((session_row(scan.name, connection, (first, second)), 1000))
 
     conversations: Conversations[None] = Conversations(
-        reader, scan.ports, flow_limit=scan.flow_limit, total_limit=scan.flow_limit * TOTAL_LIMIT
+        reader,
+        scan.ports,
+        flow_limit=scan.flow_limit,
+        total_limit=scan.flow_limit * TOTAL_LIMIT,
+        ended=over,
     )
-    conversations.on_end = over
     for segment in _mine(scan):
         if isinstance(segment, Segment) and segment.protocol == TCP:
             for _ in conversations.add(segment):
