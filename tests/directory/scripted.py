@@ -10,7 +10,8 @@ from uuid import UUID
 from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import not_connected
 from msmq_fast.directory.filters import Filter, Sort
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import DirectoryProvider, Join
 from msmq_fast.store.completion import Completion
 

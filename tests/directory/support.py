@@ -13,7 +13,8 @@ from msmq_fast._native.batch import LmdbWriter, MemoryTables, MemoryWriter
 from msmq_fast.directory.embedded import EmbeddedDirectory, Surroundings
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.notices import Notice
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.store.completion import Completion

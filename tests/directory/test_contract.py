@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.directory.filters import Condition, Operator, Sort, equals
-from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.packet.errors import IllegalFormatName, UnsupportedOperation

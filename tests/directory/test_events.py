@@ -8,7 +8,8 @@ import pytest
 
 from msmq_fast.directory.filters import Sort, equals
 from msmq_fast.directory.notices import Change, Notice, encode_notice
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.online import OnlineState
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.workgroup import WorkgroupDirectory

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from msmq_fast.directory.exchange import Outcome, document_of, entry_of, put, read_document
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from tests.directory.support import OTHER, Events, World, everything, queue, site
 from tests.directory.test_contract import SAMPLES

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.directory.names import MAX_ELEMENTS, QueuePath, expand_format_name, get_queue_path
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import IllegalFormatName
 from tests.directory.scripted import ScriptedDirectory
 from tests.directory.support import OTHER, OWN, Events, World, machine, queue

@@ -11,7 +11,8 @@ import pytest
 
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.notices import Change
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.transfer import Target

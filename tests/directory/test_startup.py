@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.sites import Intervals, Topology
 from msmq_fast.directory.startup import introduce, publish

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import AccessDenied, MSMQError, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.qm.access import Access

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.forwarding import MAX_UNROUTED
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session

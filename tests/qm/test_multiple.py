@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.directory.objects import ObjectType
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import not_found
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.names import parse_format_name

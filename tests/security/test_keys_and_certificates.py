@@ -23,7 +23,8 @@ from msmq_fast.app.wire import Access, Frame, InFlag, SendFlag
 from msmq_fast.client.message import Message as ClientMessage
 from msmq_fast.client.message import to_wire
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.protection import OutgoingProtection, ReceivedProtection, SentProtection
 from msmq_fast.packet.message import Message

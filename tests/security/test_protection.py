@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import ObjectType
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.mqqb.reasons import Refusal

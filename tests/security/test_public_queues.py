@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.mqqb.queues import destinations

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.transfer import Target

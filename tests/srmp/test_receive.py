@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.directory.objects import ObjectType
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from msmq_fast.directory.objects import BY_TITLE, ObjectType
+from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 
 __all__ = ["add_directory"]
 

@@ -12,14 +12,8 @@ from msmq_fast.directory import paths
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
 from msmq_fast.directory.filters import Filter, equals
 from msmq_fast.directory.index import ObjectIndex
-from msmq_fast.directory.objects import (
-    ATTRIBUTES,
-    IDENTIFIER,
-    RULES,
-    DirectoryObject,
-    ObjectType,
-    attribute_kind,
-)
+from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject, attribute_kind
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
 from msmq_fast.directory.searching import SearchableDirectory, as_directory_error

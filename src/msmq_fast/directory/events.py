@@ -10,7 +10,8 @@ from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.filters import Filter, Sort, equals, predicate
 from msmq_fast.directory.local import LocalObjects
 from msmq_fast.directory.notices import Change, Notice
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.online import OnlineState
 from msmq_fast.directory.provider import DirectoryProvider, Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.filters import Condition, Filter, equals
-from msmq_fast.directory.objects import BY_TITLE, IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
+from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
 from msmq_fast.store.completion import Completion

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from msmq_fast.directory.objects import DirectoryObject, ObjectType, attribute_kind
+from msmq_fast.directory.objects import DirectoryObject, attribute_kind
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.values import Value
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.directory.filters import Filter, Operator, predicate, wanted_value
-from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 
 
 class ObjectIndex:

@@ -8,7 +8,8 @@ from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.local import LocalObjects
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.packet.errors import IllegalFormatName, MSMQError
 from msmq_fast.packet.names import (

@@ -8,37 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from msmq_fast.directory import values as v
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.values import Kind, Value
 
 IDENTIFIER = "Identifier"
 
-
-class ObjectType(IntEnum):
-    """What an object is; the number is the first byte of its key in the store."""
-
-    QUEUE_MANAGER = 1
-    QUEUE = 2
-    ENTERPRISE = 3
-    SITE = 4
-    ROUTING_LINK = 5
-    CONNECTED_NETWORK = 6
-    USER = 7
-    DISTRIBUTION_LIST = 64  # a group of queues; beside the data model, for DL= format names
-
-    @property
-    def title(self) -> str:
-        """The name in the data model: QueueManager, Queue, …"""
-        return "".join(word.capitalize() for word in self.name.split("_"))
-
-
-BY_TITLE: Mapping[str, ObjectType] = {kind.title.casefold(): kind for kind in ObjectType}
 
 _COMMON = {IDENTIFIER: v.GUID}
 _KEYS = v.BLOB

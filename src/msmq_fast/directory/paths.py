@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 
 _LONGEST_NAME = 63  # characters of a queue name that is not shortened
 _KEPT = 55  # characters of one that is

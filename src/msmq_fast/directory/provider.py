@@ -11,7 +11,8 @@ from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.directory.filters import Filter, Sort
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.store.completion import Completion
 
 Join = Callable[[UUID], object]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import MSMQError, code_of, error
 from msmq_fast.store.completion import Completion
-
-if TYPE_CHECKING:
-    from msmq_fast.directory.objects import ObjectType
-
 
 T = TypeVar("T")
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msmq_fast.directory.enumerations import MAX_HANDLES, Enumerations, failed
 from msmq_fast.directory.filters import Filter, Sort, arrange
-from msmq_fast.directory.objects import DirectoryObject, ObjectType, attribute_kind
+from msmq_fast.directory.objects import DirectoryObject, attribute_kind
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, generic, not_found
 from msmq_fast.store.completion import Completion
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.store.completion import Completion
 from msmq_fast.timing import earliest
 

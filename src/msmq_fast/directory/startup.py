@@ -10,7 +10,8 @@ from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.local import LocalObjects
-from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.store.completion import Completion
 

@@ -8,7 +8,8 @@ from uuid import UUID
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
 from msmq_fast.directory.filters import Filter, predicate
 from msmq_fast.directory.local import LocalObjects
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, not_found
 from msmq_fast.directory.searching import SearchableDirectory

@@ -10,7 +10,8 @@ from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.directory.exchange import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
-from msmq_fast.directory.objects import BY_TITLE, IDENTIFIER, RULES, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
+from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
 from msmq_fast.packet.errors import InvalidParameter
 from msmq_fast.store.completion import Completion

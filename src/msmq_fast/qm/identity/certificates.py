@@ -10,7 +10,8 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
 from msmq_fast.packet.errors import error
 from msmq_fast.qm.identity.directory import Directory

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.filters import Filter
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import generic
 from msmq_fast.qm.operator.definitions import Definitions

@@ -12,7 +12,8 @@ from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import Condition, Filter, equals
 from msmq_fast.directory.names import expand_format_name
 from msmq_fast.directory.notices import Notice
-from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject, ObjectType
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import DirectoryProvider, Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
 from msmq_fast.directory.sites import Intervals, Topology
