@@ -2,7 +2,7 @@
 #   make run          a queue manager on an embedded store in ./data    make run ARGS="--port 1901"
 #   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry" JOBS=0
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
-#   make lint         ruff, mypy, import rules, wiring, hadolint      make conformance   what the tests prove of each protocol document
+#   make lint         ruff, mypy, import rules and circles, wiring, hadolint      make conformance   what the tests prove of each protocol document
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
 
@@ -38,6 +38,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.owners
+	$(BIN)/python -m tools.circles
 	$(BIN)/hadolint Dockerfile
 
 bench: $(VENV)/.built $(VENV)/.test-tools
