@@ -17,7 +17,7 @@ from msmq_fast.rpc.operations import OperationCodec
 from msmq_fast.rpc.outbox import Buffer
 
 if TYPE_CHECKING:
-    from msmq_fast.rpc.room import ReplyRoom
+    from msmq_fast.rpc.reply_budget import ReplyBudget
     from msmq_fast.rpc.securing import Security
 
 __all__ = ["Call", "CallPort", "Caller", "Pending"]
@@ -33,7 +33,7 @@ class CallPort(Protocol):
         """What the endpoint has done."""
 
     @property
-    def room(self) -> ReplyRoom | None:
+    def reply_budget(self) -> ReplyBudget | None:
         """What bounds the messages that are taken for calls; None as long as few of them wait."""
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
@@ -103,9 +103,9 @@ class Call:
         return self.association.handles
 
     @property
-    def room(self) -> ReplyRoom | None:
-        """The gate of what is read for this call; None: there is room anyway."""
-        return self.port.room
+    def reply_budget(self) -> ReplyBudget | None:
+        """The gate of what is read for this call; None: few calls wait."""
+        return self.port.reply_budget
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
         """End the call with its results. `written` is called exactly once: with True when the transport has

@@ -25,8 +25,8 @@ from msmq_fast.rpc.pdu import (
     build_fault,
 )
 from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.rpc.reply_budget import ReplyBudget
 from msmq_fast.rpc.requests import RequestIntake
-from msmq_fast.rpc.room import ReplyRoom
 from msmq_fast.rpc.securing import SecurityTable
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
@@ -69,7 +69,7 @@ class ServerConnection:
         self._own_buffer = _PAGE
         self._kept = 0  # bytes of the buffer beyond that
         self._outbox = Outbox()
-        self._room = ReplyRoom(self._outbox, limits.output, self._wake)
+        self._reply_budget = ReplyBudget(self._outbox, limits.output, self._wake)
         self._contexts: dict[int, PresentationContext] = {}
         self._calls: dict[int, UnderWay] = {}
         self._security = SecurityTable(endpoint.acceptors, address, limits.security_contexts)
@@ -117,7 +117,7 @@ class ServerConnection:
         return not (
             self.closing
             or self._negotiation.parked
-            or self._room.busy
+            or self._reply_budget.busy
             or self._outbox.bytes >= self.endpoint.limits.output
         )
 
@@ -140,7 +140,7 @@ class ServerConnection:
             self._outbox.drop()
             return []
         self.counters.pdus_out += self._outbox.pdus - before
-        self._room.resume()
+        self._reply_budget.resume()
         return data
 
     def pause_sending(self, now: float) -> None:
@@ -203,7 +203,7 @@ class ServerConnection:
         # Garbage is collected rarely: nothing that is large may wait for that, and cycles end here.
         self._on_wake = None
         self._negotiation.release()
-        self._room.release()
+        self._reply_budget.release()
         self._scanner = PduScanner(self._scanner.max_fragment)
         self._contexts.clear()
 
@@ -230,9 +230,9 @@ class ServerConnection:
         return self._requests.header_signing
 
     @property
-    def room(self) -> ReplyRoom | None:
+    def reply_budget(self) -> ReplyBudget | None:
         """What bounds the messages that are taken for calls; None as long as few of them wait."""
-        return self._room if len(self._calls) >= _FEW else None
+        return self._reply_budget if len(self._calls) >= _FEW else None
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
         """Queue the response of a call. `call.reply` is what services use."""

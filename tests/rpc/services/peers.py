@@ -50,7 +50,7 @@ class MadeCall:
         self.fault_status: int | None = None
         self.results: Any = None
         self.written: Any = None
-        self.room = None
+        self.reply_budget = None
 
     @property
     def handles(self) -> ContextHandles:

@@ -47,7 +47,7 @@ class DependentRead(Pending):
         buffer: Record,
         now_s: Callable[[], int],
         ended: Ended,
-        room: Gate | None,
+        budget: Gate | None,
     ) -> None:
         old = buffer.old
         if old.uTransferType != RECEIVE or old.transfer.Action not in _ACTIONS:
@@ -63,7 +63,7 @@ class DependentRead(Pending):
         self._buffer = buffer
         self._now_s = now_s
         self._ended = ended
-        self._room = room
+        self._budget = budget
         self._request: ReadRequest | None = None
 
     def start(self) -> None:
@@ -78,20 +78,22 @@ class DependentRead(Pending):
             self._request.cancel()
 
     def _begin(self) -> ReadRequest:
-        cursor, timeout, room = self._cursor, self._timeout, self._room
+        cursor, timeout, budget = self._cursor, self._timeout, self._budget
         if self._action is Action.PEEK_NEXT:
             if cursor is None:
                 raise IllegalCursorAction("there is no next message without a cursor")
-            return cursor.peek_next(timeout, gate=room)
+            return cursor.peek_next(timeout, gate=budget)
         if self._action is Action.PEEK_CURRENT:
             if cursor is None:
-                return self._opened.receive(timeout, peek=True, gate=room)
-            return cursor.peek(timeout, gate=room)
+                return self._opened.receive(timeout, peek=True, gate=budget)
+            return cursor.peek(timeout, gate=budget)
         if cursor is not None:
             self._place = cursor.place
         if self._transaction is not None:
-            return TransactedQueue(self._opened, self._transaction).receive(timeout, gate=room, cursor=cursor)
-        return self._opened.begin(timeout, gate=room, cursor=cursor)
+            return TransactedQueue(self._opened, self._transaction).receive(
+                timeout, gate=budget, cursor=cursor
+            )
+        return self._opened.begin(timeout, gate=budget, cursor=cursor)
 
     def _got(self, done: Completion[Received]) -> None:
         try:

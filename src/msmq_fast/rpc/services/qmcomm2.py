@@ -70,7 +70,7 @@ class QmComm2Service:
         transaction = self._transaction(call, args.ptb.old.pUow)
         queue = self._server.queues.of_context(call, args.hQMContext)
         ended = partial(self._received, call, args)
-        read = DependentRead(queue, transaction, args.ptb, self._now_s, ended, call.room)
+        read = DependentRead(queue, transaction, args.ptb, self._now_s, ended, call.reply_budget)
         read.start()
         return read
 

@@ -188,23 +188,23 @@ class RemoteRead(Pending):
         """
         remote = self.remote
         opened = remote.opened
-        timeout, room = self.timeout_ms, self.call.room
+        timeout, budget = self.timeout_ms, self.call.reply_budget
         if len(remote.pending) >= MOST_PENDING:
             raise InsufficientResources(f"{MOST_PENDING} reads wait")
         if self.action == Action.RECEIVE:
             if self.transaction is not None:
                 queue = TransactedQueue(opened, self.transaction)
-                request = queue.receive(timeout, gate=room, cursor=cursor)
+                request = queue.receive(timeout, gate=budget, cursor=cursor)
             else:
-                request = opened.begin(timeout, gate=room, cursor=cursor)
+                request = opened.begin(timeout, gate=budget, cursor=cursor)
         else:
             self.peek = True
             if cursor is None:
-                request = opened.receive(timeout, peek=True, gate=room)
+                request = opened.receive(timeout, peek=True, gate=budget)
             elif self.action == Action.PEEK_NEXT:
-                request = cursor.peek_next(timeout, gate=room)
+                request = cursor.peek_next(timeout, gate=budget)
             else:
-                request = cursor.peek(timeout, gate=room)
+                request = cursor.peek(timeout, gate=budget)
         completion = request.completion
         if not completion.done:
             self.request = request
@@ -216,7 +216,7 @@ class RemoteRead(Pending):
 
         Raises what OpenQueue.lookup and TransactedQueue.lookup do.
         """
-        opened, room = self.remote.opened, self.call.room
+        opened, budget = self.remote.opened, self.call.reply_budget
         completion: Completion[Received]
         if self.transaction is not None:
             completion = TransactedQueue(opened, self.transaction).lookup(lookup_id, operation)
@@ -224,11 +224,11 @@ class RemoteRead(Pending):
             completion = opened.lookup(lookup_id, operation, peek=True)
         else:
             completion = opened.lookup(lookup_id, operation, hold=opened.two_phase.begin())
-        if room is not None:
-            room.begin()
+        if budget is not None:
+            budget.begin()
         completion.add_done_callback(self._found)
-        if room is not None:
-            completion.add_done_callback(lambda _: room.leave(0))
+        if budget is not None:
+            completion.add_done_callback(lambda _: budget.leave(0))
 
     def cancel(self, error: MSMQError | None = None) -> bool:
         """End it with `error` (OPERATION_CANCELLED); False if it does not wait."""

@@ -1,5 +1,4 @@
-"""Room for the replies of one connection: calls that wait are many, what is fetched for them at a time is
-little."""
+"""A budget for the replies of one connection: many calls may wait, few messages are fetched at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.reading.readers import Readers
     from msmq_fast.rpc.outbox import Outbox
 
-__all__ = ["ReplyRoom"]
+__all__ = ["ReplyBudget"]
 
 _MOST = 8  # messages under way at once: 4 MiB each at most
 
@@ -19,7 +18,7 @@ def _nobody() -> None:
     """Who is told where the connection has ended."""
 
 
-class ReplyRoom:
+class ReplyBudget:
     """A qm.reading.Gate: no message is taken for a waiting call while the client leaves its replies."""
 
     def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:
