@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msmq_fast._native.appcodec import Encoder
 from msmq_fast.app.connection import Connection
-from msmq_fast.app.pace import Pace
+from msmq_fast.app.read_budget import ReadAhead
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
 from msmq_fast.packet.errors import InvalidParameter, MSMQError
 from msmq_fast.qm.handles.handle import OpenQueue
@@ -51,7 +51,7 @@ class Delivery:
         self._encoder = Encoder()
         self._credit = credit  # given by the client, not passed on yet
         self._granted = 0  # passed on, not delivered yet
-        self._pace = Pace()
+        self._read_ahead = ReadAhead()
         self._next_tag = 1
         self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
         self._subscription: Subscription | RemoteSubscription | None = None
@@ -92,7 +92,7 @@ class Delivery:
         """Pass on credit as far as the connection has room."""
         if self._closed or self._subscription is None or not self._credit or self._connection.congested:
             return
-        ahead = self._pace.ahead
+        ahead = self._read_ahead.ahead
         # Small refills cost a pass through the queue each, so they wait until half is used up.
         if self._granted * 2 > ahead:
             return
@@ -152,7 +152,7 @@ class Delivery:
         if self._acknowledge:
             self._tags.update(zip(range(first, first + count), [m.lookup_id for m in messages], strict=True))
         buffers = self._encoder.delivery(self.number, first, messages, DELIVERY_TARGET)
-        self._pace.observe(sum(map(len, buffers)), count)
+        self._read_ahead.observe(sum(map(len, buffers)), count)
         self._connection.service.counters.delivered += count
         self._connection.write(buffers)
         self.resume()

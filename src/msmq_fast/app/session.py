@@ -11,7 +11,7 @@ from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Connection
 from msmq_fast.app.delivery import Delivery
 from msmq_fast.app.fanout import FanOut
-from msmq_fast.app.pace import ReadGate
+from msmq_fast.app.read_budget import ReadBudget
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import (
@@ -111,7 +111,7 @@ class Session:
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
         self.snapshots: set[Snapshot] = set()  # that are being made for it
         self.deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
-        self.gate = ReadGate(lambda: connection.congested, connection.unblocked)
+        self.gate = ReadBudget(lambda: connection.congested, connection.unblocked)
         self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
         self._encoder = Encoder()
         self.closed = False

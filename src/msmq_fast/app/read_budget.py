@@ -13,7 +13,7 @@ AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the 
 FIRST_AVERAGE = 262_144.0  # bytes of a message as long as none was seen: begin with few
 
 
-class Pace:
+class ReadAhead:
     """The number of messages that may be under way at once, from the sizes of those before them."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Pace:
         self._average += (size / max(1, count) - self._average) / 2
 
 
-class ReadGate:
+class ReadBudget:
     """Lets the RECEIVE and LOOKUP requests of one connection through (a qm.reading.Gate): those that wait
     for a message are any number, those that a message is taken for are few, and none while the client does
     not read.
@@ -37,7 +37,7 @@ class ReadGate:
 
     def __init__(self, congested: Callable[[], bool], opened: Callable[[], None]) -> None:
         """`opened` is called when `full` may have ended."""
-        self._pace = Pace()
+        self._read_ahead = ReadAhead()
         self._congested = congested
         self._opened = opened
         self._under_way = 0
@@ -46,7 +46,7 @@ class ReadGate:
     @property
     def full(self) -> bool:
         """Whether as much is under way as may be."""
-        return self._under_way >= self._pace.ahead
+        return self._under_way >= self._read_ahead.ahead
 
     def begin(self) -> None:
         """A message is taken for a request that does not wait."""
@@ -66,7 +66,7 @@ class ReadGate:
         """A message of `size` bytes was handed over, or with 0 none."""
         self._under_way -= 1
         if size:
-            self._pace.observe(size)
+            self._read_ahead.observe(size)
         self.resume()
 
     def resume(self) -> None:
