@@ -12,7 +12,7 @@ from msmq_fast._native.appcodec import FrameFault
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Output
 from msmq_fast.app.dispatch import dispatch
-from msmq_fast.app.intake import Intake
+from msmq_fast.app.framebuffer import FrameBuffer
 from msmq_fast.app.service import Service
 from msmq_fast.app.session import Session
 from msmq_fast.app.wire import (
@@ -53,7 +53,7 @@ class AppEngine:
         self.lost = False
         self.on_broken: Callable[[str], object] = log.warning  # strangers break off as often as they like
         self._wake = wake
-        self._intake = Intake(MAX_HELLO)
+        self._received = FrameBuffer(MAX_HELLO)
         self._session: Session | None = None
         self._output: list[Output] = []
         self._output_bytes = 0
@@ -66,11 +66,11 @@ class AppEngine:
 
     def room(self) -> memoryview:
         """Where to receive into."""
-        return self._intake.room()
+        return self._received.room()
 
     def received(self, count: int) -> None:
         """`count` bytes were received into `room()`."""
-        self._intake.advance(count)
+        self._received.advance(count)
         self._advance()
 
     @property
@@ -110,7 +110,7 @@ class AppEngine:
             self._session.close()
             self._session = None
         # Garbage is collected rarely: nothing of a connection may wait for that.
-        self._intake.release()
+        self._received.release()
         self._wake = _nobody
 
     # ---------------------------------------------------------------------------------------- for the session
@@ -156,7 +156,7 @@ class AppEngine:
 
     def unblocked(self) -> None:
         """A request got its reply: reading may go on."""
-        if not self._busy and len(self._intake) and self.reading:
+        if not self._busy and len(self._received) and self.reading:
             self._advance()
 
     def relieved(self) -> None:
@@ -185,7 +185,7 @@ class AppEngine:
         try:
             while not self.closing and not self._blocked():
                 self._run_lane()
-                frame = None if self._blocked() else self._intake.take()
+                frame = None if self._blocked() else self._received.take()
                 if frame is None:
                     break
                 self._frame(*frame)
@@ -198,9 +198,9 @@ class AppEngine:
 
     def _run_lane(self) -> None:
         session = self._session
-        if session is not None and len(self._intake):
+        if session is not None and len(self._received):
             before = session.lane.frames
-            self._intake.run(session.lane)
+            self._received.run(session.lane)
             self.service.counters.frames += session.lane.frames - before
 
     def _frame(self, kind: int, request_id: int, payload: memoryview) -> None:
@@ -244,7 +244,7 @@ class AppEngine:
         except UsersFileError as error:
             self.break_off(request_id, AccessDenied(str(error)))
             return
-        self._intake.max_frame = limits.max_frame
+        self._received.max_frame = limits.max_frame
         self.reply(
             Frame.REPLY,
             request_id,

@@ -10,7 +10,7 @@ MIN_ROOM = 8_192  # room below which the buffer is moved together or grown
 MAX_READ = 262_144  # bytes taken from one connection in one turn
 
 
-class Intake:
+class FrameBuffer:
     """Grows with what arrived, not with what a header announces; shrinks when a large frame is done."""
 
     def __init__(self, max_frame: int) -> None:
