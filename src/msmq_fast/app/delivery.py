@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.transactions.transacted import TransactedQueue
 
 
-class Delivery:
+class ClientDelivery:
     """One subscription of one connection.
 
     The client's credit is passed on to the queue in portions, so that what is under way is bounded in bytes

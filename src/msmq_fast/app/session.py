@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msmq_fast._native.appcodec import Encoder, SendLane
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Connection
-from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.delivery import ClientDelivery
 from msmq_fast.app.fanout import FanOut
 from msmq_fast.app.read_budget import ReadBudget
 from msmq_fast.app.sending import SendResult, SendTarget
@@ -110,7 +110,7 @@ class Session:
         self.cursors: dict[int, int] = {}  # the handles of cursors
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
         self.snapshots: set[Snapshot] = set()  # that are being made for it
-        self.deliveries: dict[int, Delivery] = {}  # by the id of their SUBSCRIBE
+        self.deliveries: dict[int, ClientDelivery] = {}  # by the id of their SUBSCRIBE
         self.gate = ReadBudget(lambda: connection.congested, connection.unblocked)
         self.transactions: dict[int, Transaction] = {}  # by the numbers that the client gave them
         self._encoder = Encoder()
@@ -278,7 +278,7 @@ class Session:
             raise TransactionSequence(f"there is no transaction {number}")
         return transaction
 
-    def delivery(self, number: int) -> Delivery:
+    def delivery(self, number: int) -> ClientDelivery:
         """A subscription of the connection. Raises InvalidHandle."""
         delivery = self.deliveries.get(number)
         if delivery is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmq_fast.app.arguments import Field, arguments
-from msmq_fast.app.delivery import Delivery
+from msmq_fast.app.delivery import ClientDelivery
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.packet.errors import InvalidParameter
@@ -30,7 +30,7 @@ def _subscribe(session: Session, request_id: int, payload: memoryview) -> None:
     if credit > session.service.limits.max_credit:
         raise InvalidParameter("the credit passes max_credit")
     opened = session.handle(number).source()
-    delivery = Delivery(
+    delivery = ClientDelivery(
         session.connection,
         request_id,
         opened,
