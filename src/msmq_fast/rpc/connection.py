@@ -24,7 +24,7 @@ from msmq_fast.rpc.pdu import (
     build_bind_nak,
     build_fault,
 )
-from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.rpc.refusals import BindRefused, PduRefused
 from msmq_fast.rpc.reply_budget import ReplyBudget
 from msmq_fast.rpc.requests import RequestIntake
 from msmq_fast.rpc.securing import SecurityTable
@@ -292,9 +292,9 @@ class ServerConnection:
         self.endpoint.handshakes.held += size - self._kept
         self._kept = size
 
-    def _resume(self, pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
+    def _resume(self, pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
         """A leg of a security context has come back from its thread."""
-        if isinstance(refusal, Refused):
+        if isinstance(refusal, PduRefused):
             self._refuse(pdu, refusal)
         elif refusal is not None:
             self._refuse_bind(pdu, refusal)
@@ -322,7 +322,7 @@ class ServerConnection:
                 reason = "malformed PDU" if pdu.fault else "PDU type"
                 self.counters.refused[reason] += 1
                 self._end(reason, f"type {pdu.type}")
-        except Refused as refused:
+        except PduRefused as refused:
             self._refuse(pdu, refused)
         except BindRefused as refused:
             self._refuse_bind(pdu, refused)
@@ -336,7 +336,7 @@ class ServerConnection:
     def _request(self, pdu: Pdu) -> None:
         association = self._negotiation.association
         if association is None:
-            raise Refused("request before bind", executed=False)
+            raise PduRefused("request before bind", executed=False)
         request = self._requests.take(pdu, busy=bool(self._calls))
         if request is None:
             return
@@ -373,7 +373,7 @@ class ServerConnection:
         self.counters.faults[status] += 1
         self._outbox.put(build_fault(call_id, context_id, status, flags))
 
-    def _refuse(self, pdu: Pdu, refused: Refused) -> None:
+    def _refuse(self, pdu: Pdu, refused: PduRefused) -> None:
         self.counters.refused[refused.reason] += 1
         flags = WHOLE if refused.executed else WHOLE | Flag.DID_NOT_EXECUTE
         call_id = pdu.call_id if refused.call_id is None else refused.call_id

@@ -11,7 +11,7 @@ from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
 from msmq_fast.rpc.call import Call, CallPort, Pending
 from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
-from msmq_fast.rpc.refusals import Refused
+from msmq_fast.rpc.refusals import PduRefused
 from msmq_fast.rpc.requests import Request
 from msmq_fast.rpc.verification import strip_trailer
 
@@ -46,14 +46,16 @@ class UnderWay(NamedTuple):
 def dispatch(connection: RequestPort, association: Association, request: Request) -> UnderWay | None:
     """Call the method. The call if it is still under way, None if it has been answered.
 
-    Raises Refused where there is no such operation.
+    Raises PduRefused where there is no such operation.
     """
     pdu, context, security = request.pdu, request.context, request.security
     interface = context.interface
     try:
         operation = interface.operation(pdu.opnum)
     except RpcFault as fault:
-        raise Refused("opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False) from None
+        raise PduRefused(
+            "opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False
+        ) from None
     caller = connection.anonymous if security is None or security.caller is None else security.caller
     call = Call(connection, association, interface.name, operation.codec, pdu.call_id, caller)
     call.ndr64 = context.ndr64

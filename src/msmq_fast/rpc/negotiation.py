@@ -28,7 +28,7 @@ from msmq_fast.rpc.pdu import (
     build_bind_ack,
     parse_bind,
 )
-from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.rpc.refusals import BindRefused, PduRefused
 from msmq_fast.rpc.requests import RequestIntake
 from msmq_fast.rpc.securing import Security, SecurityTable, alter_refused, bind_refused
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
@@ -38,7 +38,7 @@ __all__ = ["Negotiation"]
 _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
 
 
-def _nobody(pdu: Pdu, refusal: Refused | BindRefused | None) -> None:
+def _nobody(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
     """Whom a leg finds that comes back too late."""
 
 
@@ -58,7 +58,7 @@ class Negotiation:
         requests: RequestIntake,
         outbox: Outbox,
         deadlines: Deadlines,
-        resume: Callable[[Pdu, Refused | BindRefused | None], None],
+        resume: Callable[[Pdu, PduRefused | BindRefused | None], None],
     ) -> None:
         self.association: Association | None = None
         self.features = BindTimeFeatures.NONE
@@ -123,21 +123,21 @@ class Negotiation:
         self._step(pdu, security, accept, refuse)
 
     def alter(self, pdu: Pdu) -> None:
-        """An alter_context. Raises Refused, or BindRefused (MS-RPCE 3.3.3.5.5)."""
+        """An alter_context. Raises PduRefused, or BindRefused (MS-RPCE 3.3.3.5.5)."""
         try:
             bind = self._parse(pdu)
         except PduError as error:
-            raise Refused(f"alter_context: {error}", executed=False) from None
+            raise PduRefused(f"alter_context: {error}", executed=False) from None
         if self.association is None:
-            raise Refused("alter_context before bind", executed=False)
+            raise PduRefused("alter_context before bind", executed=False)
         if pdu.auth_length and not pdu.auth_type:
-            raise Refused("authentication type", ACCESS_DENIED, executed=False)
+            raise PduRefused("authentication type", ACCESS_DENIED, executed=False)
         try:
             results, contexts, _ = negotiate(
                 bind.contexts, self._contexts, self._endpoint.interface, features=False
             )
         except NegotiationError as error:
-            raise Refused(f"alter_context: {error}", executed=False) from None
+            raise PduRefused(f"alter_context: {error}", executed=False) from None
         self._check_room(sum(identifier not in self._contexts for identifier in contexts))
         self._contexts.update(contexts)
         self._agree_on_signing(pdu)
@@ -160,12 +160,15 @@ class Negotiation:
         self._step(pdu, security, accept, refuse)
 
     def auth3(self, pdu: Pdu) -> None:
-        """The last leg, which nothing answers: that it failed shows in the first request. Raises Refused."""
+        """The last leg, which nothing answers: that it failed shows in the first request.
+
+        Raises PduRefused.
+        """
         if pdu.fault == PduFault.AUTH_PAD:
-            raise Refused("auth3: padding", NO_MEMORY, executed=False)
+            raise PduRefused("auth3: padding", NO_MEMORY, executed=False)
         security = self._security.unfinished
         if pdu.fault or security is None or not pdu.auth_length:
-            raise Refused("auth3", executed=False)
+            raise PduRefused("auth3", executed=False)
         security = self._security.next_leg(pdu)
 
         def accept(auth: SecTrailer | None) -> None:
@@ -231,10 +234,10 @@ class Negotiation:
 
         def back(reply: bytes | None, error: AuthError | None) -> None:
             self.parked = False
-            refusal: Refused | BindRefused | None = None
+            refusal: PduRefused | BindRefused | None = None
             try:
                 done(reply, error)
-            except (Refused, BindRefused) as refused:
+            except (PduRefused, BindRefused) as refused:
                 refusal = refused
             self._resume(pdu, refusal)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msmq_fast.rpc.faults import PROTOCOL_ERROR
 from msmq_fast.rpc.pdu import NakReason
 
-__all__ = ["BindRefused", "Refused"]
+__all__ = ["BindRefused", "PduRefused"]
 
 
-class Refused(Exception):
+class PduRefused(Exception):
     """A fault PDU answers, and unless the connection is `kept` it is closed then (MS-RPCE 3.3.3.5.7).
 
     `call_id` is that of the PDU where it is None. `reason` counts, `detail` is for the log.

@@ -21,7 +21,7 @@ from msmq_fast.rpc.faults import (
 from msmq_fast.rpc.interface import PresentationContext
 from msmq_fast.rpc.limits import Limits
 from msmq_fast.rpc.pdu import Flag, PduFault
-from msmq_fast.rpc.refusals import Refused
+from msmq_fast.rpc.refusals import PduRefused
 from msmq_fast.rpc.securing import Security, SecurityTable
 
 __all__ = ["IncompleteBytes", "Request", "RequestIntake"]
@@ -92,18 +92,21 @@ class RequestIntake:
         return self._assembly is not None
 
     def take(self, pdu: Pdu, *, busy: bool) -> Request | None:
-        """A request PDU; the request whose last one it was. `busy`: calls are under way. Raises Refused."""
+        """A request PDU; the request whose last one it was. `busy`: calls are under way.
+
+        Raises PduRefused.
+        """
         if pdu.fault:
-            raise Refused(f"request: {PduFault(pdu.fault).name.lower()}")
+            raise PduRefused(f"request: {PduFault(pdu.fault).name.lower()}")
         if self._security.unfinished is not None:
-            raise Refused("request before the security context is complete", executed=False)
+            raise PduRefused("request before the security context is complete", executed=False)
         assembly = self._assembly
         if assembly is not None and (not self.multiplexed or pdu.call_id == assembly.pdu.call_id):
             return self._go_on(assembly, pdu)
         if assembly is not None:
-            raise Refused("request within another")
+            raise PduRefused("request within another")
         if busy and not self.multiplexed:
-            raise Refused("request during another")
+            raise PduRefused("request during another")
         return self._begin(pdu)
 
     def release(self) -> None:
@@ -118,24 +121,24 @@ class RequestIntake:
             if 0 < self._highest - pdu.call_id < _OLD_CALLS:
                 return None
             if not self.multiplexed:
-                raise Refused("request without its first fragment")
+                raise PduRefused("request without its first fragment")
         elif pdu.flags & _CANCEL:
-            raise Refused("request that is cancelled already", NO_CALL_ACTIVE, executed=False)
+            raise PduRefused("request that is cancelled already", NO_CALL_ACTIVE, executed=False)
         if pdu.call_id > _LARGEST_CALL_ID or pdu.call_id < self._highest or pdu.call_id in self._active:
-            raise Refused("call_id")
+            raise PduRefused("call_id")
         context = self._contexts.get(pdu.context_id)
         if context is None:
             self._ignore(pdu)
-            raise Refused("presentation context", UNKNOWN_IF, kept=True, executed=False)
+            raise PduRefused("presentation context", UNKNOWN_IF, kept=True, executed=False)
         security = self._security.of_request(pdu)
         stub = self._unprotect(pdu, security, pdu.context_id)
         if not first:
-            raise Refused("request without its first fragment", context_id=pdu.context_id)
+            raise PduRefused("request without its first fragment", context_id=pdu.context_id)
         self._highest = pdu.call_id
         if pdu.flags & _LAST:
             return Request(pdu, context, security, stub)
         if pdu.alloc_hint > self._limits.stub:
-            raise Refused("request too large", ACCESS_DENIED, context_id=pdu.context_id)
+            raise PduRefused("request too large", ACCESS_DENIED, context_id=pdu.context_id)
         assembly = self._assembly = _Assembly(pdu, context, security)
         self._append(assembly, stub)
         return None
@@ -144,12 +147,12 @@ class RequestIntake:
         first = assembly.pdu
         # What this PDU says of context, operation and authentication does not count: the first one's does.
         if pdu.call_id != first.call_id:
-            raise Refused("request within another", call_id=first.call_id, context_id=first.context_id)
+            raise PduRefused("request within another", call_id=first.call_id, context_id=first.context_id)
         if assembly.security is not None and assembly.security.protects and not pdu.auth_length:
-            raise Refused("fragment without authentication", context_id=first.context_id)
+            raise PduRefused("fragment without authentication", context_id=first.context_id)
         stub = self._unprotect(pdu, assembly.security, first.context_id)
         if pdu.flags & _FIRST:
-            raise Refused("first fragment twice", context_id=first.context_id)
+            raise PduRefused("first fragment twice", context_id=first.context_id)
         if not assembly.refused:
             self._append(assembly, stub)
         if not pdu.flags & _LAST:
@@ -165,16 +168,16 @@ class RequestIntake:
         try:
             return security.unprotect(pdu, sign_header=self.header_signing)
         except AuthError as error:
-            raise Refused(
+            raise PduRefused(
                 f"authentication {error.failure}", SECURITY_ERROR, context_id=context_id, detail=str(error)
             ) from None
 
     def _append(self, assembly: _Assembly, stub: bytes) -> None:
         context_id = assembly.pdu.context_id
         if len(assembly.stub) + len(stub) > self._limits.stub:
-            raise Refused("request too large", ACCESS_DENIED, context_id=context_id)
+            raise PduRefused("request too large", ACCESS_DENIED, context_id=context_id)
         if self._incomplete.held + len(stub) > self._incomplete.limit:
-            raise Refused("too many incomplete requests", SERVER_TOO_BUSY, context_id=context_id)
+            raise PduRefused("too many incomplete requests", SERVER_TOO_BUSY, context_id=context_id)
         self._incomplete.held += len(stub)
         assembly.stub += stub
 
@@ -188,7 +191,7 @@ class RequestIntake:
         that are protected count on the other side."""
         try:
             security = self._security.of_request(pdu)
-        except Refused:
+        except PduRefused:
             return
         self._unprotect(pdu, security, 0)
         if not pdu.flags & _LAST:

@@ -17,7 +17,7 @@ from msmq_fast.rpc.auth.context import (
 )
 from msmq_fast.rpc.faults import ACCESS_DENIED, SECURITY_ERROR, UNKNOWN_AUTH_SERVICE
 from msmq_fast.rpc.pdu import NakReason, SecTrailer
-from msmq_fast.rpc.refusals import BindRefused, Refused
+from msmq_fast.rpc.refusals import BindRefused, PduRefused
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 
 __all__ = ["Security", "SecurityTable", "alter_refused", "bind_refused"]
@@ -108,21 +108,21 @@ class SecurityTable:
         return security
 
     def next_leg(self, pdu: Pdu) -> Security:
-        """The context that an alter_context with a sec_trailer goes on with, or opens. Raises Refused, and
+        """The context that an alter_context with a sec_trailer goes on with, or opens. Raises PduRefused, and
         AuthError as `begin` does."""
         security = self.unfinished
         if security is None:
             if pdu.auth_context_id in self._table:
-                raise Refused("security context twice", ACCESS_DENIED, executed=False)
+                raise PduRefused("security context twice", ACCESS_DENIED, executed=False)
             if len(self._table) >= self._limit:
-                raise Refused("too many security contexts", executed=False)
+                raise PduRefused("too many security contexts", executed=False)
             return self.begin(pdu)
         if pdu.auth_context_id != security.id:
-            raise Refused("security context under way", executed=False)
+            raise PduRefused("security context under way", executed=False)
         if pdu.auth_level != security.level:
-            raise Refused("authentication level changed", ACCESS_DENIED, executed=False)
+            raise PduRefused("authentication level changed", ACCESS_DENIED, executed=False)
         if pdu.auth_type != security.type:
-            raise Refused("authentication type changed", SECURITY_ERROR, executed=False)
+            raise PduRefused("authentication type changed", SECURITY_ERROR, executed=False)
         return security
 
     def stepped(self, security: Security) -> None:
@@ -140,7 +140,7 @@ class SecurityTable:
         """The context of the first PDU of a request; None: without authentication.
 
         A request without a sec_trailer belongs to the only context of the connection, if its level is CONNECT
-        (3.3.1.5.4). Raises Refused.
+        (3.3.1.5.4). Raises PduRefused.
         """
         if not pdu.auth_length:
             if len(self._table) != 1:
@@ -156,7 +156,7 @@ class SecurityTable:
             or security.failed
             or (pdu.auth_length and (security.type, security.level) != (pdu.auth_type, pdu.auth_level))
         ):
-            raise Refused("authentication", ACCESS_DENIED, context_id=pdu.context_id)
+            raise PduRefused("authentication", ACCESS_DENIED, context_id=pdu.context_id)
         return security
 
 
@@ -171,7 +171,7 @@ def bind_refused(error: AuthError) -> BindRefused:
     return BindRefused(f"authentication {error.failure}", nak, str(error))
 
 
-def alter_refused(error: AuthError) -> Refused:
+def alter_refused(error: AuthError) -> PduRefused:
     """How an alter_context fails whose security context does."""
     if error.failure in (AuthFailure.LEVEL, AuthFailure.LOGON):
         status = ACCESS_DENIED
@@ -179,4 +179,4 @@ def alter_refused(error: AuthError) -> Refused:
         status = UNKNOWN_AUTH_SERVICE
     else:
         status = SECURITY_ERROR
-    return Refused(f"authentication {error.failure}", status, executed=False, detail=str(error))
+    return PduRefused(f"authentication {error.failure}", status, executed=False, detail=str(error))
