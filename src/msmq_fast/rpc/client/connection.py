@@ -90,7 +90,7 @@ class ClientCall:
         self.size = 0
 
 
-class _State(Enum):
+class _ConnectionState(Enum):
     CONNECTING = 0
     BINDING = 1
     OPEN = 2
@@ -138,7 +138,7 @@ class ClientConnection:
         self._fragment = fragment
         self._max_transmit = fragment
         self._context_id = 0
-        self._state = _State.CONNECTING
+        self._state = _ConnectionState.CONNECTING
         self._last_call = _BIND_CALL
         self._scanner = PduScanner(_LARGEST)
         self._output: list[tuple[bytes | bytearray, ClientCall | None]] = []
@@ -147,9 +147,9 @@ class ClientConnection:
 
     def connected(self) -> None:
         """The transport stands: bind."""
-        if self._state is not _State.CONNECTING:
+        if self._state is not _ConnectionState.CONNECTING:
             return
-        self._state = _State.BINDING
+        self._state = _ConnectionState.BINDING
         if self._credentials is None:
             self._bind(b"")
             return
@@ -196,7 +196,7 @@ class ClientConnection:
     @property
     def open(self) -> bool:
         """Whether calls can be sent."""
-        return self._state is _State.OPEN
+        return self._state is _ConnectionState.OPEN
 
     @property
     def spent(self) -> bool:
@@ -336,7 +336,7 @@ class ClientConnection:
         if self._security is not None and not self._security.complete:
             self._fail(LogonRefused("the authentication ended too early"))
             return
-        self._state = _State.OPEN
+        self._state = _ConnectionState.OPEN
         self._on_open()
 
     # ---- answers
@@ -344,7 +344,7 @@ class ClientConnection:
     def _take(self, pdu: Pdu) -> None:
         if pdu.fault:
             raise PduError(f"a malformed PDU ({pdu.fault})")
-        if self._state is _State.BINDING:
+        if self._state is _ConnectionState.BINDING:
             self._bound(pdu)
             return
         match pdu.type:
@@ -434,9 +434,9 @@ class ClientConnection:
         self._output.append((data, call))
 
     def _fail(self, error: Exception) -> None:
-        if self._state is _State.CLOSED:
+        if self._state is _ConnectionState.CLOSED:
             return
-        self._state = _State.CLOSED
+        self._state = _ConnectionState.CLOSED
         self.closing = True
         if self._proved and isinstance(error, LogonRefused):
             error = CallLost(str(error), sent=True)  # it was let in, and calls may have been carried out

@@ -25,7 +25,7 @@ from msmq_fast.qm.reading.remote import RemoteCursor, RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.errors import CallLost, refusal
 from msmq_fast.rpc.client.packets import Undecodable, message_of
 from msmq_fast.rpc.client.sessions import INFINITE, Ack, Action, QueueSession, RequestIds, Started, Wanted
-from msmq_fast.rpc.client.subscription import Subscription
+from msmq_fast.rpc.client.subscription import RemoteReadSubscription
 from msmq_fast.rpc.services.reads import BEHIND_THE_LAST
 from msmq_fast.store.completion import Completion
 
@@ -283,7 +283,7 @@ class QueueReader:
         self.closed = False
         self.lost = ""
         self._access = access
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: set[RemoteReadSubscription] = set()
         session.on_lost.connect(self._lost)
 
     def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> Read:
@@ -328,19 +328,19 @@ class QueueReader:
         *,
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
-    ) -> Subscription:
+    ) -> RemoteReadSubscription:
         """Have up to `credit` messages handed to `sink`. `on_end` is called when
         the other computer ends it.
         """
         self.check(receives=True)
         if acknowledge and not self.session.identifies:
             raise error(_NOT_SUPPORTED, f"{self.host} tells no lookup identifiers, by which to acknowledge")
-        subscription = Subscription(self, sink, acknowledge=acknowledge, on_end=on_end)
+        subscription = RemoteReadSubscription(self, sink, acknowledge=acknowledge, on_end=on_end)
         self._subscriptions.add(subscription)
         subscription.grant(credit)
         return subscription
 
-    def unsubscribed(self, subscription: Subscription) -> None:
+    def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
         """A subscription is over."""
         self._subscriptions.discard(subscription)
 

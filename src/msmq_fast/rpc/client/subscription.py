@@ -11,7 +11,7 @@ from msmq_fast.qm.reading.remote import RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.sessions import Ack
 from msmq_fast.store.completion import Completion
 
-__all__ = ["Subscription"]
+__all__ = ["RemoteReadSubscription"]
 
 
 class Read(Protocol):
@@ -32,11 +32,11 @@ class Source(Protocol):
     def hold(self) -> Read:
         """Receive the first message, whenever it comes, and keep it locked."""
 
-    def unsubscribed(self, subscription: Subscription) -> None:
+    def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
         """The subscription is over."""
 
 
-class Subscription:
+class RemoteReadSubscription:
     """One read at a time waits at the other computer, so that messages come in the order of the queue.
 
     Without `acknowledge` a message is delivered when the other computer has confirmed its removal; the next
