@@ -10,7 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from msmq_fast._native.batch import LmdbWriter, MemoryTables, MemoryWriter
-from msmq_fast.directory.embedded import EmbeddedDirectory, Surroundings
+from msmq_fast.directory.embedded import DirectoryEnvironment, EmbeddedDirectory
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.notices import Notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
@@ -89,7 +89,7 @@ class World:
         else:
             options = StoreOptions(map_size=1 << 30, force_place=True)
             self.store = Store.open(self.path, now_s=WALL, random=self.random, options=options)
-        around = Surroundings(
+        around = DirectoryEnvironment(
             now_s=lambda: self.now,
             random_bytes=self.random.randbytes,
             domain="example.net",

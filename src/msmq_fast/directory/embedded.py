@@ -39,7 +39,7 @@ class DirectoryStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DirectoryEnvironment:
     """What the directory cannot know by itself."""
 
     now_s: Callable[[], int]  # wall clock, Unix seconds
@@ -59,19 +59,19 @@ class EmbeddedDirectory(SearchableDirectory):
     integrated = True
 
     def __init__(
-        self, store: DirectoryStore, surroundings: Surroundings, *, max_handles: int = MAX_HANDLES
+        self, store: DirectoryStore, environment: DirectoryEnvironment, *, max_handles: int = MAX_HANDLES
     ) -> None:
         super().__init__(max_handles)
         self._store = store
-        self._around = surroundings
-        self._root = paths.root_of(surroundings.domain)
+        self._environment = environment
+        self._root = paths.root_of(environment.domain)
         self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
         self._suspect: set[bytes] = set()  # keys of objects whose last commit failed
         self._load()
 
     @property
     def server(self) -> str:
-        return self._around.server
+        return self._environment.server
 
     # ---- operations
 
@@ -107,7 +107,7 @@ class EmbeddedDirectory(SearchableDirectory):
         except ValueError as error:
             return failed(as_directory_error(error, item.kind))
         if "ModifyTime" in ATTRIBUTES[item.kind]:
-            changes["ModifyTime"] = max(self._around.now_s(), found.get("ModifyTime") or 0)
+            changes["ModifyTime"] = max(self._environment.now_s(), found.get("ModifyTime") or 0)
         return self._keep(item.kind, found[IDENTIFIER], found.changed(changes), join)
 
     def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
@@ -144,7 +144,7 @@ class EmbeddedDirectory(SearchableDirectory):
             _check_public(values["Pathname"])
         identifier = item.identifier
         if identifier is None:
-            identifier = UUID(bytes=self._around.random_bytes(16), version=4)
+            identifier = UUID(bytes=self._environment.random_bytes(16), version=4)
         elif any(identifier in objects for objects in self._objects.values()):
             raise _exists(kind, f"there is an object {identifier}")
         values[IDENTIFIER] = identifier
@@ -164,7 +164,7 @@ class EmbeddedDirectory(SearchableDirectory):
         if "DirectoryPath" in known:
             found["DirectoryPath"] = f"LDAP://{path}"
         if "CreateTime" in known:
-            found["CreateTime"] = found["ModifyTime"] = self._around.now_s()
+            found["CreateTime"] = found["ModifyTime"] = self._environment.now_s()
         return found
 
     def _locate(self, item: DirectoryObject) -> DirectoryObject | None:
@@ -235,7 +235,9 @@ class EmbeddedDirectory(SearchableDirectory):
             try:
                 self._objects[kind].put(_stored(kind, key, record))
             except (ValueError, TypeError, DirectoryError) as error:
-                self._around.set_aside(f"the directory record with the key {key.hex()} is damaged: {error}")
+                self._environment.set_aside(
+                    f"the directory record with the key {key.hex()} is damaged: {error}"
+                )
 
 
 def _key(kind: ObjectType, identifier: UUID) -> bytes:

@@ -13,7 +13,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.rpc.auth.context import AuthLevel, AuthType
 from msmq_fast.rpc.auth.initiators import Credentials
-from msmq_fast.rpc.client.binding import Surroundings
+from msmq_fast.rpc.client.binding import BindingEnvironment
 from msmq_fast.rpc.client.connection import ClientConnection
 from msmq_fast.rpc.client.credentials import Logon
 from msmq_fast.rpc.client.opening import ReaderSettings, RemoteQueues
@@ -80,7 +80,7 @@ class RemoteReading:
             manager.settings.directory is DirectoryMode.WORKGROUP,
         )
         manager.remote = RemoteQueues(
-            Surroundings(self, on_threads(loop), self._timers),
+            BindingEnvironment(self, on_threads(loop), self._timers),
             settings,
             self._locate,
             self._allow,

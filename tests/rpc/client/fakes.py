@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.rpc.auth.context import AuthError
-from msmq_fast.rpc.client.binding import Surroundings
+from msmq_fast.rpc.client.binding import BindingEnvironment
 from msmq_fast.rpc.client.connection import ClientConnection
 from msmq_fast.rpc.client.timers import Timers
 from msmq_fast.rpc.idl.epm import EPM, TWR
@@ -202,7 +202,7 @@ class Network:
         self.now = 1000.0
         self.servers: dict[tuple[str, int], FakeServer] = {}
         self.timers = Timers(lambda: self.now)
-        self.surroundings = Surroundings(self, at_once, self.timers)
+        self.environment = BindingEnvironment(self, at_once, self.timers)
         self.dialled: list[tuple[str, int]] = []
         self.links: list[FakeConnection] = []
         self._refused: list[tuple[ClientConnection, str]] = []

@@ -302,7 +302,7 @@ class Reader:
         self.numbers = 0
         self.allowed = True
         self.queues = RemoteQueues(
-            network.surroundings,
+            network.environment,
             ReaderSettings(CLIENT, **settings),
             locate=lambda name: name.direct.address if name.direct is not None else "",
             allow=self._allow,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
-from msmq_fast.directory.embedded import EmbeddedDirectory, Surroundings
+from msmq_fast.directory.embedded import DirectoryEnvironment, EmbeddedDirectory
+from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import Condition, Filter, equals
 from msmq_fast.directory.names import expand_format_name
@@ -84,7 +85,7 @@ class DirectoryClient:
         elif settings.directory is DirectoryMode.WORKGROUP:
             chosen = WorkgroupDirectory(self)
         else:
-            around = Surroundings(
+            around = DirectoryEnvironment(
                 now_s=lambda: services.ledger.now_s,
                 random_bytes=services.random_bytes,
                 domain=settings.domain,

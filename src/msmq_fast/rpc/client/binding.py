@@ -15,7 +15,7 @@ from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
-__all__ = ["Binding", "Dialer", "Surroundings"]
+__all__ = ["Binding", "BindingEnvironment", "Dialer"]
 
 MOST_CONNECTIONS: Final = 16
 """Of one binding, to a server that carries out one call at a time on each. Reads that wait there have all but
@@ -30,7 +30,7 @@ class Dialer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BindingEnvironment:
     """What bindings are given."""
 
     dialer: Dialer
@@ -46,7 +46,7 @@ class Binding:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        environment: BindingEnvironment,
         table: InterfaceTable,
         host: str,
         port: int,
@@ -54,7 +54,7 @@ class Binding:
     ) -> None:
         self.host = host
         self.on_lost: Signal[[str]] = Signal()  # not if it was closed
-        self._around = surroundings
+        self._environment = environment
         self._table = table
         self._interface = SyntaxId(table.uuid, *table.version)
         self._port = port
@@ -117,7 +117,7 @@ class Binding:
         if not self._busy or not patience:
             self._end(CallLost("closed", sent=False))
             return
-        self._around.timers.after(patience, lambda: self._end(CallLost("closed", sent=False)))
+        self._environment.timers.after(patience, lambda: self._end(CallLost("closed", sent=False)))
 
     # ---- inside
 
@@ -130,13 +130,13 @@ class Binding:
             self.host,
             self._interface,
             self._credentials,
-            self._around.offload,
+            self._environment.offload,
             opened=self._advance,
             ended=self._end,
             association=association,
         )
         self._connections.append(connection)
-        self._around.dialer.dial(self.host, self._port, connection)
+        self._environment.dialer.dial(self.host, self._port, connection)
 
     def _advance(self) -> None:
         """Send the calls that wait, as far as there are connections for them."""
@@ -189,7 +189,7 @@ class Binding:
             else:
                 self._overdue(call, reason)
 
-        self._watches[call] = self._around.timers.after(timeout, overdue)
+        self._watches[call] = self._environment.timers.after(timeout, overdue)
 
     @property
     def _pieces(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from msmq_fast.rpc.client.binding import Binding, Surroundings
+from msmq_fast.rpc.client.binding import Binding, BindingEnvironment
 from msmq_fast.rpc.client.errors import CallLost, EndpointNotRegistered
 from msmq_fast.rpc.idl.epm import EPM, TWR
 from msmq_fast.rpc.ndr.operations import InterfaceTable
@@ -23,9 +23,9 @@ _NO_OBJECT: Final = UUID(int=0)
 class Mapper:
     """The mapper of one computer, for as many questions as one open needs; nobody has to log on there."""
 
-    def __init__(self, surroundings: Surroundings, host: str, port: int, timeout: float) -> None:
+    def __init__(self, environment: BindingEnvironment, host: str, port: int, timeout: float) -> None:
         """`timeout`: seconds for one question."""
-        self._binding = Binding(surroundings, EPM, host, port, None)
+        self._binding = Binding(environment, EPM, host, port, None)
         self._timeout = timeout
 
     def find(self, table: InterfaceTable) -> Completion[int]:

@@ -11,7 +11,7 @@ from msmq_fast.packet.errors import MachineNotFound, MSMQError
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.remote import RemoteQueue
-from msmq_fast.rpc.client.binding import Binding, Surroundings
+from msmq_fast.rpc.client.binding import Binding, BindingEnvironment
 from msmq_fast.rpc.client.connection import Credentials
 from msmq_fast.rpc.client.endpoint import Mapper
 from msmq_fast.rpc.client.errors import EndpointNotRegistered, refusal
@@ -59,7 +59,7 @@ class RemoteQueues:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        environment: BindingEnvironment,
         settings: ReaderSettings,
         locate: Callable[[FormatName], str],
         allow: Callable[[Token | None, FormatName], None],
@@ -70,7 +70,7 @@ class RemoteQueues:
         """
         self.settings = settings
         self.shared = Shared(RequestIds(), cursor_number)
-        self._around = surroundings
+        self._environment = environment
         self._locate = locate
         self._allow = allow
 
@@ -111,7 +111,7 @@ class RemoteQueues:
             return Completion.of(True)
         looking = replace(opening, access=Access.PEEK, share=Share.DENY_NONE)
         settling = Settling(
-            lookup_id, lambda: self._session(host, looking), self._around.timers, self.shared.ids
+            lookup_id, lambda: self._session(host, looking), self._environment.timers, self.shared.ids
         )
         return settling.removed
 
@@ -120,7 +120,7 @@ class RemoteQueues:
     def _session(self, host: str, opening: Opening) -> Completion[QueueSession]:
         if self.settings.port:
             return self._remote_read(host, self.settings.port, opening)
-        mapper = Mapper(self._around, host, self.settings.mapper_port, OPEN_TIMEOUT)
+        mapper = Mapper(self._environment, host, self.settings.mapper_port, OPEN_TIMEOUT)
         session: Completion[QueueSession] = _caught(
             mapper.find(REMOTE_READ).then(lambda port: self._remote_read(host, port, opening)),
             _not_registered,
@@ -151,7 +151,7 @@ class RemoteQueues:
     def _bind(self, table: InterfaceTable, host: str, port: int) -> Completion[Binding]:
         """A binding at the port that the mapper told, or at the one that the interface tells there."""
         credentials = self.settings.credentials
-        binding = Binding(self._around, table, host, port, credentials)
+        binding = Binding(self._environment, table, host, port, credentials)
         if not self.settings.port_methods:
             return Completion.of(binding)
         name, parameters = _PORT_METHODS[table.name]
@@ -161,7 +161,7 @@ class RemoteQueues:
             if told in (0, port):
                 return Completion.of(binding)
             binding.close()
-            return Completion.of(Binding(self._around, table, host, told, credentials))
+            return Completion.of(Binding(self._environment, table, host, told, credentials))
 
         asked: Completion[Any] = binding.call(name, timeout=OPEN_TIMEOUT, **parameters)
         return _kept(asked, binding).then(rebind)
