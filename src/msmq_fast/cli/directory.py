@@ -11,7 +11,7 @@ from typing import Any
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
-from msmq_fast.directory.exchange import document_of, entry_of, object_of, read_document
+from msmq_fast.directory.document import document_of, entry_of, object_of, read_document
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.values import Kind

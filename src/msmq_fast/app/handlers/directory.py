@@ -8,7 +8,7 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
-from msmq_fast.directory.exchange import Outcome, entry_of, object_of, put
+from msmq_fast.directory.document import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType

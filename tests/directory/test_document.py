@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from msmq_fast.directory.exchange import Outcome, document_of, entry_of, put, read_document
+from msmq_fast.directory.document import Outcome, document_of, entry_of, put, read_document
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
