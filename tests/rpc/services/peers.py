@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from msmq_fast.packet import Message
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.association import Association, AssociationTable
@@ -245,3 +246,13 @@ def received(call: MadeCall) -> Any:
     assert call.results.result == 0, call.results
     both = getattr(call.results, "lpRemoteReadDesc2", None)
     return call.results.lpRemoteReadDesc if both is None else both.pRemoteReadDesc
+
+
+def text(call: MadeCall) -> bytes:
+    """The body of the message that a read got."""
+    return Message.from_packet(bytes(received(call).lpBuffer)).body
+
+
+def result(call: MadeCall) -> int:
+    """The HRESULT of a call that has ended."""
+    return int(call.results.result)

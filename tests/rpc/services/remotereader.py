@@ -130,11 +130,6 @@ class RemoteReader:
         return int(results.result)
 
 
-def result(call: MadeCall) -> int:
-    """The HRESULT of a call that has ended."""
-    return int(call.results.result)
-
-
 def body(call: MadeCall) -> bytes:
     """The body of the message that a read got, put together as clients do it."""
     results = call.results

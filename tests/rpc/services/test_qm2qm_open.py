@@ -21,11 +21,6 @@ CANCELED_BY_CLIENT = 0x400E03E9
 DEAD_LETTERS = r"DIRECT=OS:HOST\system$;deadletter"
 
 
-@pytest.fixture(params=[False, True], ids=["ndr", "ndr64"])
-def remote(request: pytest.FixtureRequest) -> RemoteWorld:
-    return RemoteWorld(ndr64=request.param)
-
-
 def open_queue(peer: Peer, handle: int, **values: int) -> int:
     parameters = {"dwMQS": 0, "hQueue": handle, "pQueue": handle, "dwpContext": handle} | values
     results = peer.call("open_queue", pLicGuid=CLIENT, **parameters)

@@ -11,8 +11,8 @@ from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action
 from tests.qm.world import WALL
-from tests.rpc.services.peers import CLIENT, RemoteWorld, caller
-from tests.rpc.services.remotereader import RemoteReader, body, opening, remote_peer, result
+from tests.rpc.services.peers import CLIENT, RemoteWorld, caller, result
+from tests.rpc.services.remotereader import RemoteReader, body, opening, remote_peer
 
 OK = 0
 QUEUE_NOT_FOUND = 0xC00E0003
@@ -27,11 +27,6 @@ STATUS_INVALID_HANDLE = 0xC0000008
 STATUS_ACCESS_DENIED = 0xC0000022
 
 RECEIVE, PEEK, PEEK_NEXT = Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT
-
-
-@pytest.fixture(params=[False, True], ids=["ndr", "ndr64"])
-def remote(request: pytest.FixtureRequest) -> RemoteWorld:
-    return RemoteWorld(ndr64=request.param)
 
 
 @pytest.fixture
