@@ -82,7 +82,7 @@ cdef class InStreams(CommitListener):
     cdef dict _names            # source, type and name as it came -> the same
     cdef dict _shares           # home -> how many streams it has
     cdef object _group          # the home of an address
-    cdef public object vouches  # see InStreams
+    cdef object _vouches        # see InStreams
     cdef size_t _limit
     cdef uint32_t _full_s       # Unix seconds, when no stream made room for another one last
     cdef bytes _prefix          # of the keys of its records

@@ -83,15 +83,15 @@ cdef class InStream:
 
 
 cdef class InStreams(CommitListener):
-    """``InStreams(ledger, limit, prefix, group)``: at most `limit` streams are known at a time.
+    """``InStreams(ledger, limit, prefix, group, vouches)``: at most `limit` streams are known at a time.
 
     Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
     `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own. `group(address)` is the
-    home of an address, by default the address itself. `vouches(source, address)`, which may be set later, tells whether a queue manager
-    is believed to be at an address.
+    home of an address, by default the address itself. `vouches(source, address)` tells whether a queue manager is
+    believed to be at an address; without it none is.
     """
 
-    def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str):
+    def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str, vouches=None):
         if len(prefix) != 1:
             raise ValueError("a prefix has one byte")
         self._prefix = prefix
@@ -102,6 +102,7 @@ cdef class InStreams(CommitListener):
         self._names = {}
         self._shares = {}
         self._group = group
+        self._vouches = vouches
         self._limit = limit
         self._heard = []
         self._capacity = 64
@@ -222,7 +223,11 @@ cdef class InStreams(CommitListener):
         return stream
 
     cdef bint _vouched(self, InStream first, str address) except -1:
-        return self.vouches is not None and self.vouches(first.source, address)
+        return self._vouches is not None and self._vouches(first.source, address)
+
+    def vouched(self, InStream stream not None) -> bool:
+        """Whether the source of a stream is believed to be where the stream comes from."""
+        return self._vouched(stream, stream.address)
 
     def _has_few(self, str home) -> bool:
         """Whether a home may begin one more stream where there are as many as there may be."""

@@ -13,6 +13,7 @@ from msmq_fast._native.receive import head
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
@@ -76,13 +77,16 @@ class Follower:
         self.told.append(("gone", session.peer_guid))
 
 
+PEER_OPTIONS = ("several_addresses", "pinned", "on_contest")
+
+
 class Host:
     """One side: ledger, queues by the part of their direct name behind the host, node."""
 
     streams_limit = 100_000
     batch_units = 4096
 
-    def __init__(self, guid: UUID = OWN, *, tables: MemoryTables | None = None, **node: object) -> None:
+    def __init__(self, guid: UUID = OWN, *, tables: MemoryTables | None = None, **options: object) -> None:
         self.tables = MemoryTables() if tables is None else tables
         self.writer = MemoryWriter(self.tables, max_units=self.batch_units)
         self.ledger = Ledger(guid.bytes_le, self.writer, MemoryReader(self.tables))
@@ -92,9 +96,11 @@ class Host:
         self.ledger.tick(2_000 * 1_000_000)
         self.acks: list[Message] = []
         self.damage: list[str] = []
-        streams = InStreams(self.ledger, self.streams_limit)
+        of_peers = {name: options.pop(name) for name in PEER_OPTIONS if name in options}
+        peers = Peers(guid, **of_peers)  # type: ignore[arg-type]
+        streams = InStreams(self.ledger, self.streams_limit, vouches=peers.vouches)
         load_streams(streams, self.tables.scan, lambda kind, text: self.damage.append(text))
-        self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now)
+        self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now, peers=peers)
         self.queues: dict[str, Destination] = {}
         self.refusals: list[tuple[str, str]] = []
         self.node = Node(
@@ -103,7 +109,8 @@ class Host:
             self.resolve,
             on_refusal=lambda reason, about: self.refusals.append((reason, about.describe())),
             order_acks=self.order_acks,
-            **node,  # type: ignore[arg-type]
+            peers=peers,
+            **options,  # type: ignore[arg-type]
         )
         self.ordinals = 0
         self.follower = Follower()

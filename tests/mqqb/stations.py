@@ -12,6 +12,7 @@ from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.routing import Router
@@ -58,12 +59,17 @@ class Station(World):
     def connect(self) -> None:
         """Sessions, as the server composes them."""
         manager = self.manager
-        order_acks = None
+        order_acks, peers = None, Peers(manager.guid)
         if self.acknowledges:
-            streams = InStreams(manager.ledger)
+            streams = InStreams(manager.ledger, vouches=peers.vouches)
             load_streams(streams, manager.store.tables.scan, manager.set_aside)
             order_acks = OrderAcks(
-                manager.guid, manager.ledger, streams, manager.disposition.send_away, self.clock.monotonic
+                manager.guid,
+                manager.ledger,
+                streams,
+                manager.disposition.send_away,
+                self.clock.monotonic,
+                peers=peers,
             )
         self.node = Node(
             manager.guid,
@@ -72,6 +78,7 @@ class Station(World):
             on_refusal=lambda reason, about: self.refusals.append((reason.value, about.describe())),
             nack=manager.disposition.reject,
             order_acks=order_acks,
+            peers=peers,
             hooks=self.hooks(),
         )
         enterprise = DirectoryEnterprise(lambda: manager.directory.events, manager.directory.queue_manager)

@@ -13,6 +13,7 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
@@ -44,10 +45,16 @@ class Destination(World):
         manager = self.manager = QueueManager(self.store, self.settings, self.clock, self.random)
         self.writer.before_seal = manager.before_submit
         manager.start()
-        streams = InStreams(manager.ledger)
+        peers = Peers(manager.guid)
+        streams = InStreams(manager.ledger, vouches=peers.vouches)
         load_streams(streams, self.store.tables.scan, manager.set_aside)
         acks = OrderAcks(
-            manager.guid, manager.ledger, streams, manager.disposition.send_away, self.clock.monotonic
+            manager.guid,
+            manager.ledger,
+            streams,
+            manager.disposition.send_away,
+            self.clock.monotonic,
+            peers=peers,
         )
         manager.incoming.register(final_acks=acks.final)
         manager.incoming.register(transfers=acks.transfers)
@@ -58,6 +65,7 @@ class Destination(World):
             history=DuplicateHistory(),
             nack=manager.disposition.reject,
             order_acks=acks,
+            peers=peers,
             hooks=self.hooks,
         )
         self.run()

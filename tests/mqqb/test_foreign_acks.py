@@ -11,6 +11,7 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.link import Progress
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
 from msmq_fast.qm.outgoing.resending import Heard
 from tests.mqqb import wire
@@ -113,7 +114,7 @@ def test_before_anything_was_sent_since_the_start_the_numbers_count(asked: Sende
 
 
 class Configured(Sender):
-    """With options of the node."""
+    """With options of the peers."""
 
     def __init__(self, **options: object) -> None:
         self.options = options
@@ -123,7 +124,8 @@ class Configured(Sender):
         super().restart()
         manager = self.manager
         hooks = Hooks(sequences=self.sequences)
-        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, **self.options)  # type: ignore[arg-type]
+        peers = Peers(manager.guid, **self.options)  # type: ignore[arg-type]
+        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, peers=peers)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
 
 

@@ -34,6 +34,7 @@ class Receiver(Telling):
     def session(self, address: str, peer: UUID = wire.PEER) -> Session:
         opened = self.opened(self.now, peer=peer, address=address)
         opened.receiver.plain = self.plain
+        self.node.peers.expire(self.now)  # nobody is asked by ping
         return opened
 
     def bring(self, session: Session, *packets: bytes) -> None:

@@ -42,10 +42,15 @@ class Asked:
 
     def __init__(self, host: Host) -> None:
         self.waiting: list[tuple[str, Callable[[UUID | None, float], None]]] = []
-        host.node.peers.serve(lambda address, done, _now: self.waiting.append((address, done)))
+        self._host = host
+
+    def ask(self, now: float) -> None:
+        """What is due is asked."""
+        self._host.node.peers.expire(now, lambda address, done, _now: self.waiting.append((address, done)))
 
     def answer(self, now: float, *there: str) -> list[str]:
         """Every address that was asked; at those in `there` is the peer, at the others nothing answers."""
+        self.ask(now)
         asked, self.waiting = self.waiting, []
         for address, done in asked:
             done(wire.PEER if address in there else None, now)
@@ -89,10 +94,9 @@ def test_a_stranger_does_not_displace_a_peer_that_answers() -> None:
     assert home(host) == []
     assert stranger.alive
     # They are asked again as long as there is a session, and not after that.
-    host.node.peers.expire(1_001.0 + ASK_AGAIN)
-    assert asked.answer(1_032.0, FIRST, AWAY) == [FIRST, AWAY]
+    assert asked.answer(1_001.0 + ASK_AGAIN, FIRST, AWAY) == [FIRST, AWAY]
     stranger.close(CloseReason.DISCONNECTED, 1_040.0)
-    host.node.peers.expire(1_100.0)
+    asked.ask(1_100.0)
     assert asked.waiting == []
     assert host.node.peers.next_deadline() is None
     met(host, FIRST, 1_200.0)
@@ -112,7 +116,6 @@ def test_a_peer_that_moved_is_believed_from_its_new_address(answers: bool) -> No
     now = 131.0
     while home(host) != [SECOND] and now < 400.0:
         now = host.node.peers.next_deadline() or 1_000.0
-        host.node.peers.expire(now)
         moved.heard_at = now
         asked.answer(now, *there)
     assert home(host) == [SECOND]
@@ -137,6 +140,7 @@ def test_without_pings_a_session_that_was_heard_keeps_its_peer() -> None:
     host = Host()
     before = met(host, FIRST, 100.0)
     met(host, SECOND, 100.0 + LIVE_SECONDS)
+    host.node.peers.expire(100.0 + LIVE_SECONDS)
     assert home(host) == [FIRST]
     before.close(CloseReason.DISCONNECTED, 230.0)
     host.node.peers.expire(100.0 + LIVE_SECONDS + ASK_AGAIN)
@@ -152,11 +156,10 @@ def test_both_families_of_a_peer_are_its_home() -> None:
 
 def test_several_addresses_of_one_peer() -> None:
     host = Host(several_addresses=True)
-    asked = Asked(host)
     first = met(host, FIRST, 100.0)
     met(host, SECOND, 101.0)
     assert home(host) == [FIRST, SECOND]
-    assert asked.waiting == []
+    assert host.node.peers.next_deadline() is None
     assert host.node.peers.addresses_of(first) == {FIRST, SECOND}
 
 
@@ -171,12 +174,11 @@ def test_a_pinned_peer_has_no_other_address() -> None:
 def test_several_peers_at_one_address() -> None:
     """Behind one address translator, which answers for one of them or for none."""
     host = Host()
-    asked = Asked(host)
     for number in range(1, 4):
         session = host.accept(100.0, FIRST)
         session.receive(wire.establish(UUID(int=number)), 100.0)
     assert home(host) == [FIRST] * 3
-    assert asked.waiting == []
+    assert host.node.peers.next_deadline() is None
 
 
 def test_homes_of_invented_guids_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,12 +221,11 @@ def test_a_turn_asks_about_a_bounded_number_of_contested_guids(monkeypatch: pyte
     for address in (FIRST, AWAY):
         for number in range(10):
             host.accept(0.0, address).receive(wire.establish(UUID(int=number + 1)), 0.0)
-    for _, done in asked.waiting:
-        done(None, 0.0)
-    asked.waiting.clear()
+    while host.node.peers.next_deadline() == 0.0:
+        asked.answer(0.0)
     turns = 0
     while (due := host.node.peers.next_deadline()) is not None and due <= ASK_AGAIN:
-        host.node.peers.expire(ASK_AGAIN)
+        asked.ask(ASK_AGAIN)
         assert len(asked.waiting) <= 2 * 3
         asked.waiting.clear()
         turns += 1
@@ -270,8 +271,7 @@ def test_one_question_that_cannot_be_asked_again_holds_up_no_other_one() -> None
         guid = UUID(int=number)
         for address in (f"10.0.{number}.1", f"10.0.{number}.66"):
             host.accept(0.0, address).receive(wire.establish(client=guid), 0.0)
-    for _, done in asked.waiting:
-        done(None, 1.0)
+    asked.answer(1.0)
     tried: list[str] = []
 
     def ask(address: str, _done: object, _now: float) -> None:
@@ -279,9 +279,8 @@ def test_one_question_that_cannot_be_asked_again_holds_up_no_other_one() -> None
         if len(tried) == 1:
             raise OSError("no socket")
 
-    host.node.peers.serve(ask)
     due = host.node.peers.next_deadline()
     assert due is not None
     with pytest.raises(ExceptionGroup):
-        host.node.peers.expire(due + 1)
+        host.node.peers.expire(due + 1, ask)
     assert {address.rpartition(".")[0] for address in tried} == {"10.0.1", "10.0.2"}

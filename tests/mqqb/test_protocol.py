@@ -187,7 +187,8 @@ def test_the_connection_of_a_session_that_another_one_ended_is_closed() -> None:
         new_writer.write(wire.establish() + wire.parameters())
         await new.readexactly(604)
         assert session.alive
-        serving.endpoint.expire(session.heard_at + 1_100)  # neither address has answered a ping
+        serving.endpoint.expire(session.heard_at + 1_100)
+        serving.endpoint.expire(session.heard_at + 1_110)  # neither address has answered a ping
         assert session.reason is CloseReason.SUPERSEDED
         assert await asyncio.wait_for(old.read(), 5) == b""
         for writer in (old_writer, new_writer):

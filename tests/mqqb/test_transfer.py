@@ -565,6 +565,7 @@ def test_a_question_is_one_datagram_and_only_its_cookie_answers_it() -> None:
     squatter = bench.accepted("10.0.0.66", 1.0)
     owner = bench.accepted("10.0.0.1", 2.0)
     peers = bench.endpoint.node.peers
+    bench.endpoint.expire(2.0)
     to_squatter, to_owner = bench.take()
     assert isinstance(to_squatter, SendPing)
     assert isinstance(to_owner, SendPing)

@@ -78,14 +78,13 @@ class Endpoint:
         self._responder = ping.Responder(node.guid, node.limits.ping_ports, node.limits.pings_per_address)
         self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
         self._inquirer = ping.Inquirer(node.guid, node.timers.ping_response, cookie)
-        node.peers.serve(self._ask)
         self._history_deadline = now + node.timers.history_cleanup
         self._trim_history = trim_history
         self._trim_deadline = now + TRIM_INTERVAL
         self._timed = TimedGroup(faults or Faults())
         self._timed.add("pings", self._pinger)
         self._timed.add("inquiries", self._inquirer)
-        self._timed.add("peers", node.peers)
+        self._timed.add("peers", _Part(node.peers.next_deadline, self._question_peers))
         self._timed.add("resending", _Part(self._next_resend, self._resend))
         self._timed.add("connecting", self.transfer)
         if node.order_acks is not None:
@@ -159,6 +158,9 @@ class Endpoint:
 
     def _ask(self, address: str, done: Callable[[UUID | None, float], None], now: float) -> None:
         self._execute(SendPing(address, self._inquirer.ask(done, now)))
+
+    def _question_peers(self, now: float) -> None:
+        self.node.peers.expire(now, self._ask)
 
     def _effect(self, effect: Effect, now: float) -> None:
         if isinstance(effect, Ping):

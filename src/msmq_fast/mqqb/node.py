@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 DEFAULT_WINDOW = 64
 
-IsRouter = Callable[[str, UUID | None], bool]
-
 
 class Node:
     """Identity, settings and tables.
@@ -41,10 +39,7 @@ class Node:
     `order_acks` acknowledges the streams that arrive; without it nobody hears of them.
     `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
     `turns` are those for operations with keys that a message of a session asks for (`ReceivedKeys`).
-    `several_addresses`: one peer may have several of one family; `pinned`: the addresses of GUIDs;
-    `on_contest(guid, home, other)` hears of a GUID at two addresses: see `Peers`.
-    `is_router(address, guid)` tells routers that bring what others say; `guid` is None for a session that
-    does not speak for its queue manager.
+    `peers` are the sessions by the queue manager at their other end; `order_acks` knows the same.
     """
 
     def __init__(
@@ -65,10 +60,7 @@ class Node:
         order_acks: OrderAcks | None = None,
         hooks: Hooks | None = None,
         turns: KeyTurns | None = None,
-        several_addresses: bool = False,
-        pinned: Mapping[UUID, frozenset[str]] | None = None,
-        on_contest: Callable[[UUID, str, str], None] = lambda _guid, _home, _other: None,
-        is_router: IsRouter = lambda _address, _manager: False,
+        peers: Peers | None = None,
     ) -> None:
         if not 1 <= window <= 0xFFFF:
             raise ValueError("the window must be between 1 and 65535")
@@ -84,11 +76,7 @@ class Node:
         self.order_acks = order_acks
         self.streams = order_acks.streams if order_acks is not None else InStreams(ledger)
         self.routes = Routes()
-        self.peers = Peers(guid, several_addresses=several_addresses, pinned=pinned, on_contest=on_contest)
-        self.is_router = is_router
-        self.streams.vouches = self._vouches
-        if order_acks is not None:
-            order_acks.peers_at = self.peers.guids_at
+        self.peers = peers if peers is not None else Peers(guid)
         self.counts = Counts()
         self.hooks = hooks or Hooks()
         self.turns = turns
@@ -104,9 +92,6 @@ class Node:
             self.hooks,
             StreamShares(self.streams, self.limits.streams_per_address),
         )
-
-    def _vouches(self, source: bytes, address: str) -> bool:
-        return self.peers.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.instream import KEY_PREFIX, InStream, InStreams
 from msmq_fast._native.queue import Ledger
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
@@ -48,7 +49,7 @@ class OrderAcks:
     unit if there is one, and says where it is; None: it was not taken. It answers to the peer at `address`.
     `has_route` tells whether routes or the directory know the way to a queue manager. Times are monotonic
     seconds, `monotonic` gives them.
-    `peers_at(address)` gives the GUIDs of the queue managers that have sessions from an address.
+    `peers` are the sessions of the queue managers that the streams come from; None: none are known.
     """
 
     def __init__(
@@ -61,9 +62,9 @@ class OrderAcks:
         timers: Timers | None = None,
         has_route: Callable[[UUID], bool] = lambda _: False,
         faults: Faults | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.streams = streams
-        self.peers_at: Callable[[str], Collection[UUID]] = lambda _address: ()
         self.order_acks = 0
         self.final_acks = 0
         self._guid = guid
@@ -71,6 +72,7 @@ class OrderAcks:
         self._send = send
         self._monotonic = monotonic
         self._has_route = has_route
+        self._peers = peers or Peers(guid)
         self._timers = timers or Timers()
         self._faults = faults or Faults()
         self._armed: Deadlines[InStream] = Deadlines()
@@ -151,7 +153,7 @@ class OrderAcks:
         own = order_queue(manager)
         if stream is None:
             return _WayBack(own, own)
-        peers = self.peers_at(stream.address) if stream.address else ()
+        peers = self._peers.guids_at(stream.address) if stream.address else ()
         shared = any(peer != manager for peer in peers)
         brought_by = UUID(bytes_le=stream.peer) if stream.peer else None
         if brought_by is None and len(peers) == 1:
@@ -159,7 +161,7 @@ class OrderAcks:
         if dest_type == DIRECT and stream.address and not shared:
             direct = order_queue(address=stream.address)
             return _WayBack(direct, direct)
-        if self.streams.disputed(stream) and not self._vouched(stream):
+        if self.streams.disputed(stream) and not self.streams.vouched(stream):
             return None
         if brought_by == manager or (dest_type != DIRECT and self._has_route(manager)):
             return _WayBack(own, own)
@@ -168,10 +170,6 @@ class OrderAcks:
         if stream.address and not shared:
             return _WayBack(own, order_queue(address=stream.address))
         return _WayBack(own, own)
-
-    def _vouched(self, stream: InStream) -> bool:
-        vouches = self.streams.vouches
-        return vouches is not None and vouches(stream.source, stream.address)
 
     def transfers(self) -> list[IncomingTransfer]:
         """IncomingTransactionalTransferInfo of every stream of which something is kept (QB-286)."""

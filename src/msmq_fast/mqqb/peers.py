@@ -44,6 +44,9 @@ _TURN = 100
 
 Ask = Callable[[str, Callable[[UUID | None, float], None], float], None]
 """Asks an address which queue manager is there: (address, done, now); `done(guid, now)`, None: no answer."""
+IsRouter = Callable[[str, UUID | None], bool]
+"""Whether a peer brings what others say: (address, guid); `guid` is None for a session that does not speak
+for its queue manager."""
 
 _Home = tuple[UUID, int]  # GUID, address family
 _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not its home
@@ -65,6 +68,7 @@ class Peers:
     under one GUID. `several_addresses`: all addresses of a GUID are believed, as those of a host with
     several networks. `pinned`: the addresses of GUIDs by the configuration. `on_contest(guid, home, other)`
     hears of sessions from another address than the home while that lives: strangers, or copies of a store.
+    `is_router` tells the peers that are routers.
     """
 
     def __init__(
@@ -74,8 +78,10 @@ class Peers:
         several_addresses: bool = False,
         pinned: Mapping[UUID, frozenset[str]] | None = None,
         on_contest: Callable[[UUID, str, str], None] = lambda _guid, _home, _other: None,
+        is_router: IsRouter = lambda _address, _manager: False,
     ) -> None:
         self.own = own
+        self.is_router = is_router
         self._several_addresses = several_addresses
         self._pinned = pinned or {}
         self._on_contest = on_contest
@@ -85,11 +91,6 @@ class Peers:
         self._homes_in: dict[str, OrderedDict[_Home, None]] = {}  # by address group
         self._answers: dict[_Claim, _Answers] = {}
         self._questions: Deadlines[_Claim] = Deadlines()
-        self._ask: Ask | None = None
-
-    def serve(self, ask: Ask) -> None:
-        """How addresses are asked; without it only the sessions say whether a home lives."""
-        self._ask = ask
 
     def __iter__(self) -> Iterator[PeerSession]:
         for sessions in self._sessions.values():
@@ -130,6 +131,11 @@ class Peers:
         if pins is not None:
             return address in pins
         return self._homes.get((guid, _family(address))) == address
+
+    def vouches(self, source: bytes, address: str) -> bool:
+        """Whether a queue manager, by its GUID on the wire, is believed to be at an address, or a router is
+        there."""
+        return self.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
     def addresses_of(self, session: PeerSession) -> frozenset[str]:
         """The addresses for which the word of a session counts: its own, and all others of a pinned peer, or
@@ -181,7 +187,9 @@ class Peers:
         if home != address and not self._several_addresses:
             if self._lives(guid, home, now):
                 self._on_contest(guid, home, address)
-            self._question((*key, address), now)
+            claim = (*key, address)
+            if claim not in self._answers:
+                self._questions.set(claim, now)
 
     def _settle(self, key: _Home, address: str) -> None:
         """A GUID is at home at an address, and was just now."""
@@ -213,13 +221,10 @@ class Peers:
 
     # ---- contested GUIDs
 
-    def _question(self, claim: _Claim, now: float) -> None:
-        if claim in self._answers:
-            return
+    def _question(self, claim: _Claim, now: float, ask: Ask | None) -> None:
         guid, family, address = claim
         answers = self._answers[claim] = _Answers()
-        self._questions.set(claim, None)
-        if self._ask is None:
+        if ask is None:
             self._decide(claim, now)
             return
 
@@ -232,8 +237,8 @@ class Peers:
             if not answers.waiting:
                 self._decide(claim, now)
 
-        self._ask(self._homes[guid, family], lambda found, now: heard(found, now, home=True), now)
-        self._ask(address, lambda found, now: heard(found, now, home=False), now)
+        ask(self._homes[guid, family], lambda found, now: heard(found, now, home=True), now)
+        ask(address, lambda found, now: heard(found, now, home=False), now)
 
     def _decide(self, claim: _Claim, now: float) -> None:
         guid, family, address = claim
@@ -257,15 +262,17 @@ class Peers:
         """When `expire` is to be called."""
         return self._questions.next_deadline()
 
-    def expire(self, now: float) -> None:
-        """Ask again about GUIDs that are still contested."""
-        for_each(self._questions.take(now, _TURN), lambda claim: self._ask_again(claim, now))
+    def expire(self, now: float, ask: Ask | None = None) -> None:
+        """Ask about contested GUIDs, and again about those that still are. Without `ask` only the sessions
+        say whether a home lives.
+        """
+        for_each(self._questions.take(now, _TURN), lambda claim: self._ask_about(claim, now, ask))
 
-    def _ask_again(self, claim: _Claim, now: float) -> None:
+    def _ask_about(self, claim: _Claim, now: float, ask: Ask | None) -> None:
         guid, family, address = claim
         contested = self._homes.get((guid, family)) not in (None, address)
         if contested and guid in self.guids_at(address):
-            self._question(claim, now)
+            self._question(claim, now, ask)
 
 
 def _family(address: str) -> int:

@@ -260,7 +260,7 @@ class Session:
         """Who brings the acknowledgments that come on this session."""
         peers = self.node.peers
         manager = self.peer_guid if peers.holds(self) else None
-        return Messenger(peers.addresses_of(self), manager, self.node.is_router(self.peer_address, manager))
+        return Messenger(peers.addresses_of(self), manager, peers.is_router(self.peer_address, manager))
 
     def _end_over(self, reason: CloseReason | None, now: float) -> None:
         """A message ends the session, unless `reason` is None. Over the quota that waits until the peer has

@@ -19,6 +19,7 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.protection import OutgoingProtection
 from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Contest, Refusal
@@ -100,7 +101,14 @@ class MqqbListener:
         self._pings: list[asyncio.DatagramTransport] = []
         self._sources: dict[OutgoingQueue, OutgoingSource] = {}
         self._routers = named_routers(config.mqqb.routers)
-        self._order_acks = _order_acks(config, manager, store, clock, self._has_route)
+        peers = Peers(
+            manager.guid,
+            several_addresses=config.mqqb.several_addresses,
+            pinned=pinned_addresses(config.peers),
+            on_contest=self._contested,
+            is_router=self._is_router,
+        )
+        self._order_acks = _order_acks(config, manager, store, clock, self._has_route, peers)
         timers = _timers(config)
         self.sequences = OutgoingSequences(
             manager.guid, manager.ledger, timers.resend, self._rejected, manager.faults
@@ -117,10 +125,7 @@ class MqqbListener:
             window=config.mqqb.window,
             timers=timers,
             limits=_limits(config),
-            several_addresses=config.mqqb.several_addresses,
-            pinned=pinned_addresses(config.peers),
-            is_router=self._is_router,
-            on_contest=self._contested,
+            peers=peers,
             on_refusal=self._message_refused,
             gate=gate,
             quarantine=quarantine,
@@ -366,9 +371,10 @@ def _order_acks(
     store: Store,
     clock: SystemClock,
     has_route: Callable[[UUID], bool],
+    peers: Peers,
 ) -> OrderAcks:
     """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
-    streams = InStreams(manager.ledger, config.limits.streams, group=address_group)
+    streams = InStreams(manager.ledger, config.limits.streams, group=address_group, vouches=peers.vouches)
     load_streams(streams, store.tables.scan, manager.set_aside)
     send = manager.disposition.send_away
     acks = OrderAcks(
@@ -380,6 +386,7 @@ def _order_acks(
         _timers(config),
         has_route,
         manager.faults,
+        peers,
     )
     manager.incoming.register(final_acks=acks.final)
     return acks

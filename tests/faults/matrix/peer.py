@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.queues import destinations
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.errors import MessageStorageFailed
@@ -28,10 +29,11 @@ def node(host: Host) -> Node:
     known: dict[QueueManager, Node] = host.__dict__.setdefault("nodes", {})
     manager = host.manager
     if manager not in known:
-        streams = InStreams(manager.ledger)
+        peers = Peers(manager.guid)
+        streams = InStreams(manager.ledger, vouches=peers.vouches)
         load_streams(streams, host.store.tables.scan, manager.set_aside)
         send = manager.disposition.send_away
-        acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic)
+        acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic, peers=peers)
         manager.incoming.register(final_acks=acks.final)
         known[manager] = Node(
             manager.guid,
@@ -39,6 +41,7 @@ def node(host: Host) -> Node:
             destinations(manager.find_field, lambda _queue: True),
             nack=manager.disposition.reject,
             order_acks=acks,
+            peers=peers,
         )
     return known[manager]
 
