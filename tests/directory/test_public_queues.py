@@ -14,8 +14,8 @@ from msmq_fast.directory.notices import Change
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
-from msmq_fast.mqqb.queues import OutgoingSource
-from msmq_fast.mqqb.transfer import Target
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager

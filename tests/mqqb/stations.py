@@ -6,18 +6,20 @@ from collections.abc import Callable
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.hooks import Hooks
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.transfer import Connect, Resolve, Target
+from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access

@@ -9,9 +9,10 @@ import pytest
 
 from msmq_fast.mqqb.dialing import Backoff
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve, Target
+from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN
 from tests.mqqb.test_transfer import Bench, Outgoing, ordinals, ping

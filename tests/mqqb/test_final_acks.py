@@ -9,12 +9,13 @@ import pytest
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.queues import OutgoingSource, destinations
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet import Message

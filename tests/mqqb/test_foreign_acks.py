@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.link import Progress
+from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session

@@ -12,9 +12,9 @@ import pytest
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.forwarding import MAX_UNROUTED
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.security.sid import sid

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from msmq_fast.mqqb.channel import OutgoingSource
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.message import Acknowledge, Journal, Message

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.endpoint import Endpoint
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
-from msmq_fast.mqqb.transfer import Connect, Target
+from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.timing import earliest
 from tests.mqqb import wire
 from tests.mqqb.hosts import Host

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from msmq_fast.mqqb.channel import OutgoingSource
 from msmq_fast.mqqb.endpoint import Endpoint
-from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.shortage import WindowSizes

@@ -6,13 +6,14 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint
-from msmq_fast.mqqb.link import Progress
-from msmq_fast.mqqb.queues import OutgoingSource, destinations
+from msmq_fast.mqqb.hops import Progress, Target
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
-from msmq_fast.mqqb.transfer import Connect, Target
+from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties

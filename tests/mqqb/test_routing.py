@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.routing import Machine, Router, SiteLink, routing_table
-from msmq_fast.mqqb.transfer import Target
 
 
 def guid(number: int) -> UUID:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.mqqb.link import Progress
+from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.ping import Pinger
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session

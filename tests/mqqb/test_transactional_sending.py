@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.queue import Received
+from msmq_fast.mqqb.channel import OutgoingSource
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
-from msmq_fast.mqqb.queues import OutgoingSource
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers

@@ -10,13 +10,14 @@ import pytest
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.hops import Progress, Target
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.ping import IN_ALL as PINGS_IN_ALL
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from msmq_fast.mqqb.transfer import Connect, LinkState, Progress, Resolve, Target
+from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve
 from msmq_fast.packet.session import Ping
 from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, Source, sent

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast._native.framing import ParsedMessage
-from msmq_fast.mqqb.destination import Destination
+from msmq_fast.mqqb.destination import Destination, destinations
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
-from msmq_fast.mqqb.queues import destinations
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState

@@ -8,7 +8,7 @@ from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.mqqb.access import SenderGate
-from msmq_fast.mqqb.queues import destinations
+from msmq_fast.mqqb.destination import destinations
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.defaults import DefaultPolicy
 from msmq_fast.security.principals import Principals, UnsignedSid

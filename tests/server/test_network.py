@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from msmq_fast.mqqb.transfer import Connect, Progress, Resolve
+from msmq_fast.mqqb.hops import Progress
+from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.server import network
 from msmq_fast.server.connections import Pool, Share, Slot
 from msmq_fast.server.network import Network, PeerPorts

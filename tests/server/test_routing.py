@@ -9,9 +9,10 @@ import pytest
 from msmq_fast._native.framing import parse
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.destination import destinations
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.node import Node
-from msmq_fast.mqqb.queues import OutgoingSource, destinations
-from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

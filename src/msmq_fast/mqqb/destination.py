@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore
+from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind
 from msmq_fast.security.descriptor import SecurityDescriptor
 
-__all__ = ["Destination", "Gate", "Resolver"]
+__all__ = ["Destination", "Gate", "Resolver", "destination_of", "destinations"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,33 @@ class Gate(Protocol):
     ) -> bool:
         """`sender_type` and `sender_id` as in the SecurityHeader, 0 and nothing without; `message` is
         the identifier. `verified`: the message carries a signature of this sender."""
+
+
+def destinations(
+    find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
+) -> Resolver:
+    """A resolver over `QueueRegistry.find_field`; nobody may send to the queue manager's own system queues.
+    `open_to_everybody` tells the queues to which every sender may send."""
+
+    def resolve(dest_type: int, name: bytes) -> Destination | None:
+        queue = find_field(dest_type, name)
+        if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
+            return None
+        return destination_of(queue, everybody=open_to_everybody(queue))
+
+    return resolve
+
+
+def destination_of(queue: Queue, *, everybody: bool) -> Destination:
+    """A queue of this computer as the receive pipeline sees it; `everybody`: every sender may send to it."""
+    properties = queue.properties
+    return Destination(
+        queue.core,
+        transactional=properties.transactional,
+        authenticated=properties.authenticated,
+        encrypted_only=properties.privacy is Privacy.BODY,
+        clear_only=properties.privacy is Privacy.NONE,
+        everybody=everybody,
+        security=queue.security,
+        name=queue.name,
+    )

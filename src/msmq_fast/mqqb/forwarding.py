@@ -10,8 +10,8 @@ from msmq_fast._native.framing import ParsedMessage
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import DUPLICATE, EXPIRED, QUEUE_GONE, STORED, Receiver
 from msmq_fast.mqqb.hooks import Refuse
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.errors import IllegalFormatName, InsufficientResources, MSMQError
 from msmq_fast.packet.fields import NONE, Hosts, QueueField, field_name
 from msmq_fast.packet.names import FormatName

@@ -1,53 +1,16 @@
-"""What connects outgoing queues and peers: next hops, what queues hear, what sockets are to do, links."""
+"""What connects outgoing queues and peers: what sockets are to do, and links."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
-from uuid import UUID
 
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.hops import Progress, Target
 from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.sending import Source
 from msmq_fast.security.addresses import address_group, is_confined
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A next hop: the queue manager that messages are sent to, on the way or at the end of it.
-
-    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
-    direct names.
-    """
-
-    host: str
-    guid: UUID = NULL_GUID
-
-
-class Progress(Enum):
-    """What a queue hears of its connection: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
-
-    RESOLVING = "resolving"
-    IN_PROCESS = "in process"
-    ANSWERED = "answered"
-    ESTABLISHED = "established"
-    DNS_FAILURE = "name not resolved"
-    ROUTE_FAILURE = "no route"
-    PING_FAILURE = "ping failed"
-    CONNECT_FAILURE = "connection failed"
-    REFUSED = "connection refused by the peer"
-    CREATE_FAILURE = "no socket"
-    BIND_FAILURE = "socket not bound"
-    NOT_ENABLED = "no such network here"
-    LOW_RESOURCE = "out of resources"
-    NOT_READY = "the peer did not finish the handshake"
-    SEND_FAILURE = "connection lost while sending"
-    FAILURE = "session failed"
-    OWN_HOST = "the host is this computer"
-    DISCONNECTING = "disconnecting"
-    DISCONNECTED = "disconnected"
-    GONE = "disconnected after disconnecting"
 
 
 class Outgoing(Source, Protocol):

@@ -11,7 +11,8 @@ from itertools import count
 from uuid import UUID
 
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.link import Link, Target
+from msmq_fast.mqqb.hops import Target
+from msmq_fast.mqqb.link import Link
 from msmq_fast.mqqb.peersession import PeerSession
 
 __all__ = ["LinkTable"]

@@ -9,7 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.transfer import Target
+from msmq_fast.mqqb.hops import Target
 
 REFRESH_SECONDS = 3_600.0
 """QueueManager Query Timer (MS-MQBR 3.1.2.1)."""

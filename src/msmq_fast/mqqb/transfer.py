@@ -10,17 +10,8 @@ from uuid import UUID
 
 from msmq_fast.mqqb.dialing import Backoff, Dials, Purpose
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.link import (
-    Connect,
-    Effect,
-    Link,
-    LinkState,
-    Outgoing,
-    Ping,
-    Progress,
-    Resolve,
-    Target,
-)
+from msmq_fast.mqqb.hops import Progress
+from msmq_fast.mqqb.link import Connect, Effect, Link, LinkState, Outgoing, Ping, Resolve
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peersession import PeerSession
@@ -38,9 +29,7 @@ __all__ = [
     "LinkState",
     "Outgoing",
     "Ping",
-    "Progress",
     "Resolve",
-    "Target",
     "Transfer",
 ]
 

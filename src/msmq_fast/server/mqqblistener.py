@@ -12,7 +12,8 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
-from msmq_fast.mqqb.destination import Gate
+from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.destination import Gate, destination_of, destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
 from msmq_fast.mqqb.hooks import Hooks
@@ -21,7 +22,6 @@ from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.protection import OutgoingProtection
-from msmq_fast.mqqb.queues import OutgoingSource, destination_of, destinations
 from msmq_fast.mqqb.reasons import Contest, Refusal
 from msmq_fast.mqqb.refused import about_message
 from msmq_fast.mqqb.session import Session

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
-from msmq_fast.mqqb.transfer import Connect, Progress, Resolve
+from msmq_fast.mqqb.hops import Progress
+from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.packet.session import Ping
 from msmq_fast.server.connections import Share, Slot
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from uuid import UUID
 
+from msmq_fast.mqqb.channel import OutgoingSource
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
-from msmq_fast.mqqb.queues import OutgoingSource
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.trace import Reports
-from msmq_fast.mqqb.transfer import Target
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName

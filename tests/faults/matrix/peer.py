@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
+from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.queues import destinations
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.qm.manager import QueueManager

@@ -1,5 +1,4 @@
-"""The queues of the queue manager as sessions need them: destinations for what arrives, sources
-for what leaves."""
+"""The outgoing queues of the queue manager as sessions need them."""
 
 from __future__ import annotations
 
@@ -10,14 +9,12 @@ from uuid import UUID
 
 from msmq_fast._native.queue import QueueCore, Received, session_ended
 from msmq_fast._native.receive import head
-from msmq_fast.mqqb.destination import Destination, Resolver
 from msmq_fast.mqqb.handshake import NULL_GUID
+from msmq_fast.mqqb.hops import Progress, Target
 from msmq_fast.mqqb.sending import Protect
-from msmq_fast.mqqb.transfer import Progress, Target
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind
 from msmq_fast.qm.queues.system import is_internal
 
 TAKE_BYTES = 1 << 20
@@ -48,36 +45,6 @@ _STATUS = {
     Progress.OWN_HOST: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.NEED_VALIDATION, 0),
 }
 """Status, state, and the HRESULT of a ConnectionHistory entry: Winsock's for what Windows learns from it."""
-
-
-def destinations(
-    find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
-) -> Resolver:
-    """A resolver over `QueueRegistry.find_field`; nobody may send to the queue manager's own system queues.
-    `open_to_everybody` tells the queues to which every sender may send."""
-
-    def resolve(dest_type: int, name: bytes) -> Destination | None:
-        queue = find_field(dest_type, name)
-        if queue is None or queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-            return None
-        return destination_of(queue, everybody=open_to_everybody(queue))
-
-    return resolve
-
-
-def destination_of(queue: Queue, *, everybody: bool) -> Destination:
-    """A queue of this computer as the receive pipeline sees it; `everybody`: every sender may send to it."""
-    properties = queue.properties
-    return Destination(
-        queue.core,
-        transactional=properties.transactional,
-        authenticated=properties.authenticated,
-        encrypted_only=properties.privacy is Privacy.BODY,
-        clear_only=properties.privacy is Privacy.NONE,
-        everybody=everybody,
-        security=queue.security,
-        name=queue.name,
-    )
 
 
 Route = Callable[[str, UUID | None], tuple[Target, ...]]

@@ -1,0 +1,48 @@
+"""Next hops of outgoing queues, and what the queues hear of the way to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from msmq_fast.mqqb.handshake import NULL_GUID
+
+__all__ = ["Progress", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A next hop: the queue manager that messages are sent to, on the way or at the end of it.
+
+    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
+    direct names.
+    """
+
+    host: str
+    guid: UUID = NULL_GUID
+
+
+class Progress(Enum):
+    """What a queue hears of its connection: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
+
+    RESOLVING = "resolving"
+    IN_PROCESS = "in process"
+    ANSWERED = "answered"
+    ESTABLISHED = "established"
+    DNS_FAILURE = "name not resolved"
+    ROUTE_FAILURE = "no route"
+    PING_FAILURE = "ping failed"
+    CONNECT_FAILURE = "connection failed"
+    REFUSED = "connection refused by the peer"
+    CREATE_FAILURE = "no socket"
+    BIND_FAILURE = "socket not bound"
+    NOT_ENABLED = "no such network here"
+    LOW_RESOURCE = "out of resources"
+    NOT_READY = "the peer did not finish the handshake"
+    SEND_FAILURE = "connection lost while sending"
+    FAILURE = "session failed"
+    OWN_HOST = "the host is this computer"
+    DISCONNECTING = "disconnecting"
+    DISCONNECTED = "disconnected"
+    GONE = "disconnected after disconnecting"
