@@ -14,7 +14,7 @@ from msmq_fast.directory.notices import Change
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
@@ -321,7 +321,7 @@ def test_a_public_name_of_another_computer(world: World) -> None:
 def target(world: World, name: str) -> Target:
     outgoing = world.manager.open(name, Access.SEND).queue
     assert isinstance(outgoing, OutgoingQueue)
-    return OutgoingSource(outgoing, lambda: 0).hops[0]
+    return OutgoingChannel(outgoing, lambda: 0).hops[0]
 
 
 @pytest.mark.rule("QB-364")

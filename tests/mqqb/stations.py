@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
@@ -87,7 +87,7 @@ class Station(World):
         self.router = Router(manager.guid, enterprise, self.now, static=self.static)
         self.router.refresh(self.now)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
-        self.sources: dict[OutgoingQueue, OutgoingSource] = {}
+        self.sources: dict[OutgoingQueue, OutgoingChannel] = {}
         manager.outgoing_queues.connect(FakeCarrier(self.has_work))
         manager.changes.changed.connect(self.node.forget_routes)
 
@@ -100,15 +100,15 @@ class Station(World):
     def now(self) -> float:
         return self.clock.monotonic()
 
-    def source(self, queue: OutgoingQueue) -> OutgoingSource:
+    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
         if queue not in self.sources:
-            self.sources[queue] = OutgoingSource(queue, lambda: WALL, self.router.hops)
+            self.sources[queue] = OutgoingChannel(queue, lambda: WALL, self.router.hops)
         return self.sources[queue]
 
     def has_work(self, queue: OutgoingQueue) -> None:
         self.endpoint.transfer.submit(self.source(queue), self.now)
 
-    def way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
+    def way_out(self, name: FormatName, manager: UUID) -> OutgoingChannel:
         return self.source(self.manager.outgoing_for(name, manager))
 
     # ---- what a program does

@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
@@ -467,7 +467,7 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
     session.data_to_send()
     world.manager.outgoing_queues.connect(
         FakeCarrier(
-            lambda queue: endpoint.transfer.submit(OutgoingSource(queue, lambda: WALL), world.clock.seconds)
+            lambda queue: endpoint.transfer.submit(OutgoingChannel(queue, lambda: WALL), world.clock.seconds)
         )
     )
     world.take(tx(1))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
@@ -49,9 +49,9 @@ class Ordered(Station):
         super().connect()
         self.manager.incoming.register(final_acks=self.node.order_acks.final)
 
-    def source(self, queue: OutgoingQueue) -> OutgoingSource:
+    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
         if queue not in self.sources:
-            self.sources[queue] = OutgoingSource(
+            self.sources[queue] = OutgoingChannel(
                 queue, lambda: WALL, self.router.hops, sequences=self.sequences
             )
         return self.sources[queue]

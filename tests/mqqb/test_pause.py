@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
@@ -30,7 +30,7 @@ class Side:
         sent(self.session)
         self.session.receive(wire.session_ack(ack=1), 11.0)
 
-    def another(self, name: str) -> tuple[OutgoingQueue, OutgoingSource]:
+    def another(self, name: str) -> tuple[OutgoingQueue, OutgoingChannel]:
         return outgoing(self.host, rf"DIRECT=TCP:10.0.0.7\private$\{name}")
 
     def pause(self) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hops import Progress, Target
@@ -23,10 +23,10 @@ from tests.mqqb.hosts import OWN, Host, sent
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 
 
-def outgoing(host: Host, name: str) -> tuple[OutgoingQueue, OutgoingSource]:
+def outgoing(host: Host, name: str) -> tuple[OutgoingQueue, OutgoingChannel]:
     host.ordinals += 1
     queue = OutgoingQueue(host.ledger, host.ordinals, UUID(int=9), parse_format_name(name), history_length=10)
-    return queue, OutgoingSource(queue, lambda: 2_000)
+    return queue, OutgoingChannel(queue, lambda: 2_000)
 
 
 def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:

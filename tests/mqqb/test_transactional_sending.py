@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.queue import Received
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
@@ -77,14 +77,14 @@ class Sender:
         hooks = Hooks(sequences=self.sequences)
         self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
-        self._sources: dict[OutgoingQueue, OutgoingSource] = {}
+        self._sources: dict[OutgoingQueue, OutgoingChannel] = {}
         manager.outgoing_queues.connect(FakeCarrier(self._submit))
         self.world.run()
 
     def _submit(self, queue: OutgoingQueue) -> None:
         source = self._sources.get(queue)
         if source is None:
-            source = OutgoingSource(queue, lambda: WALL, sequences=self.sequences)
+            source = OutgoingChannel(queue, lambda: WALL, sequences=self.sequences)
             self._sources[queue] = source
         self.endpoint.transfer.submit(source, self.now)
 

@@ -9,7 +9,7 @@ import pytest
 from msmq_fast._native.framing import parse
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.node import Node
@@ -45,8 +45,8 @@ class Server:
         self.node = Node(manager.guid, manager.ledger, resolve)
         self.routing.start()
 
-    def source(self, queue: OutgoingQueue) -> OutgoingSource:
-        return OutgoingSource(queue, lambda: WALL, self.routing.router.hops)
+    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
+        return OutgoingChannel(queue, lambda: WALL, self.routing.router.hops)
 
     def change(self, **values: object) -> None:
         """The own object in the directory."""

@@ -14,7 +14,7 @@ import pytest
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.queue import order_ack as native_order_ack
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
 from msmq_fast.qm.deadlines import Deadlines
@@ -77,16 +77,16 @@ def incoming_streams_not_loaded(patch: Patch) -> None:
 
 def release_lost_at_close(patch: Patch) -> None:
     """What was in flight when a session ended stays locked."""
-    patch.setattr(OutgoingSource, "released", lambda *_: None)
+    patch.setattr(OutgoingChannel, "released", lambda *_: None)
 
 
 def in_flight_taken_for_delivered(patch: Patch) -> None:
     """What was in flight when a session ended is removed."""
 
-    def released(source: OutgoingSource, owner: int, lookup_ids: array[int]) -> None:
+    def released(source: OutgoingChannel, owner: int, lookup_ids: array[int]) -> None:
         source.acknowledged(owner, lookup_ids)
 
-    patch.setattr(OutgoingSource, "released", released)
+    patch.setattr(OutgoingChannel, "released", released)
 
 
 def order_ack_covers_too_much(patch: Patch) -> None:
@@ -101,9 +101,9 @@ def order_ack_covers_too_much(patch: Patch) -> None:
 
 def renumbered_on_reconnect(patch: Patch) -> None:
     """What no OrderAck covers gets new numbers when a session ends."""
-    ended = OutgoingSource.ended
+    ended = OutgoingChannel.ended
 
-    def renumber(source: OutgoingSource, owner: int, *, idle: bool) -> None:
+    def renumber(source: OutgoingChannel, owner: int, *, idle: bool) -> None:
         ended(source, owner, idle=idle)
         sequence = source.sequence
         if sequence is None or sequence.sent:
@@ -118,7 +118,7 @@ def renumbered_on_reconnect(patch: Patch) -> None:
         for key, number in places:
             sequence.assign(key, number)
 
-    patch.setattr(OutgoingSource, "ended", renumber)
+    patch.setattr(OutgoingChannel, "ended", renumber)
 
 
 def commit_answered_early(patch: Patch) -> None:
@@ -156,11 +156,11 @@ def streams_end_with_sessions(patch: Patch) -> None:
 def nobody_waits_for_order_acks(patch: Patch) -> None:
     """A session acknowledgment is enough for a transactional message to be removed."""
 
-    def acknowledged(source: OutgoingSource, owner: int, lookup_ids: array[int]) -> None:
+    def acknowledged(source: OutgoingChannel, owner: int, lookup_ids: array[int]) -> None:
         for key in lookup_ids:
             source.queue.core.remove(key, owner)
 
-    patch.setattr(OutgoingSource, "acknowledged", acknowledged)
+    patch.setattr(OutgoingChannel, "acknowledged", acknowledged)
 
 
 def given_back_stays_locked(patch: Patch) -> None:

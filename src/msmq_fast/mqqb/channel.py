@@ -56,8 +56,8 @@ def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
-class OutgoingSource:
-    """One outgoing queue; equal sources are one (there is one per queue).
+class OutgoingChannel:
+    """One outgoing queue as its link and its session see it; there is one for each.
 
     `protect` is called for messages with a privacy level. Acknowledgments of streams that have no other way
     go to the address at which a session with their queue manager was last, which `last_address` gives.

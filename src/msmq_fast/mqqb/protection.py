@@ -213,7 +213,7 @@ def _algorithm(number: int) -> EncryptionAlgorithm | None:
 
 
 class OutgoingProtection:
-    """What an `OutgoingSource` calls for its messages with a privacy level.
+    """What an `OutgoingChannel` calls for its messages with a privacy level.
 
     A message that cannot be encrypted is not sent (3.1.7.1.5.1): it goes to a dead-letter queue if it asks
     for that, with the class COULD_NOT_ENCRYPT; the ConnectionHistory and `on_failure` (failure, identifier)

@@ -12,7 +12,7 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import Gate, destination_of, destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
@@ -99,7 +99,7 @@ class MqqbListener:
         self._delivered = 0  # by sessions that have ended
         self._stop_accepting: list[Callable[[], None]] = []
         self._pings: list[asyncio.DatagramTransport] = []
-        self._sources: dict[OutgoingQueue, OutgoingSource] = {}
+        self._channels: dict[OutgoingQueue, OutgoingChannel] = {}
         self._routers = named_routers(config.mqqb.routers)
         peers = Peers(
             manager.guid,
@@ -114,7 +114,7 @@ class MqqbListener:
             manager.guid, manager.ledger, timers.resend, self._rejected, manager.faults
         )
         self._routing = Routing(
-            config, manager, clock.monotonic, clock.wall_s, self._source_of, self._rerouted
+            config, manager, clock.monotonic, clock.wall_s, self._channel_of, self._rerouted
         )
         self.reports = self._routing.reports
         self.node = Node(
@@ -292,16 +292,16 @@ class MqqbListener:
 
     def has_work(self, queue: OutgoingQueue) -> None:
         """An outgoing queue has messages to send."""
-        self.endpoint.transfer.submit(self._source_of(queue), self._clock.monotonic())
+        self.endpoint.transfer.submit(self._channel_of(queue), self._clock.monotonic())
         self._touch()
 
-    def _source_of(self, queue: OutgoingQueue) -> OutgoingSource:
-        source = self._sources.get(queue)
-        if source is None:
+    def _channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
+        channel = self._channels.get(queue)
+        if channel is None:
             protect = OutgoingProtection(
                 queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
             )
-            source = self._sources[queue] = OutgoingSource(
+            channel = self._channels[queue] = OutgoingChannel(
                 queue,
                 self._clock.wall_s,
                 self._routing.router.hops,
@@ -309,27 +309,27 @@ class MqqbListener:
                 last_address=self.node.peers.last_address,
                 protect=protect,
             )
-        return source
+        return channel
 
     def _not_encrypted(self, failure: Failure, description: str) -> None:
         self._refused.refuse("message", failure.value, description)
 
     def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
         """It was paused or resumed."""
-        source = self._sources.get(queue)
-        if source is None:
+        channel = self._channels.get(queue)
+        if channel is None:
             return
         if on_hold:
-            self.endpoint.transfer.hold(source)
+            self.endpoint.transfer.hold(channel)
         else:
-            self.endpoint.transfer.release(source, self._clock.monotonic())
+            self.endpoint.transfer.release(channel, self._clock.monotonic())
         self._touch()
 
     def retired(self, queue: OutgoingQueue) -> None:
         """No session knows it any more; what passes through finds the next one by its name."""
-        source = self._sources.pop(queue, None)
-        if source is not None:
-            self.endpoint.transfer.withdraw(source)
+        channel = self._channels.pop(queue, None)
+        if channel is not None:
+            self.endpoint.transfer.withdraw(channel)
         self.sequences.forget(queue.core)
         self.node.forget_routes()
 

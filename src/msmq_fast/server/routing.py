@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from uuid import UUID
 
-from msmq_fast.mqqb.channel import OutgoingSource
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.hops import Target
@@ -30,7 +30,7 @@ class Routing:
     """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the commit loop. `wall_s` gives Unix
     seconds, for reports on traced messages.
 
-    `source_of` gives the sessions' view of an outgoing queue; `on_changed` is called when routes have
+    `channel_of` gives the channel of an outgoing queue; `on_changed` is called when routes have
     changed: the next hops of any queue may be others. `forward` is for the hooks of the sessions.
     """
 
@@ -40,7 +40,7 @@ class Routing:
         manager: QueueManager,
         monotonic: Callable[[], float],
         wall_s: Callable[[], int],
-        source_of: Callable[[OutgoingQueue], OutgoingSource],
+        channel_of: Callable[[OutgoingQueue], OutgoingChannel],
         on_changed: Callable[[], None],
     ) -> None:
         self.reports: Reports | None = None
@@ -48,7 +48,7 @@ class Routing:
             self.reports = Reports(self._send_report, wall_s, _guid(config.mqqb.report_queue))
         self._manager = manager
         self._monotonic = monotonic
-        self._source_of = source_of
+        self._channel_of = channel_of
         self._on_changed = on_changed
         self._routes = False
         self.forward = Forwarder(
@@ -83,8 +83,8 @@ class Routing:
         machine = self._enterprise.machine(manager)
         return machine is not None and machine.router
 
-    def _way_out(self, name: FormatName, manager: UUID) -> OutgoingSource:
-        return self._source_of(self._manager.outgoing_for(name, manager))
+    def _way_out(self, name: FormatName, manager: UUID) -> OutgoingChannel:
+        return self._channel_of(self._manager.outgoing_for(name, manager))
 
     def _send_report(self, name: FormatName, report: Message) -> None:
         try:
