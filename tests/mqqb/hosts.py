@@ -8,13 +8,13 @@ from uuid import UUID
 
 from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.instream import InStreams
-from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast._native.queue import Ledger, QueueCore
 from msmq_fast._native.receive import head
+from msmq_fast.mqqb.channel import Protect
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
-from msmq_fast.mqqb.sending import Protect
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.message import Message
@@ -37,9 +37,6 @@ class Source:
 
     def head(self) -> tuple[int, int]:
         return head(self.core)
-
-    def take(self, owner: int, limit: int) -> list[Received]:
-        return self.core.take(limit, 1 << 20, owner)
 
     def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
         self.core.acked(lookup_ids, owner)

@@ -172,7 +172,9 @@ def test_a_ping_that_fails_starts_no_retry_without_a_backlog() -> None:
     queue = bench.queue("10.0.0.7")
     bench.transfer.submit(queue, 10.0)
     owner = bench.host.ledger.new_owner()
-    queue.acknowledged(owner, array("Q", [message.lookup_id for message in queue.take(owner, 9)]))
+    queue.acknowledged(
+        owner, array("Q", [message.lookup_id for message in queue.core.take(9, 1 << 20, owner)])
+    )
     bench.endpoint.expire(11.0)
     assert queue.told[-1] == (Progress.PING_FAILURE, "10.0.0.7")
     assert bench.transfer.next_deadline() is None

@@ -7,18 +7,14 @@ from array import array
 from collections.abc import Callable
 from uuid import UUID
 
-from msmq_fast._native.queue import QueueCore, Received, session_ended
+from msmq_fast._native.queue import session_ended
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.hops import Progress, Target
-from msmq_fast.mqqb.sending import Protect
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.system import is_internal
-
-TAKE_BYTES = 1 << 20
-"""Bytes of packets handed to a session at a time."""
 
 _FIRST = 1 << 16  # more than any base priority
 
@@ -56,6 +52,10 @@ def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
+Protect = Callable[[int, bytes], bytes | None]
+"""Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
+
+
 class OutgoingChannel:
     """One outgoing queue as its link and its session see it; there is one for each.
 
@@ -77,7 +77,8 @@ class OutgoingChannel:
         self._route = route
         self._sequences = sequences
         self._last_address = last_address
-        self.sequence = queue.core.sequence
+        self.core = queue.core
+        self.sequence = queue.core.sequence  # the transactional sequence of what was sent; None: it has none
         self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
         self._concludes = is_internal(queue.destination)
@@ -94,11 +95,6 @@ class OutgoingChannel:
         address = self._last_address(name.guid)
         return (*hops, Target(address, name.guid)) if address else hops
 
-    @property
-    def core(self) -> QueueCore:
-        """The queue itself."""
-        return self.queue.core
-
     def relocate(self) -> bool:
         """Look anew where its messages go; whether `hops` changed."""
         before, self.hops = self.hops, self._located()
@@ -114,38 +110,34 @@ class OutgoingChannel:
     def head(self) -> tuple[int, int]:
         """(priority, number) of the messages that go first; (-1, 0) on hold or when there is nothing
         to send."""
-        return head(self.queue.core) if self.queue.may_send else (-1, 0)
-
-    def take(self, owner: int, limit: int) -> list[Received]:
-        """Lock messages for a session."""
-        return self.queue.core.take(limit, TAKE_BYTES, owner)
+        return head(self.core) if self.queue.may_send else (-1, 0)
 
     def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
         """The peer keeps these messages; those of a sequence stay until their receiver says so (QB-125)."""
-        self.queue.core.acked(lookup_ids, owner)
+        self.core.acked(lookup_ids, owner)
 
     def released(self, owner: int, lookup_ids: array[int]) -> None:
         """These messages are to be sent again."""
-        self.queue.core.release(lookup_ids, owner)
+        self.core.release(lookup_ids, owner)
 
     def expired(self, owner: int, lookup_ids: array[int]) -> None:
         """Unlocked, so that the queue manager's own expiry removes them with all that follows from it."""
-        self.queue.core.release(lookup_ids, owner)
-        self.queue.core.ledger.expire()
+        self.core.release(lookup_ids, owner)
+        self.core.ledger.expire()
 
     def transmitted(self, now: float) -> None:
         """The resend timer of its sequence runs."""
         if self._sequences is not None:
-            self._sequences.transmitted(self.queue.core, now)
+            self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
         """A session that was idle leaves it to the resend timer when to send again what it had sent: else a
         receiver that says nothing would be asked over and over (AMB-17)."""
         if idle:
             return
-        session_ended(self.queue.core, owner)
+        session_ended(self.core, owner)
         if self._sequences is not None and self.sequence is not None and not self.sequence.sent:
-            self._sequences.stop(self.queue.core)
+            self._sequences.stop(self.core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         """Keep the state (ST-4) and the ConnectionHistory."""

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.handshake import NULL_GUID
-from msmq_fast.mqqb.hops import Progress, Target
+from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.peersession import PeerSession
-from msmq_fast.mqqb.sending import Source
 from msmq_fast.security.addresses import address_group, is_confined
-
-
-class Outgoing(Source, Protocol):
-    """An outgoing queue as the transfer sees it."""
-
-    @property
-    def hops(self) -> tuple[Target, ...]:
-        """The next hops of its messages, in the order in which they are tried; at least one."""
-
-    def relocate(self) -> bool:
-        """Look anew where its messages go (3.1.7.4, 3.1.7.5); whether `hops` changed."""
-
-    @property
-    def answers_only(self) -> bool:
-        """Whether nothing but answers to messages of other queue managers ever went to its destination."""
-
-    @property
-    def answers_for(self) -> str:
-        """The address group whose messages are answered, if `answers_only`; else empty."""
-
-    def come_home(self) -> bool:
-        """Its host is this computer: whether its messages go to a local queue from now on."""
-
-    def scheduled(self, wait: float) -> None:
-        """The next attempt to connect is in `wait` seconds."""
-
-    def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Something happened to its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +60,7 @@ class Link:
     number: int
     hops: tuple[Target, ...]
     state: LinkState = LinkState.IDLE
-    queues: dict[Outgoing, None] = field(default_factory=dict)
+    queues: dict[OutgoingChannel, None] = field(default_factory=dict)
     hop: int = 0
     addresses: list[str] = field(default_factory=list)
     attempt: int = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 from uuid import UUID
 
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.sending import Source
 from msmq_fast.mqqb.sessionstate import SessionState
 
 __all__ = ["PeerSession"]
@@ -55,10 +55,10 @@ class PeerSession(Protocol):
     def serves(self) -> bool:
         """Whether an outgoing queue sends on it."""
 
-    def attach(self, source: Source) -> None:
+    def attach(self, channel: OutgoingChannel) -> None:
         """Let an outgoing queue send on it."""
 
-    def detach(self, source: Source) -> None:
+    def detach(self, channel: OutgoingChannel) -> None:
         """Take nothing more from an outgoing queue."""
 
     def pause(self) -> None:

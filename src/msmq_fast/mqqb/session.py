@@ -9,6 +9,7 @@ from uuid import UUID
 from msmq_fast._native import receive
 from msmq_fast._native.framing import parse
 from msmq_fast._native.window import COUNT_MISMATCH, OK, ReceiveWindow, SendWindow, session_header
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.handshake import (
     NULL_GUID,
     ConnectionParameters,
@@ -24,7 +25,7 @@ from msmq_fast.mqqb.keywait import KeyWait
 from msmq_fast.mqqb.limits import KeyBudget, PartialPackets
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.mqqb.sending import Outbox, Source
+from msmq_fast.mqqb.sending import Outbox
 from msmq_fast.mqqb.sessionowner import SessionOwner, ignore
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.packet.errors import PacketFaultCode
@@ -126,7 +127,7 @@ class Session:
     @property
     def serves(self) -> bool:
         """Whether an outgoing queue sends on it."""
-        return bool(self.outbox.sources)
+        return bool(self.outbox.channels)
 
     def idle(self, now: float, seconds: float) -> bool:
         """Whether the session is open, its peer was silent for that time, and nothing is under way."""
@@ -415,15 +416,15 @@ class Session:
 
     # --------------------------------------------------------------------------------------------- output
 
-    def attach(self, source: Source) -> None:
+    def attach(self, channel: OutgoingChannel) -> None:
         """Let an outgoing queue send on this session."""
-        self.outbox.attach(source)
+        self.outbox.attach(channel)
         self._paused = False
         self.resize()
 
-    def detach(self, source: Source) -> None:
+    def detach(self, channel: OutgoingChannel) -> None:
         """Take nothing more from an outgoing queue; what is in flight stays so."""
-        self.outbox.detach(source)
+        self.outbox.detach(channel)
 
     def pause(self) -> None:
         """The only queue that sends here was paused: a last acknowledgment tells the peer a window of 1, and

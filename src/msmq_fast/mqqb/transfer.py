@@ -1,4 +1,4 @@
-"""Outgoing messages: which queue needs which peer, and how a session to that peer comes about
+"""OutgoingChannel messages: which queue needs which peer, and how a session to that peer comes about
 (3.1.5.2, 3.1.7.12)."""
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from ipaddress import ip_address
 from random import Random
 from uuid import UUID
 
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.dialing import Backoff, Dials, Purpose
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.hops import Progress
-from msmq_fast.mqqb.link import Connect, Effect, Link, LinkState, Outgoing, Ping, Resolve
+from msmq_fast.mqqb.link import Connect, Effect, Link, LinkState, Ping, Resolve
 from msmq_fast.mqqb.linktable import LinkTable
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peersession import PeerSession
@@ -27,7 +28,6 @@ __all__ = [
     "Effect",
     "Link",
     "LinkState",
-    "Outgoing",
     "Ping",
     "Resolve",
     "Transfer",
@@ -66,7 +66,7 @@ class Transfer:
     ) -> None:
         self._node = node
         self._is_own = is_own
-        self._closing: dict[PeerSession, list[Outgoing]] = {}
+        self._closing: dict[PeerSession, list[OutgoingChannel]] = {}
         self._on_effect = on_effect
         self._ping = ping
         self._table = LinkTable()
@@ -83,7 +83,7 @@ class Transfer:
 
     # -------------------------------------------------------------------------------------------- queues
 
-    def submit(self, queue: Outgoing, now: float) -> None:
+    def submit(self, queue: OutgoingChannel, now: float) -> None:
         """A queue has something to send; may be said any number of times."""
         link = self._table.find(queue.hops) or self._table.add(queue.hops)
         if queue not in link.queues:
@@ -105,7 +105,7 @@ class Transfer:
                 link.state = LinkState.WAITING
                 self._schedule(link, due, now)
 
-    def withdraw(self, queue: Outgoing) -> None:
+    def withdraw(self, queue: OutgoingChannel) -> None:
         """A queue is paused or gone: nothing more of it is sent."""
         link = self._table.find(queue.hops)
         if link is None or queue not in link.queues:
@@ -114,7 +114,7 @@ class Transfer:
         if link.session is not None:
             link.session.detach(queue)
 
-    def hold(self, queue: Outgoing) -> None:
+    def hold(self, queue: OutgoingChannel) -> None:
         """Pause Queue (3.1.7.13): the peer is told if its session served no other queue (AMB-68)."""
         link = self._table.find(queue.hops)
         served = link is not None and queue in link.queues
@@ -123,7 +123,7 @@ class Transfer:
             link.session.pause()
             link.session.wake()
 
-    def release(self, queue: Outgoing, now: float) -> None:
+    def release(self, queue: OutgoingChannel, now: float) -> None:
         """Resume Queue (3.1.7.14): what waits is sent, on a new session if need be (AMB-69), and at once."""
         link = self._table.find(queue.hops)
         if link is not None and link.session is not None:
