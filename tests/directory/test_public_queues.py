@@ -25,6 +25,7 @@ from msmq_fast.qm.settings import DirectoryMode
 from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory
 from tests.directory.support import everything, machine, queue, site
+from tests.mqqb.channels import context
 from tests.qm.world import World, body
 
 BETA = UUID("bbbbbbbb-0000-4000-8000-000000000000")
@@ -321,7 +322,7 @@ def test_a_public_name_of_another_computer(world: World) -> None:
 def target(world: World, name: str) -> Target:
     outgoing = world.manager.open(name, Access.SEND).queue
     assert isinstance(outgoing, OutgoingQueue)
-    return OutgoingChannel(outgoing, lambda: 0).hops[0]
+    return OutgoingChannel(outgoing, context()).hops[0]
 
 
 @pytest.mark.rule("QB-364")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
-from msmq_fast.mqqb.channel import OutgoingChannel
+from msmq_fast.mqqb.channel import ChannelContext, OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
@@ -26,7 +26,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.timing import earliest
-from tests.qm.world import WALL, FakeCarrier, StillClock, World
+from tests.mqqb.channels import context
+from tests.qm.world import WALL, StillClock, World, carry
 
 
 class Station(World):
@@ -87,8 +88,9 @@ class Station(World):
         self.router = Router(manager.guid, enterprise, self.now, static=self.static)
         self.router.refresh(self.now)
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
-        self.sources: dict[OutgoingQueue, OutgoingChannel] = {}
-        manager.outgoing_queues.connect(FakeCarrier(self.has_work))
+        self.channels: dict[OutgoingQueue, OutgoingChannel] = {}
+        self.of_channels = self.channel_context()
+        carry(manager, self.channel_of)
         manager.changes.changed.connect(self.node.forget_routes)
 
     def hooks(self) -> Hooks:
@@ -100,16 +102,21 @@ class Station(World):
     def now(self) -> float:
         return self.clock.monotonic()
 
-    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
-        if queue not in self.sources:
-            self.sources[queue] = OutgoingChannel(queue, lambda: WALL, self.router.hops)
-        return self.sources[queue]
+    def channel_context(self) -> ChannelContext:
+        return context(
+            carrier=self.endpoint.transfer,
+            unix_time=lambda: WALL,
+            monotonic=lambda: self.now,
+            route=self.router.hops,
+        )
 
-    def has_work(self, queue: OutgoingQueue) -> None:
-        self.endpoint.transfer.submit(self.source(queue), self.now)
+    def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
+        if queue not in self.channels:
+            self.channels[queue] = OutgoingChannel(queue, self.of_channels)
+        return self.channels[queue]
 
     def way_out(self, name: FormatName, manager: UUID) -> OutgoingChannel:
-        return self.source(self.manager.outgoing_for(name, manager))
+        return self.channel_of(self.manager.outgoing_for(name, manager))
 
     # ---- what a program does
 

@@ -24,9 +24,10 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb import wire
+from tests.mqqb.channels import context
 from tests.mqqb.hosts import sent
 from tests.qm.test_acknowledgment_arrival import Refusing
-from tests.qm.world import WALL, FakeCarrier, World
+from tests.qm.world import WALL, World, carry
 
 ADDRESS = "10.0.0.9"
 ORDER_QUEUE = rf"DIRECT=TCP:{ADDRESS}\PRIVATE$\order_queue$"
@@ -465,11 +466,8 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
     world.session = session
     session.receive(wire.establish() + wire.parameters(), world.clock.seconds)
     session.data_to_send()
-    world.manager.outgoing_queues.connect(
-        FakeCarrier(
-            lambda queue: endpoint.transfer.submit(OutgoingChannel(queue, lambda: WALL), world.clock.seconds)
-        )
-    )
+    of_channels = context(carrier=endpoint.transfer, monotonic=lambda: world.clock.seconds)
+    carry(world.manager, lambda queue: OutgoingChannel(queue, of_channels))
     world.take(tx(1))
     world.run()
     receive(world)

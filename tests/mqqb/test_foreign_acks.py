@@ -7,10 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.mqqb.endpoint import Endpoint
-from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.hops import Progress
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
 from msmq_fast.qm.outgoing.resending import Heard
@@ -94,8 +91,9 @@ def test_a_peer_that_moved_acknowledges_from_where_the_messages_went_again(sende
     order_ack(sender, moved, sent)
     assert sender.queue.messages == 1, "it may be anybody"
     # The name of its host leads to the new address: what is sent there is acknowledged from there.
-    (source,) = sender._sources.values()
-    source.progress(Progress.ESTABLISHED, MOVED, "")
+    (link,) = sender.endpoint.transfer.links
+    (channel,) = link.queues
+    channel.progress(Progress.ESTABLISHED, MOVED, "")
     order_ack(sender, moved, sent)
     assert sender.queue.messages == 1
     sender.session = before
@@ -120,13 +118,8 @@ class Configured(Sender):
         self.options = options
         super().__init__()
 
-    def restart(self) -> None:
-        super().restart()
-        manager = self.manager
-        hooks = Hooks(sequences=self.sequences)
-        peers = Peers(manager.guid, **self.options)  # type: ignore[arg-type]
-        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, peers=peers)
-        self.endpoint = Endpoint(self.node, self.effects.append, self.now)
+    def peers(self) -> Peers:
+        return Peers(self.manager.guid, **self.options)  # type: ignore[arg-type]
 
 
 def counts(sender: Sender, address: str, guid: UUID) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from msmq_fast.mqqb.channel import OutgoingChannel
+from msmq_fast.mqqb.channel import ChannelContext
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
@@ -20,11 +20,10 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
-from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.stations import Network, Station
 from tests.qm.injection import Operation, failing, lines
-from tests.qm.world import WALL, World
+from tests.qm.world import World
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 BODIES = [b"0", b"1"]
@@ -49,12 +48,8 @@ class Ordered(Station):
         super().connect()
         self.manager.incoming.register(final_acks=self.node.order_acks.final)
 
-    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
-        if queue not in self.sources:
-            self.sources[queue] = OutgoingChannel(
-                queue, lambda: WALL, self.router.hops, sequences=self.sequences
-            )
-        return self.sources[queue]
+    def channel_context(self) -> ChannelContext:
+        return replace(super().channel_context(), sequences=self.sequences)
 
 
 class Scene:

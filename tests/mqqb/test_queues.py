@@ -18,6 +18,7 @@ from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
 from tests.mqqb import wire
+from tests.mqqb.channels import context
 from tests.mqqb.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
@@ -26,7 +27,7 @@ OTHER = UUID("11111111-2222-3333-4444-555555555555")
 def outgoing(host: Host, name: str) -> tuple[OutgoingQueue, OutgoingChannel]:
     host.ordinals += 1
     queue = OutgoingQueue(host.ledger, host.ordinals, UUID(int=9), parse_format_name(name), history_length=10)
-    return queue, OutgoingChannel(queue, lambda: 2_000)
+    return queue, OutgoingChannel(queue, context())
 
 
 def put(host: Host, queue: OutgoingQueue, *numbers: int) -> None:

@@ -14,6 +14,7 @@ from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.timers import Timers
@@ -31,7 +32,8 @@ from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, renew_incarnation
 from tests.mqqb import wire
-from tests.qm.world import WALL, FakeCarrier, World
+from tests.mqqb.channels import context
+from tests.qm.world import WALL, World, carry
 
 NAME = r"DIRECT=TCP:10.0.0.8\private$\orders"
 JOURNAL = r".\system$;JOURNAL"
@@ -75,18 +77,21 @@ class Sender:
         manager = self.manager = self.world.manager
         self.sequences = OutgoingSequences(manager.guid, manager.ledger, Timers().resend)
         hooks = Hooks(sequences=self.sequences)
-        self.node = Node(manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks)
+        self.node = Node(
+            manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, peers=self.peers()
+        )
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)
-        self._sources: dict[OutgoingQueue, OutgoingChannel] = {}
-        manager.outgoing_queues.connect(FakeCarrier(self._submit))
+        of_channels = context(
+            carrier=self.endpoint.transfer,
+            unix_time=lambda: WALL,
+            monotonic=lambda: self.now,
+            sequences=self.sequences,
+        )
+        carry(manager, lambda queue: OutgoingChannel(queue, of_channels))
         self.world.run()
 
-    def _submit(self, queue: OutgoingQueue) -> None:
-        source = self._sources.get(queue)
-        if source is None:
-            source = OutgoingChannel(queue, lambda: WALL, sequences=self.sequences)
-            self._sources[queue] = source
-        self.endpoint.transfer.submit(source, self.now)
+    def peers(self) -> Peers:
+        return Peers(self.manager.guid)
 
     @property
     def now(self) -> float:

@@ -11,7 +11,7 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Privacy
 from msmq_fast.security.defaults import queue_descriptor
-from tests.qm.world import FakeCarrier, World
+from tests.qm.world import World, tell
 
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\far"
 HTTP = "DIRECT=HTTP://far.example.net/msmq/private$/q"
@@ -32,7 +32,7 @@ def restart(world: World, *, hardened: bool) -> OutgoingQueue:
 def test_queues_are_locked_while_the_mode_lasts_and_wait_afterwards() -> None:
     world = World(hardened=True)
     told: list[OutgoingQueue] = []
-    world.manager.outgoing_queues.connect(FakeCarrier(told.append))
+    tell(world.manager, told.append)
     world.send(b"x", REMOTE)
     queue = outgoing(world)
     assert queue.outgoing_state is OutgoingState.LOCKED
@@ -46,7 +46,7 @@ def test_queues_are_locked_while_the_mode_lasts_and_wait_afterwards() -> None:
     assert restart(world, hardened=True).outgoing_state is OutgoingState.LOCKED
     queue = restart(world, hardened=False)
     assert queue.outgoing_state is OutgoingState.WAITING
-    world.manager.outgoing_queues.connect(FakeCarrier(told.append))
+    tell(world.manager, told.append)
     world.run()
     assert told[:1] == [queue]
 
@@ -69,7 +69,7 @@ def test_only_a_change_is_told() -> None:
     world = World()
     world.send(b"x", REMOTE)
     told: list[bool] = []
-    world.manager.outgoing_queues.connect(FakeCarrier(held=lambda queue, on_hold: told.append(on_hold)))
+    tell(world.manager, held=lambda queue, on_hold: told.append(on_hold))
     for change in (world.manager.resume, world.manager.pause, world.manager.pause, world.manager.resume):
         world.finish(change(outgoing(world)))
     assert told == [True, False]

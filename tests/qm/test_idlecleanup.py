@@ -14,7 +14,7 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sid import sid
 from msmq_fast.security.token import Token
 from msmq_fast.store.schema import Table, outgoing_stream_key
-from tests.qm.world import FakeCarrier, World
+from tests.qm.world import World
 
 NAME = r"DIRECT=TCP:10.0.0.8\private$\far"
 IDLE = 800.0
@@ -124,7 +124,7 @@ def test_the_next_sequence_has_a_greater_identifier(world: World) -> None:
     assert queue.core.sequence is not None
     before = queue.core.sequence.identifier
     told: list[OutgoingQueue] = []
-    world.manager.outgoing_queues.connect(FakeCarrier(retired=told.append))
+    world.manager.outgoing_queues.removed.connect(told.append)
     world.finish(world.manager.delete_queue(NAME))
     assert told == [queue]
     with pytest.raises(errors.QueueNotFound):

@@ -17,7 +17,7 @@ from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, Outgoi
 from msmq_fast.qm.queues.queue import Privacy, QueueKind
 from msmq_fast.qm.services import State
 
-from .world import WALL, FakeCarrier, World, body
+from .world import WALL, World, body, tell
 
 
 @pytest.fixture
@@ -488,7 +488,7 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
     def transfer(queue: OutgoingQueue) -> None:
         heard.append((queue.name, [body(message) for message in queue.core.take(10, 1 << 20, 99)]))
 
-    world.manager.outgoing_queues.connect(FakeCarrier(transfer))
+    tell(world.manager, transfer)
     for delivery in (0, 1):
         world.send(b"%d" % delivery, name, delivery=delivery)
     assert heard == [(name, [b"0"]), (name, [b"1"])]
@@ -498,12 +498,12 @@ def test_whoever_transfers_hears_of_outgoing_messages(world: World) -> None:
 def test_a_paused_outgoing_queue_stays_paused_over_a_restart(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     heard: list[str] = []
-    world.manager.outgoing_queues.connect(FakeCarrier(lambda queue: heard.append(queue.name)))
+    tell(world.manager, lambda queue: heard.append(queue.name))
     world.sender(name)
     world.finish(world.manager.pause(world.manager.find(name)))  # type: ignore[arg-type]
     world.send(b"1", name)
     world.crash()
-    world.manager.outgoing_queues.connect(FakeCarrier(lambda queue: heard.append(queue.name)))
+    tell(world.manager, lambda queue: heard.append(queue.name))
     world.run()
     (queue,) = world.manager.outgoing()
     queue.set_state(OutgoingState.CONNECTED)

@@ -19,7 +19,7 @@ from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 
-from .world import FakeCarrier, World, body
+from .world import World, body, tell
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_message_to_another_computer_waits_in_its_outgoing_queue(world: World)
     world.finish(transaction.commit())
     assert (outgoing.messages, world.bodies(name)) == (1, [b"1"])
     told: list[str] = []
-    world.manager.outgoing_queues.connect(FakeCarrier(lambda queue: told.append(queue.name)))
+    tell(world.manager, lambda queue: told.append(queue.name))
     world.run()
     assert told[:1] == [name]
     world.send(b"plain", name, priority=3)

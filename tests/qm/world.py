@@ -12,7 +12,7 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import Channel, OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
@@ -42,6 +42,46 @@ class Unexpected(Faults):
 
     def note(self, where: str, error: BaseException) -> None:
         raise error
+
+
+class Told:
+    """A channel that passes on what its outgoing queue tells."""
+
+    def __init__(
+        self,
+        queue: OutgoingQueue,
+        work: Callable[[OutgoingQueue], object],
+        held: Callable[[OutgoingQueue, bool], object],
+    ) -> None:
+        self._queue = queue
+        self._work = work
+        self._held = held
+
+    def has_work(self) -> None:
+        self._work(self._queue)
+
+    def held(self, on_hold: bool) -> None:
+        self._held(self._queue, on_hold)
+
+
+def carry(manager: QueueManager, channel_of: Callable[[OutgoingQueue], Channel]) -> None:
+    """All outgoing queues tell a channel, as the server arranges it."""
+
+    def added(queue: OutgoingQueue) -> None:
+        queue.connect(channel_of(queue))
+
+    manager.outgoing_queues.opened.connect(added)
+    for queue in manager.outgoing():
+        added(queue)
+
+
+def tell(
+    manager: QueueManager,
+    work: Callable[[OutgoingQueue], object] = lambda _queue: None,
+    held: Callable[[OutgoingQueue, bool], object] = lambda _queue, _on_hold: None,
+) -> None:
+    """`work` is told of messages of outgoing queues, `held` of pauses."""
+    carry(manager, lambda queue: Told(queue, work, held))
 
 
 class World:
@@ -147,29 +187,3 @@ class World:
 
 def body(received: Received) -> bytes:
     return Message.from_packet(received.packet).body
-
-
-class FakeCarrier:
-    """A `Carrier` that calls functions."""
-
-    def __init__(
-        self,
-        has_work: Callable[[OutgoingQueue], object] = lambda _: None,
-        held: Callable[[OutgoingQueue, bool], object] = lambda _queue, _on_hold: None,
-        retired: Callable[[OutgoingQueue], object] = lambda _: None,
-    ) -> None:
-        self._has_work = has_work
-        self._held = held
-        self._retired = retired
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available."""
-        self._has_work(queue)
-
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused or resumed."""
-        self._held(queue, on_hold)
-
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
-        self._retired(queue)

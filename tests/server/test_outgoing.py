@@ -8,7 +8,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.outgoing import Dispatcher
-from tests.qm.world import WALL, World
+from tests.qm.world import WALL, Told, World
 
 NAMES = {
     "mqqb": r"DIRECT=TCP:10.0.0.9\private$\there",
@@ -21,14 +21,17 @@ class Carrier:
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
 
-    def has_work(self, queue: OutgoingQueue) -> None:
+    def channel_of(self, queue: OutgoingQueue) -> Told:
+        return Told(queue, self._work, self._held)
+
+    def _work(self, queue: OutgoingQueue) -> None:
         self.told.append(("work", queue.name))
 
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
+    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
         self.told.append(("held" if on_hold else "released", queue.name))
 
-    def retired(self, queue: OutgoingQueue) -> None:
-        self.told.append(("retired", queue.name))
+    def removed(self, queue: OutgoingQueue) -> None:
+        self.told.append(("removed", queue.name))
 
 
 def send(world: World, name: str) -> OutgoingQueue:

@@ -21,6 +21,7 @@ from msmq_fast.server.addresses import is_own_address
 from msmq_fast.server.config import Config, MqqbConfig, RouteDeclaration
 from msmq_fast.server.routing import Routing, static_routes
 from tests.mqqb import wire
+from tests.mqqb.channels import context
 from tests.mqqb.test_trace import REPORTS, traced
 from tests.qm.world import WALL, World
 
@@ -39,14 +40,14 @@ class Server:
             manager,
             world.clock.monotonic,
             lambda: WALL,
-            self.source,
+            self.channel_of,
             lambda: self.node.forget_routes(),
         )
         self.node = Node(manager.guid, manager.ledger, resolve)
         self.routing.start()
 
-    def source(self, queue: OutgoingQueue) -> OutgoingChannel:
-        return OutgoingChannel(queue, lambda: WALL, self.routing.router.hops)
+    def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
+        return OutgoingChannel(queue, context(route=self.routing.router.hops))
 
     def change(self, **values: object) -> None:
         """The own object in the directory."""

@@ -24,7 +24,7 @@ from msmq_fast.srmp.transfer import Effect, Outgoing, Progress, Reach, Timers, T
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.qm.world import WALL, FakeCarrier, World
+from tests.qm.world import WALL, World, tell
 
 NAME = "DIRECT=HTTP://server.test/msmq/private$/orders"
 JOURNAL, DEADLETTER, DEADXACT = r".\system$;JOURNAL", r".\system$;DEADLETTER", r".\system$;DEADXACT"
@@ -75,9 +75,7 @@ class Station:
         )
         self.sources: dict[OutgoingQueue, Outgoing[Post]] = {}
         self.number = 0
-        submit = self.transfer.submit
-        carrier = FakeCarrier(lambda queue: submit(self.source(queue), self.now), self._held)
-        manager.outgoing_queues.connect(carrier)
+        tell(manager, lambda queue: self.transfer.submit(self.source(queue), self.now), self._held)
         self.world.run()
 
     def crash(self) -> None:

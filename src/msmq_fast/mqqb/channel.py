@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
 from msmq_fast._native.queue import session_ended
@@ -56,49 +58,93 @@ Protect = Callable[[int, bytes], bytes | None]
 """Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
 
 
+class Carrier(Protocol):
+    """Brings channels and sessions together: `transfer.Transfer`."""
+
+    def submit(self, channel: OutgoingChannel, now: float) -> None:
+        """A channel has something to send."""
+
+    def hold(self, channel: OutgoingChannel) -> None:
+        """Its queue was paused."""
+
+    def release(self, channel: OutgoingChannel, now: float) -> None:
+        """Its queue was resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelContext:
+    """What all channels share. `unix_time` and `monotonic` give seconds; `touch` asks for a turn of the
+    commit loop. Acknowledgments of streams that have no other way go to the address at which a session with
+    their queue manager was last, which `last_address` gives.
+    """
+
+    carrier: Carrier
+    unix_time: Callable[[], int]
+    monotonic: Callable[[], float]
+    touch: Callable[[], None]
+    route: Route = straight
+    sequences: OutgoingSequences | None = None
+    last_address: Callable[[UUID], str] = lambda _: ""
+
+
 class OutgoingChannel:
     """One outgoing queue as its link and its session see it; there is one for each.
 
-    `protect` is called for messages with a privacy level. Acknowledgments of streams that have no other way
-    go to the address at which a session with their queue manager was last, which `last_address` gives.
+    `protect` is called for messages with a privacy level.
     """
 
-    def __init__(
-        self,
-        queue: OutgoingQueue,
-        unix_time: Callable[[], int],
-        route: Route = straight,
-        sequences: OutgoingSequences | None = None,
-        last_address: Callable[[UUID], str] = lambda _: "",
-        protect: Protect | None = None,
-    ) -> None:
+    def __init__(self, queue: OutgoingQueue, context: ChannelContext, protect: Protect | None = None) -> None:
         self.queue = queue
-        self._unix_time = unix_time
-        self._route = route
-        self._sequences = sequences
-        self._last_address = last_address
+        self._context = context
+        self._sequences = context.sequences
         self.core = queue.core
         self.sequence = queue.core.sequence  # the transactional sequence of what was sent; None: it has none
         self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
         self._concludes = is_internal(queue.destination)
-        self.hops = self._located()
+        self._hops: tuple[Target, ...] = ()
+
+    # ---- what the queue tells, see `qm.queues.outgoing.Channel`
+
+    def has_work(self) -> None:
+        """Messages are available."""
+        context = self._context
+        context.carrier.submit(self, context.monotonic())
+        context.touch()
+
+    def held(self, on_hold: bool) -> None:
+        """The queue was paused or resumed."""
+        context = self._context
+        if on_hold:
+            context.carrier.hold(self)
+        else:
+            context.carrier.release(self, context.monotonic())
+        context.touch()
+
+    # ---- where its messages go
+
+    @property
+    def hops(self) -> tuple[Target, ...]:
+        """The next hops of its messages, in the order in which they are tried; at least one."""
+        if not self._hops:
+            self._hops = self._located()
+        return self._hops
 
     def _located(self) -> tuple[Target, ...]:
         """Get Destination Info (3.1.7.4) and Get Next Hops (3.1.7.5); a direct name is never routed."""
         name = self.queue.destination
         if name.direct is not None:
             return straight(name.direct.address, None)
-        hops = self._route(*self.queue.locate())
+        hops = self._context.route(*self.queue.locate())
         if not self._concludes or name.guid is None or any(hop.host for hop in hops):
             return hops
-        address = self._last_address(name.guid)
+        address = self._context.last_address(name.guid)
         return (*hops, Target(address, name.guid)) if address else hops
 
     def relocate(self) -> bool:
         """Look anew where its messages go; whether `hops` changed."""
-        before, self.hops = self.hops, self._located()
-        return self.hops != before
+        before, self._hops = self.hops, self._located()
+        return self._hops != before
 
     @property
     def base_priority(self) -> int:
@@ -160,7 +206,7 @@ class OutgoingChannel:
         queue.set_state(state)
         if address:
             queue.next_hops = (address,)
-        queue.note(status, self._unix_time(), error, (address,) if address else (), detail)
+        queue.note(status, self._context.unix_time(), error, (address,) if address else (), detail)
 
     @property
     def answers_only(self) -> bool:
@@ -174,7 +220,7 @@ class OutgoingChannel:
 
     def scheduled(self, wait: float) -> None:
         """For operators: when the next attempt to connect is."""
-        self.queue.next_attempt = self._unix_time() + math.ceil(wait)
+        self.queue.next_attempt = self._context.unix_time() + math.ceil(wait)
 
     def come_home(self) -> bool:
         """Its host is this computer: whether its messages go to a local queue from now on."""

@@ -12,7 +12,7 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
-from msmq_fast.mqqb.channel import OutgoingChannel
+from msmq_fast.mqqb.channel import ChannelContext, OutgoingChannel
 from msmq_fast.mqqb.destination import Gate, destination_of, destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
@@ -114,7 +114,7 @@ class MqqbListener:
             manager.guid, manager.ledger, timers.resend, self._rejected, manager.faults
         )
         self._routing = Routing(
-            config, manager, clock.monotonic, clock.wall_s, self._channel_of, self._rerouted
+            config, manager, clock.monotonic, clock.wall_s, self.channel_of, self._rerouted
         )
         self.reports = self._routing.reports
         self.node = Node(
@@ -169,6 +169,15 @@ class MqqbListener:
             self._dialled,
         )
         self.endpoint = self._network.engine
+        self._of_channels = ChannelContext(
+            self.endpoint.transfer,
+            clock.wall_s,
+            clock.monotonic,
+            self._touch,
+            self._routing.router.hops,
+            self.sequences,
+            self.node.peers.last_address,
+        )
         self._routing.start()
         self._context = SessionContext(
             self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
@@ -290,42 +299,20 @@ class MqqbListener:
 
     # -------------------------------------------------------------------------------- outgoing queues
 
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue has messages to send."""
-        self.endpoint.transfer.submit(self._channel_of(queue), self._clock.monotonic())
-        self._touch()
-
-    def _channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
+    def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
+        """The channel of an outgoing queue, see `server.outgoing.Carrier`."""
         channel = self._channels.get(queue)
         if channel is None:
             protect = OutgoingProtection(
                 queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
             )
-            channel = self._channels[queue] = OutgoingChannel(
-                queue,
-                self._clock.wall_s,
-                self._routing.router.hops,
-                sequences=self.sequences,
-                last_address=self.node.peers.last_address,
-                protect=protect,
-            )
+            channel = self._channels[queue] = OutgoingChannel(queue, self._of_channels, protect)
         return channel
 
     def _not_encrypted(self, failure: Failure, description: str) -> None:
         self._refused.refuse("message", failure.value, description)
 
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """It was paused or resumed."""
-        channel = self._channels.get(queue)
-        if channel is None:
-            return
-        if on_hold:
-            self.endpoint.transfer.hold(channel)
-        else:
-            self.endpoint.transfer.release(channel, self._clock.monotonic())
-        self._touch()
-
-    def retired(self, queue: OutgoingQueue) -> None:
+    def removed(self, queue: OutgoingQueue) -> None:
         """No session knows it any more; what passes through finds the next one by its name."""
         channel = self._channels.pop(queue, None)
         if channel is not None:

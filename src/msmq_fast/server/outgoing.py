@@ -1,21 +1,31 @@
-"""Which way messages leave: outgoing queues are handed to those who carry them, by the kind of their
-destination.
-"""
+"""Which way messages leave: each outgoing queue gets a channel of the carrier for its kind of destination."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing.queues import Carrier
 from msmq_fast.qm.queues.opening import is_http
-from msmq_fast.qm.queues.outgoing import OutgoingQueue
+from msmq_fast.qm.queues.outgoing import Channel, OutgoingQueue
 
-__all__ = ["Dispatcher"]
+__all__ = ["Carrier", "Dispatcher"]
+
+
+class Carrier(Protocol):
+    """Carries the messages of outgoing queues of one kind."""
+
+    def channel_of(self, queue: OutgoingQueue) -> Channel:
+        """What the queue is to tell of its messages."""
+
+    def removed(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
 
 
 class Dispatcher:
-    """A `Carrier` for all outgoing queues. Those by MULTICAST and HTTP names have carriers of
-    their own; without one they wait until they expire. All others are `usual`.
+    """Opens a channel for each outgoing queue, once; the queue tells its channel of messages from then on.
+    Those by MULTICAST and HTTP names have carriers of their own; without one they wait until they expire. All
+    others are `usual`.
     """
 
     def __init__(
@@ -29,11 +39,14 @@ class Dispatcher:
 
     def start(self) -> None:
         """Carriers are there: what waits is handed to them."""
-        self._manager.outgoing_queues.connect(self)
+        self._manager.outgoing_queues.opened.connect(self._added)
+        self._manager.outgoing_queues.removed.connect(self._removed)
+        for queue in self._manager.outgoing():
+            self._added(queue)
 
     def stop(self) -> None:
-        """Nothing is handed to anybody any more."""
-        self._manager.outgoing_queues.disconnect(self)
+        """Nothing is handed to a carrier any more."""
+        self._manager.outgoing_queues.bring_online(False)
 
     @property
     def messages_out(self) -> int:
@@ -45,21 +58,13 @@ class Dispatcher:
             return self._multicast
         return self._http if is_http(queue.destination) else self._usual
 
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Hand a queue with messages to its carrier."""
+    def _added(self, queue: OutgoingQueue) -> None:
         carrier = self._carrier(queue)
         if carrier is not None:
-            carrier.has_work(queue)
+            queue.connect(carrier.channel_of(queue))
 
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused or resumed."""
+    def _removed(self, queue: OutgoingQueue) -> None:
         carrier = self._carrier(queue)
         if carrier is not None:
-            carrier.held(queue, on_hold)
-
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
-        carrier = self._carrier(queue)
-        if carrier is not None:
-            carrier.retired(queue)
+            carrier.removed(queue)
         self._left += queue.core.removed_total

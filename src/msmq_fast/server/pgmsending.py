@@ -10,7 +10,7 @@ from typing import Final
 
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.server.pgminterfaces import Interface
 from msmq_fast.server.pgmsockets import PgmSockets
 from msmq_fast.srmp.multicast import Feed
@@ -67,6 +67,10 @@ class PgmSending:
 
     # -------------------------------------------------------------------------------- outgoing queues
 
+    def channel_of(self, queue: OutgoingQueue) -> Channel:
+        """The channel of an outgoing queue."""
+        return _MulticastChannel(self, queue)
+
     def has_work(self, queue: OutgoingQueue) -> None:
         """Messages are available."""
         feed = self._feeds.get(queue)
@@ -76,14 +80,13 @@ class PgmSending:
         elif self._retries.get(queue, now) <= now:
             self._connect(queue, now)
 
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused or resumed; what waits in its sources already still leaves."""
-        if not on_hold:
-            self._retries.pop(queue, None)
-            self.has_work(queue)
+    def resumed(self, queue: OutgoingQueue) -> None:
+        """A queue is not on hold any more."""
+        self._retries.pop(queue, None)
+        self.has_work(queue)
 
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue is no more."""
+    def removed(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
         self._retries.pop(queue, None)
         feed = self._feeds.pop(queue, None)
         if feed is not None:
@@ -233,6 +236,21 @@ class PgmSending:
         for feed in self._feeds.values():
             if feed.sources:
                 yield feed.group, sum(source.rate(now) for source in feed.sources)
+
+
+class _MulticastChannel:
+    """One outgoing queue; when it is paused, what waits in its sources already still leaves."""
+
+    def __init__(self, sending: PgmSending, queue: OutgoingQueue) -> None:
+        self._sending = sending
+        self._queue = queue
+
+    def has_work(self) -> None:
+        self._sending.has_work(self._queue)
+
+    def held(self, on_hold: bool) -> None:
+        if not on_hold:
+            self._sending.resumed(self._queue)
 
 
 def _key(port: int, gsi: bytes) -> tuple[bytes, bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
-from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue
+from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue
 from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
@@ -82,6 +82,10 @@ class SrmpSending:
 
     # -------------------------------------------------------------------------------- outgoing queues
 
+    def channel_of(self, queue: OutgoingQueue) -> Channel:
+        """The channel of an outgoing queue."""
+        return _HttpChannel(self, queue)
+
     def has_work(self, queue: OutgoingQueue) -> None:
         """Messages are available."""
         source = self._source_of(queue)
@@ -100,8 +104,8 @@ class SrmpSending:
             self.transfer.release(source, self._monotonic())
         self._touch()
 
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue is no more."""
+    def removed(self, queue: OutgoingQueue) -> None:
+        """A queue exists no more."""
         source = self._sources.pop(queue, None)
         if source is not None:
             source.stop_waiting()
@@ -133,6 +137,20 @@ class SrmpSending:
     def stop(self) -> None:
         """End all connections; what was not answered is sent again by the next run."""
         self.pool.close()
+
+
+class _HttpChannel:
+    """One outgoing queue."""
+
+    def __init__(self, sending: SrmpSending, queue: OutgoingQueue) -> None:
+        self._sending = sending
+        self._queue = queue
+
+    def has_work(self) -> None:
+        self._sending.has_work(self._queue)
+
+    def held(self, on_hold: bool) -> None:
+        self._sending.held(self._queue, on_hold)
 
 
 def sends_http(config: Config) -> bool:

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import Filter
-from msmq_fast.directory.objects import DirectoryObject, ObjectType
+from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Directory"]

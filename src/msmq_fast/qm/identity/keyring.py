@@ -10,11 +10,10 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER
-from msmq_fast.directory.objects import DirectoryObject
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.qm.identity.directory import Directory
 from msmq_fast.qm.services import Services
-from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.security.algorithms import PROVIDERS, Provider
 from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, write_key_list
 from msmq_fast.security.errors import SecurityDataError

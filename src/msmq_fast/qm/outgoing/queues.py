@@ -1,13 +1,12 @@
 """The outgoing queues of a queue manager: they are opened, paused, and deleted.
 
-What carries their messages is a `Carrier`; what a name means is for the directory; what an outgoing queue for
-acknowledgments may cost is in `answers`.
+What carries their messages connects a `Channel` to each of them. What a name means is for the directory; what
+outgoing queues for acknowledgments may cost is in `answers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.packet.errors import IllegalFormatName, InsufficientResources, SharingViolation
@@ -25,28 +24,15 @@ from msmq_fast.qm.services import Services
 from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
-__all__ = ["MOST_OUTGOING", "Carrier", "OutgoingQueues"]
+__all__ = ["MOST_OUTGOING", "OutgoingQueues"]
 
 MOST_OUTGOING = 65_536
 """Outgoing queues beyond which messages from elsewhere open no more."""
 
 
-class Carrier(Protocol):
-    """Carries the messages of outgoing queues."""
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available; called again at every turn as long as they are."""
-
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused (True) or resumed."""
-
-    def retired(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
-
-
 class OutgoingQueues:
-    """`opened`, `removed` and `claimed` are emitted for each queue that is there from now on, that is gone, and
-    that something other than an answer uses. `most` bounds those that messages passing through open.
+    """Emits `opened` for each queue that is there from now on, `removed` for each that is gone, and `claimed`
+    for each that something other than an answer uses. `most` bounds those that messages passing through open.
     """
 
     def __init__(
@@ -64,7 +50,6 @@ class OutgoingQueues:
         self._events = events
         self._directory = directory
         self._loopback = loopback
-        self._carriers: list[Carrier] = []
         self.most = MOST_OUTGOING
         self.connection_active = True  # ConnectionActive
         self.opened: Signal[[OutgoingQueue]] = Signal()
@@ -142,13 +127,13 @@ class OutgoingQueues:
             queue.properties.base_priority = self._directory.base_priority(queue.destination)
             _, queue.manager = self.locate(queue.destination, queue.manager)
         queue.harden(self._services.settings.hardened)
+        queue.set_online(self.connection_active)
         self._registry.add_outgoing(queue)
         self.opened(queue)
-        queue.watch(self._transferring)
 
     def _forget(self, queue: OutgoingQueue) -> None:
         """A queue that could not be added: nothing refers to it."""
-        queue.watch(False)
+        queue.close()
         self._registry.remove_outgoing(queue)
         self.removed(queue)
         queue.core.abandon()
@@ -186,42 +171,23 @@ class OutgoingQueues:
         except Exception:
             queue.state = QueueState.EXISTING
             raise
-        queue.watch(False)
+        queue.close()
         self._registry.remove_outgoing(queue)
-        self.removed(queue)
         self._events.deleted(queue, kind_of(queue))
         queue.core.abandon()
         self._registry.reaping.add(queue.ordinal)
-        for carrier in self._carriers:
-            carrier.retired(queue)
+        self.removed(queue)
         return done
 
     # ---- transfer
-
-    def connect(self, carrier: Carrier) -> None:
-        """Hand the messages that wait, and those to come, to a carrier."""
-        self._carriers.append(carrier)
-        self._watch_all()
-
-    def disconnect(self, carrier: Carrier) -> None:
-        """Hand nothing more to a carrier."""
-        self._carriers.remove(carrier)
-        self._watch_all()
 
     def bring_online(self, online: bool = True) -> None:
         """Bring Online: what waits is transferred. Take Offline (False): no outgoing queue is transferred
         until `bring_online` (DM-043); sessions that are open go on until they are idle.
         """
         self.connection_active = online
-        self._watch_all()
-
-    @property
-    def _transferring(self) -> bool:
-        return self.connection_active and bool(self._carriers)
-
-    def _watch_all(self) -> None:
         for queue in self.all:
-            queue.watch(self._transferring)
+            queue.set_online(online)
 
     def pause(self, queue: OutgoingQueue) -> Completion[None]:
         """Pause Queue: nothing is sent until `resume`; resolved when durable (DA-051)."""
@@ -232,17 +198,10 @@ class OutgoingQueues:
         return self._hold(queue, False)
 
     def _hold(self, queue: OutgoingQueue, on_hold: bool) -> Completion[None]:
-        if queue.hold(on_hold):
-            for carrier in self._carriers:
-                carrier.held(queue, on_hold)
+        queue.hold(on_hold)
         return self._records.write(queue)
 
     # ---- what the queues ask (`OutgoingOwner`)
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available, and may be sent."""
-        for carrier in self._carriers:
-            carrier.has_work(queue)
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
         """Host and queue manager of a destination, see `DirectoryClient.locate`."""

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from msmq_fast.directory.embedded import DirectoryEnvironment, EmbeddedDirectory
-from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.filters import Condition, Filter, equals
 from msmq_fast.directory.names import expand_format_name

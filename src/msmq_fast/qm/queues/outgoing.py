@@ -80,11 +80,18 @@ def _stored_name(text: str) -> FormatName:
         return direct_from_wire(text[len(_DIRECT) :])
 
 
+class Channel(Protocol):
+    """Carries the messages of one outgoing queue to another computer."""
+
+    def has_work(self) -> None:
+        """Messages are available and may be sent; called again at every turn as long as they are."""
+
+    def held(self, on_hold: bool) -> None:
+        """The queue was paused (True) or resumed."""
+
+
 class OutgoingOwner(Protocol):
     """What outgoing queues ask the queue manager."""
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available, and nothing forbids sending them."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
         """(host, queue manager) of a destination that is not direct."""
@@ -96,9 +103,6 @@ class OutgoingOwner(Protocol):
 class _Unowned:
     """For a queue of no queue manager."""
 
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Nothing is sent."""
-
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
         """What the name says."""
         return "", name.guid if name.kind is NameKind.PRIVATE else None
@@ -109,7 +113,7 @@ class _Unowned:
 
 
 class OutgoingQueue(Queue):
-    """`owner.has_work` is called when messages are available and nothing forbids sending them.
+    """Its channels are told of available messages while nothing forbids sending them.
 
     `manager` is the queue manager that has the destination queue, as far as the name, the directory or the
     messages say it; None for direct names. `answers_for` is the address group that has answers sent there,
@@ -139,7 +143,7 @@ class OutgoingQueue(Queue):
             QueueKind.OUTGOING,
             QueueProperties(label=str(destination)[:124]),
             created=created,
-            on_available=lambda: self._owner.has_work(self),
+            on_available=self._has_work,
         )
         self.destination = destination
         self.manager = destination.guid if destination.kind is NameKind.PRIVATE else manager
@@ -152,7 +156,8 @@ class OutgoingQueue(Queue):
         self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
-        self._transferring = False
+        self._channels: list[Channel] = []
+        self._online = True
 
     @property
     def name(self) -> str:
@@ -196,9 +201,19 @@ class OutgoingQueue(Queue):
         """Its next hop is this computer; whether its messages go to a local queue."""
         return self._owner.deliver_locally(self)
 
-    def watch(self, transferring: bool) -> None:
-        """Whether its owner is told of available messages."""
-        self._transferring = transferring
+    def connect(self, channel: Channel) -> None:
+        """Tell a channel, too, from now on."""
+        self._channels.append(channel)
+        self._note_watch()
+
+    def close(self) -> None:
+        """The queue exists no more: no channel is told of anything."""
+        self._channels.clear()
+        self._note_watch()
+
+    def set_online(self, online: bool) -> None:
+        """ConnectionActive of the queue manager: nothing is sent while it is offline (DM-043)."""
+        self._online = online
         self._note_watch()
 
     def hold(self, on_hold: bool) -> bool:
@@ -208,6 +223,8 @@ class OutgoingQueue(Queue):
             return False
         self.outgoing_state = OutgoingState.ON_HOLD if on_hold else OutgoingState.INACTIVE
         self._note_watch()
+        for channel in self._channels:
+            channel.held(on_hold)
         return True
 
     def harden(self, hardened: bool) -> None:
@@ -242,7 +259,12 @@ class OutgoingQueue(Queue):
         return "its receiver has not said what became of messages" if sequence.finals else ""
 
     def _note_watch(self) -> None:
-        self.readers.watch(self._transferring and self.may_send)
+        carried = bool(self._channels) and self._online and self.may_send
+        self.readers.watch(carried)
+
+    def _has_work(self) -> None:
+        for channel in self._channels:
+            channel.has_work()
 
     def record(self) -> dict[str, Any]:
         """What is stored of it: OnHold and Locked survive, the other states do not (DA-051)."""
