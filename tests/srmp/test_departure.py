@@ -15,12 +15,12 @@ from msmq_fast.packet.message import Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.server.pgmsending import PgmSending
+from msmq_fast.srmp.channel import Sender
 from msmq_fast.srmp.multicast import Feed
 from msmq_fast.srmp.pgm.model import Group
 from msmq_fast.srmp.pgm.packets import Spm, decode
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
-from msmq_fast.srmp.sending import Sender
 from msmq_fast.srmp.urls import Url
 from tests.qm.world import WALL, World
 from tests.srmp.pgm.stage import SOURCE_IP, TSI

@@ -13,8 +13,9 @@ import pytest
 
 from msmq_fast.server.connections import Pool as Connections
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy
+from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.returnpath import ReturnPaths
-from msmq_fast.srmp.transfer import Endpoint, Progress, Timers, Transfer
+from msmq_fast.srmp.transfer import Timers, Transfer
 from tests.srmp.certificates import issue
 from tests.srmp.test_transfer import Queue
 

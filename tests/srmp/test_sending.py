@@ -19,8 +19,10 @@ from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.outgoing.sequences import transfer_info
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from msmq_fast.srmp.sending import Place, Sender, StreamReceipts
-from msmq_fast.srmp.transfer import Effect, Outgoing, Progress, Reach, Timers, Transfer
+from msmq_fast.srmp.channel import Place, Sender
+from msmq_fast.srmp.endpoint import Progress
+from msmq_fast.srmp.sending import StreamReceipts
+from msmq_fast.srmp.transfer import Effect, Outgoing, Reach, Timers, Transfer
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table

@@ -7,18 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
-from msmq_fast.srmp.transfer import (
-    Close,
-    Drop,
-    Effect,
-    Endpoint,
-    Progress,
-    Reach,
-    Stage,
-    Timers,
-    Transfer,
-    judge,
-)
+from msmq_fast.srmp.endpoint import Endpoint, Progress
+from msmq_fast.srmp.transfer import Close, Drop, Effect, Reach, Stage, Timers, Transfer, judge
 
 SERVER = Endpoint("http", "server.test", 80)
 

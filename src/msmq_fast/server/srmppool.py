@@ -16,9 +16,10 @@ from typing import Protocol
 
 from msmq_fast.server.connections import Share, Slot
 from msmq_fast.server.srmplookups import PeerLookups
+from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.http.client import BadAnswer, ClientConnection
 from msmq_fast.srmp.returnpath import ReturnPaths
-from msmq_fast.srmp.transfer import Close, Drop, Effect, Endpoint, Progress, Reach, Transfer
+from msmq_fast.srmp.transfer import Close, Drop, Effect, Reach, Transfer
 
 __all__ = ["Pool", "PoolSettings", "Proxy", "Request"]
 

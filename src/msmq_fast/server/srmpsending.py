@@ -22,8 +22,9 @@ from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
+from msmq_fast.srmp.channel import Encode, Sender
 from msmq_fast.srmp.returnpath import ReturnPaths
-from msmq_fast.srmp.sending import Encode, Report, Sender
+from msmq_fast.srmp.sending import Report
 from msmq_fast.srmp.transfer import Outgoing, Timers, Transfer
 from msmq_fast.srmp.urls import Url
 

@@ -15,14 +15,13 @@ from typing import Generic, Protocol, TypeVar
 
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
+from msmq_fast.srmp.endpoint import Endpoint, Progress
 
 __all__ = [
     "Close",
     "Drop",
     "Effect",
-    "Endpoint",
     "Outgoing",
-    "Progress",
     "Reach",
     "Stage",
     "Timers",
@@ -36,40 +35,12 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets. `only`: the
-    address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    only: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Timers:
     """Seconds."""
 
     retransmission: float = 20.0  # after a failure (3.1.2.1)
     cleanup: float = 300.0  # a connection is closed that nothing was sent on (3.1.2.4)
     response: float = 60.0  # an answer may take, from the moment its request is written
-
-
-class Progress(Enum):
-    """What a queue hears of its way out."""
-
-    IN_PROCESS = "in process"
-    ESTABLISHED = "established"
-    DNS_FAILURE = "name not resolved"
-    CONNECT_FAILURE = "connection failed"
-    REFUSED = "connection refused"
-    CERTIFICATE_FAILURE = "the certificate of the server is not good"
-    CREATE_FAILURE = "no socket"
-    SEND_FAILURE = "connection lost while sending"
-    NO_ANSWER = "no answer in time"
-    ANSWERED_BADLY = "an answer that says to try again"
-    CLEANED_UP = "closed, as nothing was sent for long"
 
 
 class Outgoing(Protocol[R_co]):

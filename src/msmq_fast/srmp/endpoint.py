@@ -1,0 +1,36 @@
+"""Where outgoing queues connect to by HTTP, and what they hear of the way there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Endpoint", "Progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets. `only`: the
+    address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    only: str | None = None
+
+
+class Progress(Enum):
+    """What a queue hears of its way out."""
+
+    IN_PROCESS = "in process"
+    ESTABLISHED = "established"
+    DNS_FAILURE = "name not resolved"
+    CONNECT_FAILURE = "connection failed"
+    REFUSED = "connection refused"
+    CERTIFICATE_FAILURE = "the certificate of the server is not good"
+    CREATE_FAILURE = "no socket"
+    SEND_FAILURE = "connection lost while sending"
+    NO_ANSWER = "no answer in time"
+    ANSWERED_BADLY = "an answer that says to try again"
+    CLEANED_UP = "closed, as nothing was sent for long"
