@@ -15,7 +15,7 @@ from msmq_fast.packet.message import Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.server.pgmsending import PgmSending
-from msmq_fast.srmp.channel import Sender
+from msmq_fast.srmp.channel import ChannelContext, HttpChannel
 from msmq_fast.srmp.multicast import Feed
 from msmq_fast.srmp.pgm.model import Group
 from msmq_fast.srmp.pgm.packets import Spm, decode
@@ -91,11 +91,22 @@ def test_what_is_too_late_is_not_posted(age: int, sent: bool) -> None:
     name = "DIRECT=HTTP://server.test/msmq/private$/orders"
     world.send(b"x", name, time_to_reach_queue=30, journal=Journal.DEADLETTER)
     queue = world.manager.outgoing_to(parse_format_name(name))
-    sender = Sender(world.manager, None, lambda url: url, lambda: WALL, lambda *_: None)  # type: ignore[arg-type]
-    source = sender.source(queue, encode)
+    never: Any = None
+    of_channels = ChannelContext(
+        never,
+        world.manager,
+        never,
+        encode,
+        lambda url: url,
+        lambda: 0.0,
+        lambda: WALL,
+        never,
+        never,
+    )
+    channel = HttpChannel(queue, of_channels)
     world.clock.advance(age)
     world.manager.tick()
-    assert source.take() == (b"x" if sent else None)
+    assert channel.take() == (b"x" if sent else None)
     world.run()
     assert world.bodies(DEADLETTER) == ([] if sent else [b"x"])
     if not sent:

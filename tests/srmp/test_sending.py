@@ -19,14 +19,14 @@ from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.outgoing.sequences import transfer_info
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from msmq_fast.srmp.channel import Place, Sender
+from msmq_fast.srmp.channel import ChannelContext, HttpChannel, Place
 from msmq_fast.srmp.endpoint import Progress
-from msmq_fast.srmp.sending import StreamReceipts
-from msmq_fast.srmp.transfer import Effect, Outgoing, Reach, Timers, Transfer
+from msmq_fast.srmp.sending import Report, StreamReceipts
+from msmq_fast.srmp.transfer import Effect, Reach, Timers, Transfer
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.qm.world import WALL, World, tell
+from tests.qm.world import WALL, World, carry
 
 NAME = "DIRECT=HTTP://server.test/msmq/private$/orders"
 JOURNAL, DEADLETTER, DEADXACT = r".\system$;JOURNAL", r".\system$;DEADLETTER", r".\system$;DEADXACT"
@@ -56,7 +56,8 @@ def encode(packet: bytes, url: Url, place: Place) -> Post:
 
 
 class Station:
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, report: Report | None = None, **settings: object) -> None:
+        self.report = report
         self.world = World(http=True, **settings)
         self.refused: list[str] = []
         self.restart()
@@ -68,32 +69,25 @@ class Station:
         self.sequences = OutgoingSequences(manager.guid, manager.ledger, LADDER)
         self.receipts = StreamReceipts(manager.guid, self.sequences)
         self.transfer: Transfer[Post] = Transfer(self.effects.append, Timers())
-        self.sender = Sender(
+        of_channels = ChannelContext(
+            self.transfer,
             manager,
             self.sequences,
+            encode,
             lambda url: url,
+            lambda: self.now,
             lambda: WALL,
+            lambda: None,
             lambda why, what: self.refused.append(what),
+            self.report,
         )
-        self.sources: dict[OutgoingQueue, Outgoing[Post]] = {}
         self.number = 0
-        tell(manager, lambda queue: self.transfer.submit(self.source(queue), self.now), self._held)
+        carry(manager, lambda queue: HttpChannel(queue, of_channels))
         self.world.run()
 
     def crash(self) -> None:
         self.world.crash()
         self.restart()
-
-    def source(self, queue: OutgoingQueue) -> Outgoing[Post]:
-        if queue not in self.sources:
-            self.sources[queue] = self.sender.source(queue, encode)
-        return self.sources[queue]
-
-    def _held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        if on_hold:
-            self.transfer.hold(self.source(queue))
-        else:
-            self.transfer.release(self.source(queue), self.now)
 
     @property
     def now(self) -> float:

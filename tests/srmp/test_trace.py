@@ -84,8 +84,8 @@ def test_reports_on_what_arrives_passes_through_and_leaves(tmp_path: Path) -> No
 def test_a_report_on_each_sending_to_the_queue_that_a_message_names_or_to_the_usual_one(
     usual: UUID | None,
 ) -> None:
-    station, collected = Station(), Collected(usual)
-    station.sender.report = collected.left
+    collected = Collected(usual)
+    station = Station(report=collected.left)
     named = UUID(int=5)
     for values in ({"trace": True, "trace_queue": named}, {"trace": True}, {}):
         handle = station.manager.open(NAME, Access.SEND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
-from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.addresses import source_address
 from msmq_fast.server.clock import SystemClock
 from msmq_fast.server.config import Config
@@ -22,15 +21,13 @@ from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
-from msmq_fast.srmp.channel import Encode, Sender
+from msmq_fast.srmp.channel import ChannelContext, Encode, HttpChannel
 from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.sending import Report
-from msmq_fast.srmp.transfer import Outgoing, Timers, Transfer
+from msmq_fast.srmp.transfer import Timers, Transfer
 from msmq_fast.srmp.urls import Url
 
 __all__ = ["SrmpSending", "sends_http"]
-
-_log = logging.getLogger("msmq_fast.srmp")
 
 
 class SrmpSending:
@@ -54,12 +51,7 @@ class SrmpSending:
         hears of traced messages, `share` counts the connections.
         """
         settings = config.srmp
-        self._monotonic = clock.monotonic
-        self._touch = commit_loop.touch
         self._refused = refused
-        self._encode = encode
-        self._manager = manager
-        self._sender = Sender(manager, sequences, connect_to, clock.wall_s, self._given_up, report)
         timers = Timers(settings.retry_interval, settings.idle_timeout, settings.response_timeout)
         self.pool = Pool(
             loop,
@@ -77,50 +69,37 @@ class SrmpSending:
             lambda execute: Transfer(execute, timers),
         )
         self.transfer = self.pool.transfer
-        self._sources: dict[OutgoingQueue, Outgoing[Request] | None] = {}
+        self._of_channels = ChannelContext(
+            self.transfer,
+            manager,
+            sequences,
+            encode,
+            connect_to,
+            clock.monotonic,
+            clock.wall_s,
+            commit_loop.touch,
+            self._given_up,
+            report,
+        )
+        self._channels: dict[OutgoingQueue, HttpChannel[Request]] = {}
         self.given_up: Counter[str] = Counter()
         commit_loop.add(self)
 
     # -------------------------------------------------------------------------------- outgoing queues
 
-    def channel_of(self, queue: OutgoingQueue) -> Channel:
+    def channel_of(self, queue: OutgoingQueue) -> HttpChannel[Request]:
         """The channel of an outgoing queue."""
-        return _HttpChannel(self, queue)
-
-    def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available."""
-        source = self._source_of(queue)
-        if source is not None:
-            self.transfer.submit(source, self._monotonic())
-        self._touch()
-
-    def held(self, queue: OutgoingQueue, on_hold: bool) -> None:
-        """A queue was paused or resumed."""
-        source = self._source_of(queue)
-        if source is None:
-            return
-        if on_hold:
-            self.transfer.hold(source)
-        else:
-            self.transfer.release(source, self._monotonic())
-        self._touch()
+        channel = self._channels.get(queue)
+        if channel is None:
+            channel = self._channels[queue] = HttpChannel(queue, self._of_channels)
+        return channel
 
     def removed(self, queue: OutgoingQueue) -> None:
         """A queue exists no more."""
-        source = self._sources.pop(queue, None)
-        if source is not None:
-            source.stop_waiting()
-            self.transfer.withdraw(source)
-
-    def _source_of(self, queue: OutgoingQueue) -> Outgoing[Request] | None:
-        if queue not in self._sources:
-            try:
-                self._sources[queue] = self._sender.source(queue, self._encode)
-            except ValueError as error:
-                self._sources[queue] = None
-                queue.note(ConnectionStatus.UNKNOWN_FAILURE, self._sender.unix_time(), detail=str(error))
-                _log.warning("nothing can be sent to %s: %s", queue.name, error)
-        return self._sources[queue]
+        channel = self._channels.pop(queue, None)
+        if channel is not None:
+            channel.stop_waiting()
+            self.transfer.withdraw(channel)
 
     def _given_up(self, reason: str, description: str) -> None:
         self._refused.refuse("message", reason, description)
@@ -138,20 +117,6 @@ class SrmpSending:
     def stop(self) -> None:
         """End all connections; what was not answered is sent again by the next run."""
         self.pool.close()
-
-
-class _HttpChannel:
-    """One outgoing queue."""
-
-    def __init__(self, sending: SrmpSending, queue: OutgoingQueue) -> None:
-        self._sending = sending
-        self._queue = queue
-
-    def has_work(self) -> None:
-        self._sending.has_work(self._queue)
-
-    def held(self, on_hold: bool) -> None:
-        self._sending.held(self._queue, on_hold)
 
 
 def sends_http(config: Config) -> bool:

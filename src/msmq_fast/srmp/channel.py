@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msmq_fast._native.queue import Received, answered, depart, give_up, may_continue
 from msmq_fast._native.receive import head
@@ -17,14 +18,16 @@ from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, Outgoi
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.returnpath import split
 from msmq_fast.srmp.sending import Report, too_late, url_of
-from msmq_fast.srmp.transfer import Outgoing
 from msmq_fast.srmp.urls import Url
 from msmq_fast.srmp.values import Nonconforming
 
-__all__ = ["Encode", "Place", "Sender"]
+__all__ = ["ChannelContext", "Encode", "HttpChannel", "Place"]
 
 R_co = TypeVar("R_co", covariant=True)
-S = TypeVar("S")
+R = TypeVar("R")
+S_contra = TypeVar("S_contra", contravariant=True)
+
+_log = logging.getLogger("msmq_fast.srmp")
 
 _TAKE: Final = 1 << 26  # bytes; one message is taken at a time
 
@@ -57,60 +60,125 @@ class Encode(Protocol[R_co]):
         """Raises Nonconforming: the message cannot be said in SRMP."""
 
 
-class Sender:
-    """What all outgoing queues share."""
+class Carrier(Protocol[S_contra]):
+    """Connects channels: `transfer.Transfer`."""
+
+    def submit(self, channel: S_contra, now: float) -> None:
+        """A channel has something to send."""
+
+    def hold(self, channel: S_contra) -> None:
+        """Its queue was paused."""
+
+    def release(self, channel: S_contra, now: float) -> None:
+        """Its queue was resumed."""
+
+
+class ChannelContext(Generic[R]):
+    """What all channels share; `R` is a request. `monotonic` and `unix_time` give seconds."""
 
     def __init__(
         self,
+        carrier: Carrier[HttpChannel[R]],
         manager: QueueManager,
         sequences: OutgoingSequences,
+        encode: Encode[R],
         connect_to: Callable[[Url], Url],
+        monotonic: Callable[[], float],
         unix_time: Callable[[], int],
+        touch: Callable[[], None],
         refused: Callable[[str, str], None],
         report: Report | None = None,
     ) -> None:
-        """`connect_to`: whose host is dialled for a URL; `refused(reason, description)` hears of messages
-        that are given up, `report` of traced ones that leave.
+        """`connect_to`: whose host is dialled for a URL; `touch` asks for a turn of the commit loop;
+        `refused(reason, description)` is called with messages that are given up, `report` with traced ones
+        that leave.
         """
+        self.carrier = carrier
         self.manager = manager
         self.sequences = sequences
+        self.encode = encode
         self.connect_to = connect_to
+        self.monotonic = monotonic
         self.unix_time = unix_time
+        self.touch = touch
         self.refused = refused
         self.report = report
         self.owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
         self.keeper = manager.ledger.new_owner(transfer=True)  # of what waits for a stream receipt
 
-    def source(self, queue: OutgoingQueue, encode: Encode[S]) -> Outgoing[S]:
-        """One outgoing queue for `Transfer`. Raises ValueError: its name leads nowhere."""
-        return _Source(self, queue, encode)
 
+class HttpChannel(Generic[R]):
+    """One outgoing queue as the transfer sees it; there is one for each."""
 
-class _Source(Outgoing[S]):
-    def __init__(self, sender: Sender, queue: OutgoingQueue, encode: Encode[S]) -> None:
-        self._sender = sender
+    def __init__(self, queue: OutgoingQueue, context: ChannelContext[R]) -> None:
+        self._context = context
         self._queue = queue
         self._core = queue.core
-        self._encode = encode
-        self._url = url_of(queue)
+        self._target: Url | None = None
+        self._leads_nowhere = False
         self._only = split(queue.destination.text)[1]  # receipts go to the computer that asked for them
         self._key = 0  # of the message that is under way
         self._address = ""  # of the other side of the connection
 
+    # ---- what the queue tells, see `qm.queues.outgoing.Channel`
+
+    def has_work(self) -> None:
+        """Messages are available."""
+        context = self._context
+        if self._located():
+            context.carrier.submit(self, context.monotonic())
+        context.touch()
+
+    def held(self, on_hold: bool) -> None:
+        """The queue was paused or resumed."""
+        context = self._context
+        if not self._located():
+            return
+        if on_hold:
+            context.carrier.hold(self)
+        else:
+            context.carrier.release(self, context.monotonic())
+        context.touch()
+
+    def _located(self) -> bool:
+        """Whether its name is a URL; if not, that is noted once, when there is something to send."""
+        if self._target is None and not self._leads_nowhere:
+            try:
+                self._target = url_of(self._queue)
+            except ValueError as error:
+                self._leads_nowhere = True
+                now = self._context.unix_time()
+                self._queue.note(ConnectionStatus.UNKNOWN_FAILURE, now, detail=str(error))
+                _log.warning("nothing can be sent to %s: %s", self._queue.name, error)
+        return self._target is not None
+
+    @property
+    def _url(self) -> Url:
+        """Raises ValueError: its name leads nowhere."""
+        if self._target is None:
+            self._target = url_of(self._queue)
+        return self._target
+
+    # ---- what the transfer asks and tells
+
     def endpoint(self) -> Endpoint:
-        url = self._sender.connect_to(self._url)
+        """Where to connect to now."""
+        url = self._context.connect_to(self._url)
         only = self._only if url is self._url else None  # an administrator leads it elsewhere
         return Endpoint(url.scheme, url.host, url.port, only)
 
     def waits(self) -> bool:
+        """Whether a message is there that may be sent."""
         return (
             self._queue.may_send
-            and self._sender.manager.outgoing_queues.connection_active
+            and self._context.manager.outgoing_queues.connection_active
             and head(self._core)[1] > 0
             and self._core.head_in_memory()
         )
 
     def may_continue(self, settled: Callable[[int], None]) -> bool:
+        """Whether the next message may be sent now. If not, `settled(status)` is called when to ask again; a
+        status other than 0 says: not at once."""
         sequence = self._core.sequence
         if sequence is None:
             return True
@@ -122,9 +190,10 @@ class _Source(Outgoing[S]):
 
         return may_continue(self._core, kept)
 
-    def take(self) -> S | None:
+    def take(self) -> R | None:
+        """The request of the next message, which is locked from now on; None: there is none."""
         while self.waits():
-            taken = self._core.take(1, _TAKE, self._sender.owner)
+            taken = self._core.take(1, _TAKE, self._context.owner)
             if not taken:
                 return None
             request = self._request(taken[0])
@@ -132,7 +201,7 @@ class _Source(Outgoing[S]):
                 return request
         return None
 
-    def _request(self, message: Received) -> S | None:
+    def _request(self, message: Received) -> R | None:
         self._key = message.lookup_id
         if too_late(self._core, message.packet):
             # Unlocked, so that the queue manager's own expiry removes it with all that follows from it.
@@ -141,35 +210,41 @@ class _Source(Outgoing[S]):
             return None
         place = depart(self._core, self._key)
         try:
-            request = self._encode(message.packet, self._url, place)
+            request = self._context.encode(message.packet, self._url, place)
         except (Nonconforming, PacketFault, ValueError) as error:
-            self._sender.refused("cannot be sent", f"message {self._key} for {self._queue.name}: {error}")
+            self._context.refused("cannot be sent", f"message {self._key} for {self._queue.name}: {error}")
             self.rejected()
             return None
-        report = self._sender.report
+        report = self._context.report
         if report is not None and is_traced(message.packet):
             report(message.packet, self._address)
         return request
 
     def accepted(self) -> None:
-        answered(self._core, self._key, self._sender.owner, self._sender.keeper)
+        """The receiver has the message that was taken (200)."""
+        answered(self._core, self._key, self._context.owner, self._context.keeper)
 
     def rejected(self) -> None:
+        """The receiver will never take it (400)."""
         give_up(self._core, self._key, MessageClass.NACK_BAD_DST_Q)
 
     def returned(self) -> None:
+        """It is to be sent again."""
         self._release()
 
     def _release(self) -> None:
-        self._core.release(array("Q", (self._key,)), self._sender.owner)
+        self._core.release(array("Q", (self._key,)), self._context.owner)
 
     def transmitted(self, now: float) -> None:
-        self._sender.sequences.transmitted(self._core, now)
+        """The Stream Receipt Wait Timer runs, if something waits for a stream receipt."""
+        self._context.sequences.transmitted(self._core, now)
 
     def stop_waiting(self) -> None:
-        self._sender.sequences.stop(self._core)
+        """The Stream Receipt Wait Timer does not run."""
+        self._context.sequences.stop(self._core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
+        """Something happened to its connection."""
         queue = self._queue
         if progress is Progress.CLEANED_UP:
             queue.set_state(OutgoingState.DISCONNECTED)
@@ -179,4 +254,4 @@ class _Source(Outgoing[S]):
         if address:
             self._address = address
             queue.next_hops = (address,)
-        queue.note(status, self._sender.unix_time(), error, (address,) if address else (), detail)
+        queue.note(status, self._context.unix_time(), error, (address,) if address else (), detail)

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
+from msmq_fast.srmp.channel import HttpChannel
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 
 __all__ = [
     "Close",
     "Drop",
     "Effect",
-    "Outgoing",
     "Reach",
     "Stage",
     "Timers",
@@ -31,7 +31,6 @@ __all__ = [
 _LEAST_OFTEN = 7  # doublings of the time until receipts are sent again
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +40,6 @@ class Timers:
     retransmission: float = 20.0  # after a failure (3.1.2.1)
     cleanup: float = 300.0  # a connection is closed that nothing was sent on (3.1.2.4)
     response: float = 60.0  # an answer may take, from the moment its request is written
-
-
-class Outgoing(Protocol[R_co]):
-    """An outgoing queue as the transfer sees it; `R_co` is a request."""
-
-    def endpoint(self) -> Endpoint:
-        """Where to connect to now."""
-
-    def waits(self) -> bool:
-        """Whether a message is there that may be sent."""
-
-    def may_continue(self, settled: Callable[[int], None]) -> bool:
-        """Whether the next message may be sent now. If not, `settled(status)` is called when to ask again; a
-        status other than 0 says: not at once."""
-
-    def take(self) -> R_co | None:
-        """The request of the next message, which is locked from now on; None: there is none."""
-
-    def accepted(self) -> None:
-        """The receiver has the message that was taken (200)."""
-
-    def rejected(self) -> None:
-        """The receiver will never take it (400)."""
-
-    def returned(self) -> None:
-        """It is to be sent again."""
-
-    def transmitted(self, now: float) -> None:
-        """The Stream Receipt Wait Timer runs, if something waits for a stream receipt."""
-
-    def stop_waiting(self) -> None:
-        """The Stream Receipt Wait Timer does not run."""
-
-    def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Something happened to its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +93,7 @@ class _Lane(Generic[R]):
         "used",
     )
 
-    def __init__(self, number: int, queue: Outgoing[R], endpoint: Endpoint) -> None:
+    def __init__(self, number: int, queue: HttpChannel[R], endpoint: Endpoint) -> None:
         self.number = number
         self.queue = queue
         self.endpoint = endpoint
@@ -151,19 +115,19 @@ class Transfer(Generic[R]):
         self._on_effect = on_effect
         self._timers = timers
         self._numbers = count(1)
-        self._lanes: dict[Outgoing[R], _Lane[R]] = {}
+        self._lanes: dict[HttpChannel[R], _Lane[R]] = {}
         self._by_number: dict[int, _Lane[R]] = {}
         self._retries: Deadlines[_Lane[R]] = Deadlines()
         self._watched: Deadlines[_Lane[R]] = Deadlines()  # answers that are due, connections to be cleaned up
 
-    def stage(self, queue: Outgoing[R]) -> Stage:
+    def stage(self, queue: HttpChannel[R]) -> Stage:
         """Where a queue stands."""
         lane = self._lanes.get(queue)
         return Stage.IDLE if lane is None else lane.stage
 
     # -------------------------------------------------------------------------------------------- queues
 
-    def submit(self, queue: Outgoing[R], now: float) -> None:
+    def submit(self, queue: HttpChannel[R], now: float) -> None:
         """A queue has something to send; may be said any number of times. After a failure the Retransmission
         Timer decides when.
         """
@@ -175,7 +139,7 @@ class Transfer(Generic[R]):
         if lane.stage is Stage.IDLE:
             self._begin(lane, now)
 
-    def hold(self, queue: Outgoing[R]) -> None:
+    def hold(self, queue: HttpChannel[R]) -> None:
         """Pause Queue (3.1.7.4): an answer that is on its way is still waited for (A-95)."""
         lane = self._lanes.get(queue)
         queue.stop_waiting()
@@ -186,7 +150,7 @@ class Transfer(Generic[R]):
         if lane.stage is not Stage.SENDING:
             self._rest(lane)
 
-    def release(self, queue: Outgoing[R], now: float) -> None:
+    def release(self, queue: HttpChannel[R], now: float) -> None:
         """Resume Queue (3.1.7.5)."""
         lane = self._lanes.get(queue)
         if lane is not None:
@@ -194,7 +158,7 @@ class Transfer(Generic[R]):
         queue.transmitted(now)
         self.submit(queue, now)
 
-    def withdraw(self, queue: Outgoing[R]) -> None:
+    def withdraw(self, queue: HttpChannel[R]) -> None:
         """A queue is gone, with all that was in it."""
         lane = self._lanes.pop(queue, None)
         if lane is None:
