@@ -37,6 +37,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config tools/layers.toml
 	$(BIN)/python -m tools.owners
 	$(BIN)/python -m tools.circles
 	$(BIN)/hadolint Dockerfile

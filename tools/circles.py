@@ -4,8 +4,6 @@ Imports that only type checkers see count as well: a module cannot be read alone
 from modules that need it. (import-linter holds the order of the rooms, without such imports.) To
 cut a module out of a circle, give it a Protocol for what it needs, move what both sides need into a
 module below them, or pass an argument.
-
-A room with circles that are still to be cut is in EXCEPTED. A room there without circles is an error, too.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = "msmq_fast"
-EXCEPTED = frozenset(("msmq_fast.qm",))
 
 Graph = Mapping[str, set[str]]
 
@@ -114,29 +111,14 @@ def shortest(of: Graph, within: list[str]) -> list[str]:
     return []
 
 
-def _within(room: str, name: str) -> bool:
-    return f"{name}.".startswith(f"{room}.")
-
-
-def main(root: Path = ROOT, package: str = PACKAGE, excepted: frozenset[str] = EXCEPTED) -> int:
-    """Prints the circles outside of excepted rooms; 1 if there are any, or a room is excepted in vain."""
+def main(root: Path = ROOT, package: str = PACKAGE) -> int:
+    """Prints the circles; 1 if there are any."""
     of = graph(root, package)
-    used: set[str] = set()
-    failed = False
-    for circle in circles(of):
-        room = next(
-            (each for each in excepted if all(f"{name}.".startswith(f"{each}.") for name in circle)), None
-        )
-        if room is not None:
-            used.add(room)
-            continue
-        failed = True
+    found = circles(of)
+    for circle in found:
         print(f"{len(circle)} modules import each other: {' -> '.join(shortest(of, circle))}")
         print(f"  all of them: {' '.join(circle)}")
-    for room in sorted(excepted - used):
-        failed = True
-        print(f"tools/circles.py: {room} has no circle: remove it from EXCEPTED")
-    return int(failed)
+    return int(bool(found))
 
 
 if __name__ == "__main__":

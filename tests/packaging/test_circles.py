@@ -1,4 +1,4 @@
-"""Circles of imports are found, those for type checking included; only rooms with circles are excepted."""
+"""Circles of imports are found, those for type checking included."""
 
 from __future__ import annotations
 
@@ -58,24 +58,10 @@ def test_no_circle_where_several_ways_lead_to_one_module(tmp_path: Path) -> None
 
 def test_what_is_printed_names_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = package(tmp_path, a="import p.b", b="import p.c", c="import p.a\nimport p.b")
-    assert circles.main(root, "p", frozenset()) == 1
+    assert circles.main(root, "p") == 1
     assert "3 modules import each other: p.a -> p.b -> p.c -> p.a" in capsys.readouterr().out
 
 
-def test_a_room_is_excepted_as_long_as_it_has_a_circle(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = package(tmp_path, room_a="import p.room.b", room_b="import p.room.a", rooms="")
-    assert circles.main(root, "p", frozenset(("p.room",))) == 0
-    assert circles.main(root, "p", frozenset(("p.room", "p.rooms"))) == 1
-    assert "p.rooms has no circle" in capsys.readouterr().out
-
-
-def test_a_circle_that_leaves_an_excepted_room_is_none_of_it(tmp_path: Path) -> None:
-    root = package(tmp_path, room_a="import p.roomier", roomier="import p.room.a")
-    assert circles.main(root, "p", frozenset(("p.room",))) == 1
-
-
-def test_the_package_has_no_circle_but_in_excepted_rooms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_package_has_no_circle(capsys: pytest.CaptureFixture[str]) -> None:
     assert circles.main() == 0
     assert not capsys.readouterr().out

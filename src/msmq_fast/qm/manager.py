@@ -2,7 +2,7 @@
 
 To add a part: 1. write it in the package it belongs to, with what it uses as arguments of its constructor;
 2. make it in `QueueManager.__init__`, behind what it uses; 3. if it has deadlines, name it in `_timed`; 4. if
-it keeps something in the store, have `recovery.recover` read it back. Nothing below imports this module.
+it keeps something in the store, have `Recovery.run` read it back. Nothing below imports this module.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
 from msmq_fast.qm.reading.remote import RemoteReader
 from msmq_fast.qm.records import Store
-from msmq_fast.qm.recovery import recover
+from msmq_fast.qm.recovery import Recovery
 from msmq_fast.qm.services import Services, State
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.qm.timed import TimedGroup
@@ -165,6 +165,18 @@ class QueueManager:
         self.signing: Signing | None = None  # signs for local programs
         self.remote: RemoteReader | None = None  # reads queues of other computers
 
+        self._recovery = Recovery(
+            services,
+            registry,
+            self.guard,
+            self.events,
+            self.subqueues,
+            self.outgoing_queues,
+            self.streams,
+            self.transactions,
+            self.leases,
+            self.staging,
+        )
         self._timed = TimedGroup(services.faults)
         for name, timed in (
             ("messages and reads", self.expiry),
@@ -208,7 +220,7 @@ class QueueManager:
             if descriptor is not None:
                 self.guard.machine = SecurityDescriptor.from_bytes(descriptor)
             self.events.started()
-            recover(self)
+            self._recovery.run()
             self.events.load()
             self.registry.reserve()
             self.streams.ordinals.reserve()
