@@ -86,7 +86,7 @@ class Op:
         self._requests[compiler.syntax] = compiler.parameters(self.inputs)
         self._responses[compiler.syntax] = compiler.parameters(self.outputs)
 
-    def results(self, args: Record, **outs: Any) -> Record:
+    def results(self, args: Any, **outs: Any) -> Record:
         """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero.
         Arrays of bytes are as long as an [in] parameter demands."""
         values = {name: getattr(args, name) for name in self.inputs} | outs

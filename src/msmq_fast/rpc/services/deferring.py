@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.rpc.faults import RpcFault
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["when"]
 
+R = TypeVar("R")
+
 
 def when(
-    done: Completion[Any], failed: Callable[[Call, Any, int], Any], call: Call, args: Any, results: Any
-) -> Any:
+    done: Completion[Any], failed: Callable[[Call, Any, int], Any], call: Call, args: Any, results: R
+) -> R | None:
     """What a method returns whose call ends with `results` when `done` is resolved: the results if it is,
     else None; `failed` is Service.failed. Raises the error with which it failed already.
     """

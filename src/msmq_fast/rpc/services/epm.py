@@ -12,6 +12,7 @@ from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.epm import EPM, EPT_ENTRY, TWR
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.towers import TcpTower, TowerError, decode_floors
+from msmq_fast.rpc.stubs.epm import EptLookupArgs, EptLookupHandleFreeArgs, EptMapArgs
 from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
 
 __all__ = ["EndpointMapper", "RegisteredEndpoint"]
@@ -73,7 +74,7 @@ class EndpointMapper:
     def __init__(self, registered: Sequence[RegisteredEndpoint]) -> None:
         self._registered = tuple(registered)
 
-    def ept_lookup(self, call: Call, args: Any) -> Any:
+    def ept_lookup(self, call: Call, args: EptLookupArgs) -> Any:
         """Opnum 2 (MS-RPCE 2.2.1.2.4): the elements of the map that match, in as many calls as it takes."""
         elements, rest = self._found(call, args.entry_handle, args.max_ents, lambda: self._inquire(args))
         entries = [
@@ -88,7 +89,7 @@ class EndpointMapper:
             status=0 if entries else EPT_S_NOT_REGISTERED,
         )
 
-    def ept_map(self, call: Call, args: Any) -> Any:
+    def ept_map(self, call: Call, args: EptMapArgs) -> Any:
         """Opnum 3 (MS-RPCE 2.2.1.2.5): where the interface of a tower is, as a tower of the same shape."""
         tower = None if args.map_tower is None else args.map_tower.tower_octet_string
         elements, rest = self._found(call, args.entry_handle, args.max_towers, lambda: self._map(tower))
@@ -100,7 +101,7 @@ class EndpointMapper:
             status=0 if elements else EPT_S_NOT_REGISTERED,
         )
 
-    def ept_lookup_handle_free(self, call: Call, args: Any) -> Any:
+    def ept_lookup_handle_free(self, call: Call, args: EptLookupHandleFreeArgs) -> Any:
         """Opnum 4: forget what a caller has not asked for any more."""
         if args.entry_handle is not None:
             call.handles.close(args.entry_handle, _HANDLE)

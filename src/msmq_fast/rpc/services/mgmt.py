@@ -9,6 +9,13 @@ from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
 from msmq_fast.rpc.idl.mgmt import MGMT, RPC_IF_ID, RPC_IF_ID_VECTOR
 from msmq_fast.rpc.interface import InterfacePolicy
+from msmq_fast.rpc.stubs.mgmt import (
+    InqIfIdsArgs,
+    InqPrincNameArgs,
+    InqStatsArgs,
+    IsServerListeningArgs,
+    StopServerListeningArgs,
+)
 from msmq_fast.rpc.syntaxes import SyntaxId
 
 __all__ = ["Management", "Statistics"]
@@ -39,7 +46,7 @@ class Management:
         self._statistics = statistics
         self._names = dict(names)
 
-    def inq_if_ids(self, call: Call, args: Any) -> Any:
+    def inq_if_ids(self, call: Call, args: InqIfIdsArgs) -> Any:
         """Opnum 0: the interfaces."""
         ids = [
             RPC_IF_ID(uuid=syntax.uuid, vers_major=syntax.major, vers_minor=syntax.minor)
@@ -47,20 +54,20 @@ class Management:
         ]
         return _IDS.results(args, if_id_vector=RPC_IF_ID_VECTOR(count=len(ids), if_id=ids), status=0)
 
-    def inq_stats(self, call: Call, args: Any) -> Any:
+    def inq_stats(self, call: Call, args: InqStatsArgs) -> Any:
         """Opnum 1: as many of the four figures as the caller has room for."""
         figures = [figure & 0xFFFFFFFF for figure in self._statistics()][: args.count]
         return _STATS.results(args, count=len(figures), statistics=figures, status=0)
 
-    def is_server_listening(self, call: Call, args: Any) -> Any:
+    def is_server_listening(self, call: Call, args: IsServerListeningArgs) -> Any:
         """Opnum 2: who can ask is listened to."""
         return _LISTENING.results(args, status=0, result=1)
 
-    def stop_server_listening(self, call: Call, args: Any) -> Any:
+    def stop_server_listening(self, call: Call, args: StopServerListeningArgs) -> Any:
         """Opnum 3: refused, to everybody."""
         return _STOP.results(args, status=ACCESS_DENIED)
 
-    def inq_princ_name(self, call: Call, args: Any) -> Any:
+    def inq_princ_name(self, call: Call, args: InqPrincNameArgs) -> Any:
         """Opnum 4: the name to authenticate the server by."""
         if not args.princ_name_size:  # not even room for an empty one
             raise RpcFault(RPC_S_STRING_TOO_LONG)

@@ -30,6 +30,31 @@ from msmq_fast.rpc.services.reads import (
     RemoteRead,
     full_lookup_id,
 )
+from msmq_fast.rpc.stubs.qm2qm import (
+    CancelReceiveArgs,
+    CancelReceiveResults,
+    CloseCursorArgs,
+    CloseCursorResults,
+    CloseQueueArgs,
+    CloseQueueResults,
+    EndReceiveArgs,
+    EndReceiveResults,
+    GetPortArgs,
+    GetPortResults,
+    GetVersionArgs,
+    GetVersionResults,
+    OpenQueueArgs,
+    OpenQueueResults,
+    Opnum,
+    PurgeQueueArgs,
+    PurgeQueueResults,
+    StartReceive2Args,
+    StartReceive2Results,
+    StartReceiveArgs,
+    StartReceiveByLookupIdArgs,
+    StartReceiveByLookupIdResults,
+    StartReceiveResults,
+)
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
@@ -48,17 +73,6 @@ REMOTE_CANCELED_BY_CLIENT: Final = 0x400E03E9
 VERSION: Final = (6, 1, 7601)
 """Major, minor, build. From (5, 1, 951) on clients call RemoteQMStartReceive2."""
 
-_START_RECEIVE: Final = QM2QM.op("start_receive").Results
-_END_RECEIVE: Final = QM2QM.op("end_receive").Results
-_OPEN_QUEUE: Final = QM2QM.op("open_queue").Results
-_CLOSE_QUEUE: Final = QM2QM.op("close_queue").Results
-_CLOSE_CURSOR: Final = QM2QM.op("close_cursor").Results
-_CANCEL_RECEIVE: Final = QM2QM.op("cancel_receive").Results
-_PURGE_QUEUE: Final = QM2QM.op("purge_queue").Results
-_GET_PORT: Final = QM2QM.op("get_port").Results
-_GET_VERSION: Final = QM2QM.op("get_version").Results
-_START_RECEIVE2: Final = QM2QM.op("start_receive2").Results
-_LOOK_UP: Final = QM2QM.op("start_receive_by_lookup_id").Results
 
 _ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT))
 
@@ -94,27 +108,29 @@ class Qm2QmService:
         """Unless `policy` says otherwise, everybody may call (QP-007); the port may be asked for anyway."""
         self._queues = queues
         self._ports = ports
-        self.policy = policy or InterfacePolicy(exempt=frozenset((7,)))
+        self.policy = policy or InterfacePolicy(exempt=frozenset((Opnum.GET_PORT,)))
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed. Windows reports the failure of a purge as an exception
         (RA-24).
         """
-        opnum = call.opnum
-        if opnum == 6:
-            raise RpcFault(hresult)
-        outs: dict[str, Any] = {"result": 0 if opnum == 7 else hresult}
-        if opnum in (1, 3):
-            outs["pphContext"] = None
-        elif opnum == 0:
-            _empty(args.lpRemoteReadDesc)
-        elif opnum in (9, 10):
-            _empty(args.lpRemoteReadDesc2.pRemoteReadDesc)
-        return QM2QM.ops[opnum].results(args, **outs)
+        outs: dict[str, Any] = {"result": hresult}
+        match call.opnum:
+            case Opnum.PURGE_QUEUE:
+                raise RpcFault(hresult)
+            case Opnum.GET_PORT:
+                outs["result"] = 0
+            case Opnum.END_RECEIVE | Opnum.CLOSE_QUEUE:
+                outs["pphContext"] = None
+            case Opnum.START_RECEIVE:
+                _empty(args.lpRemoteReadDesc)
+            case Opnum.START_RECEIVE2 | Opnum.START_RECEIVE_BY_LOOKUP_ID:
+                _empty(args.lpRemoteReadDesc2.pRemoteReadDesc)
+        return QM2QM.ops[call.opnum].results(args, **outs)
 
     # ---- opening and closing
 
-    def open_queue(self, call: Call, args: Any) -> Any:
+    def open_queue(self, call: Call, args: OpenQueueArgs) -> OpenQueueResults:
         """RemoteQMOpenQueue (3.1.4.3). hQueue and dwMQS are not looked at."""
         if not args.pQueue or not args.dwpContext or args.pQueue != args.dwpContext:
             raise InvalidParameter("pQueue and dwpContext are not one handle")
@@ -124,20 +140,20 @@ class Qm2QmService:
         except RpcFault:
             self._queues.close(remote)
             raise
-        return _OPEN_QUEUE(phContext=remote.context)
+        return OpenQueueResults(phContext=remote.context)
 
-    def close_queue(self, call: Call, args: Any) -> Any:
+    def close_queue(self, call: Call, args: CloseQueueArgs) -> CloseQueueResults:
         """RemoteQMCloseQueue (3.1.4.4)."""
         if args.pphContext is None:
             raise InvalidHandle("the context handle is NULL")
         remote = call.handles.close(args.pphContext, SESSION)
         self._queues.close(remote, MSMQError("the queue was closed", code=REMOTE_CANCELED_BY_CLIENT))
-        return _CLOSE_QUEUE()
+        return CloseQueueResults()
 
-    def close_cursor(self, call: Call, args: Any) -> Any:
+    def close_cursor(self, call: Call, args: CloseCursorArgs) -> CloseCursorResults:
         """RemoteQMCloseCursor (3.1.4.5)."""
         self._queues.close_cursor(self._owned(call, args.hQueue), args.hCursor)
-        return _CLOSE_CURSOR()
+        return CloseCursorResults()
 
     def _owned(self, call: Call, handle: int) -> RemoteQueue:
         remote = self._queues.owned(handle, call.association)
@@ -147,11 +163,11 @@ class Qm2QmService:
 
     # ---- reading
 
-    def start_receive(self, call: Call, args: Any) -> Pending:
+    def start_receive(self, call: Call, args: StartReceiveArgs) -> Pending:
         """RemoteQMStartReceive (3.1.4.1)."""
         return self._start(call, args, args.lpRemoteReadDesc)
 
-    def start_receive2(self, call: Call, args: Any) -> Pending:
+    def start_receive2(self, call: Call, args: StartReceive2Args) -> Pending:
         """RemoteQMStartReceive2 (3.1.4.10)."""
         return self._start(call, args, args.lpRemoteReadDesc2.pRemoteReadDesc)
 
@@ -183,7 +199,7 @@ class Qm2QmService:
         if remote is not None and desc.dwRequestID in remote.pending:
             raise InvalidParameter("a read with this request identifier waits")
 
-    def start_receive_by_lookup_id(self, call: Call, args: Any) -> None:
+    def start_receive_by_lookup_id(self, call: Call, args: StartReceiveByLookupIdArgs) -> None:
         """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (RA-04)."""
         desc = args.lpRemoteReadDesc2.pRemoteReadDesc
         if desc is None:
@@ -228,18 +244,21 @@ class Qm2QmService:
             call.reply(self.failed(call, args, InsufficientResources.default_code))
             return
         opnum = call.opnum
-        both = None if opnum == 0 else args.lpRemoteReadDesc2
+        both = None if opnum == Opnum.START_RECEIVE else args.lpRemoteReadDesc2
         desc = args.lpRemoteReadDesc if both is None else both.pRemoteReadDesc
         desc.lpBuffer = packet
         desc.dwSize = size
         desc.dwArriveTime = received.arrived_time
         desc.Reserved = 1
         desc.eAckNack = 0
+        results: object
         if both is None:
-            results = _START_RECEIVE(lpRemoteReadDesc=desc, pphContext=handle)
+            results = StartReceiveResults(lpRemoteReadDesc=desc, pphContext=handle)
         else:
             both.SequentialId = received.lookup_id & SEQUENTIAL
-            results = (_START_RECEIVE2 if opnum == 9 else _LOOK_UP)(lpRemoteReadDesc2=both, pphContext=handle)
+            looked_up = opnum == Opnum.START_RECEIVE_BY_LOOKUP_ID
+            made = StartReceiveByLookupIdResults if looked_up else StartReceive2Results
+            results = made(lpRemoteReadDesc2=both, pphContext=handle)
         call.reply(results, None if handle is None else read.written)
 
     @staticmethod
@@ -259,14 +278,14 @@ class Qm2QmService:
     def _refuse(self, read: RemoteRead, error: MSMQError) -> None:
         read.call.reply(self.failed(read.call, read.args, error.code))
 
-    def end_receive(self, call: Call, args: Any) -> Any:
+    def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
         """RemoteQMEndReceive (3.1.4.2): with RR_ACK answered when the removal is durable."""
         if args.pphContext is None:
             raise InvalidHandle("the context handle is NULL")
         read: RemoteRead = call.handles.close(args.pphContext, READ)
-        return when(read.end(args.dwAck), self.failed, call, args, _END_RECEIVE())
+        return when(read.end(args.dwAck), self.failed, call, args, EndReceiveResults())
 
-    def cancel_receive(self, call: Call, args: Any) -> Any:
+    def cancel_receive(self, call: Call, args: CancelReceiveArgs) -> CancelReceiveResults:
         """RemoteQMCancelReceive (3.1.4.6)."""
         if not args.pQueue or args.pQueue != args.hQueue:
             raise InvalidParameter("pQueue is not hQueue")
@@ -277,21 +296,22 @@ class Qm2QmService:
         if read is None:
             raise MSMQError("no read with this request identifier waits")
         read.cancel(MSMQError("the client cancelled the read", code=REMOTE_CANCELED_BY_CLIENT))
-        return _CANCEL_RECEIVE()
+        return CancelReceiveResults()
 
-    def purge_queue(self, call: Call, args: Any) -> Any:
+    def purge_queue(self, call: Call, args: PurgeQueueArgs) -> PurgeQueueResults | None:
         """RemoteQMPurgeQueue (3.1.4.7), answered when nothing can bring the messages back."""
-        return when(self._owned(call, args.hQueue).opened.purge(), self.failed, call, args, _PURGE_QUEUE())
+        done = self._owned(call, args.hQueue).opened.purge()
+        return when(done, self.failed, call, args, PurgeQueueResults())
 
     # ---- the rest
 
-    def get_port(self, call: Call, args: Any) -> Any:
+    def get_port(self, call: Call, args: GetPortArgs) -> GetPortResults:
         """RemoteQMGetQMQMServerPort (3.1.4.8)."""
-        return _GET_PORT(result=self._ports.of_type(args.dwPortType))
+        return GetPortResults(result=self._ports.of_type(args.dwPortType))
 
-    def get_version(self, call: Call, args: Any) -> Any:
+    def get_version(self, call: Call, args: GetVersionArgs) -> GetVersionResults:
         """RemoteQmGetVersion (3.1.4.9)."""
-        return _GET_VERSION(*VERSION)
+        return GetVersionResults(*VERSION)
 
 
 def _empty(desc: Any) -> None:

@@ -32,6 +32,33 @@ from msmq_fast.rpc.services.dependentobjects import DependentObjects
 from msmq_fast.rpc.services.dependentproperties import Variant
 from msmq_fast.rpc.services.qm2qm import VERSION
 from msmq_fast.rpc.services.queueformat import name_of, queue_format
+from msmq_fast.rpc.stubs.qmcomm import (
+    AbortTransactionArgs,
+    CloseCursorArgs,
+    CloseHandleArgs,
+    CloseRemoteQueueContextArgs,
+    CommitTransactionArgs,
+    CreateObjectInternalArgs,
+    CreateRemoteCursorArgs,
+    DeleteObjectArgs,
+    EnlistInternalTransactionArgs,
+    EnlistTransactionArgs,
+    GetObjectPropertiesArgs,
+    GetObjectSecurityInternalArgs,
+    GetRemoteQueueNameArgs,
+    GetRtqmServerPortArgs,
+    GetTmWhereaboutsArgs,
+    HandleToFormatNameArgs,
+    ObjectPathToObjectFormatArgs,
+    OpenQueueInternalArgs,
+    OpenRemoteQueueArgs,
+    Opnum,
+    PurgeQueueArgs,
+    QueryQmRegistryInternalArgs,
+    SetCursorPropertiesArgs,
+    SetObjectPropertiesArgs,
+    SetObjectSecurityInternalArgs,
+)
 
 if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
@@ -48,7 +75,6 @@ __all__ = ["QmCommService"]
 REMOTE_QUEUE: Final = "PCTX_OPENREMOTE_HANDLE_TYPE"
 STATUS_SHARING_VIOLATION: Final = 0xC0000043
 ILLEGAL_OPERATION: Final = IllegalOperation.default_code
-GET_PORT: Final = 31
 
 _REMOTE_ACCESS: Final = (Access.RECEIVE, Access.PEEK)
 _LOCAL_ACCESS: Final = (Access.RECEIVE, Access.SEND, Access.PEEK, Access.RECEIVE_ADMIN, Access.PEEK_ADMIN)
@@ -75,7 +101,9 @@ class QmCommService:
         self._server = server
         self._objects = DependentObjects(manager)
         self._ports = ports
-        self.policy = policy or InterfacePolicy(exempt=frozenset((GET_PORT,)), refuse_by_fault=True)
+        self.policy = policy or InterfacePolicy(
+            exempt=frozenset((Opnum.GET_RTQM_SERVER_PORT,)), refuse_by_fault=True
+        )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed: its [out] parameters zero. Arrays have the size that the
@@ -83,17 +111,17 @@ class QmCommService:
         """
         outs: dict[str, Any] = {}
         match call.opnum:
-            case 3:
+            case Opnum.CLOSE_REMOTE_QUEUE_CONTEXT:
                 return self._results(call, args, pphContext=None)
-            case 8:
+            case Opnum.GET_OBJECT_SECURITY_INTERNAL:
                 outs["pSecurityDescriptor"] = bytes(args.nLength)
-            case 14:
+            case Opnum.GET_TM_WHEREABOUTS:
                 outs["pbWhereabouts"] = bytes(args.cbBufSize)
-            case 17 | 18:
+            case Opnum.COMMIT_TRANSACTION | Opnum.ABORT_TRANSACTION:
                 outs["phIntXact"] = None
-            case 19:
+            case Opnum.OPEN_QUEUE_INTERNAL:
                 outs["lplpRemoteQueueName"] = None
-            case 20:
+            case Opnum.CLOSE_HANDLE:
                 outs["phQueue"] = None
         return self._results(call, args, result=hresult, **outs)
 
@@ -102,11 +130,11 @@ class QmCommService:
 
     # ---- remote readers
 
-    def get_remote_queue_name(self, call: Call, args: Any) -> Any:
+    def get_remote_queue_name(self, call: Call, args: GetRemoteQueueNameArgs) -> Any:
         """R_QMGetRemoteQueueName (3.1.4.1), which is obsolete."""
         raise RpcFault(ILLEGAL_OPERATION)
 
-    def open_remote_queue(self, call: Call, args: Any) -> Any:
+    def open_remote_queue(self, call: Call, args: OpenRemoteQueueArgs) -> Any:
         """R_QMOpenRemoteQueue (3.1.4.2). Process, client GUID and system category say nothing here."""
         if args.pQueueFormat is None:
             raise InvalidParameter("there is no queue format")
@@ -128,27 +156,27 @@ class QmCommService:
             call, args, pphContext=context, pdwContext=handle, dwpQueue=handle, phQueue=handle
         )
 
-    def close_remote_queue_context(self, call: Call, args: Any) -> Any:
+    def close_remote_queue_context(self, call: Call, args: CloseRemoteQueueContextArgs) -> Any:
         """R_QMCloseRemoteQueueContext (3.1.4.3): closes the queue too, unless somebody has taken it over."""
         if args.pphContext is not None:
             remote: RemoteQueue = call.handles.close(args.pphContext, REMOTE_QUEUE)
             self._queues.release(remote)
         return self._results(call, args, pphContext=None)
 
-    def create_remote_cursor(self, call: Call, args: Any) -> Any:
+    def create_remote_cursor(self, call: Call, args: CreateRemoteCursorArgs) -> Any:
         """R_QMCreateRemoteCursor (3.1.4.4). The transfer buffer says nothing."""
         remote = self._queues.find(args.hQueue)
         if remote is None:
             raise InvalidHandle("the queue is not open")
         return self._results(call, args, phCursor=self._queues.new_cursor(remote))
 
-    def get_rtqm_server_port(self, call: Call, args: Any) -> Any:
+    def get_rtqm_server_port(self, call: Call, args: GetRtqmServerPortArgs) -> Any:
         """R_QMGetRTQMServerPort (3.1.4.24)."""
         return self._results(call, args, result=self._ports.of_type(args.fIP))
 
     # ---- queues as objects
 
-    def create_object_internal(self, call: Call, args: Any) -> Any:
+    def create_object_internal(self, call: Call, args: CreateObjectInternalArgs) -> Any:
         """R_QMCreateObjectInternal (3.1.4.5)."""
         token = self._client(call)
         if args.dwObjectType != _QUEUE_OBJECT:
@@ -158,7 +186,7 @@ class QmCommService:
         )
         return when(done, self.failed, call, args, self._results(call, args))
 
-    def set_object_security_internal(self, call: Call, args: Any) -> Any:
+    def set_object_security_internal(self, call: Call, args: SetObjectSecurityInternalArgs) -> Any:
         """R_QMSetObjectSecurityInternal (3.1.4.6)."""
         token = self._client(call)
         done = self._objects.set_permissions(
@@ -166,7 +194,7 @@ class QmCommService:
         )
         return when(done, self.failed, call, args, self._results(call, args))
 
-    def get_object_security_internal(self, call: Call, args: Any) -> Any:
+    def get_object_security_internal(self, call: Call, args: GetObjectSecurityInternalArgs) -> Any:
         """R_QMGetObjectSecurityInternal (3.1.4.7)."""
         token = self._client(call)
         found = self._objects.permissions(token, _object(args.pObjectFormat), args.RequestedInformation)
@@ -185,13 +213,13 @@ class QmCommService:
             lpnLengthNeeded=len(found),
         )
 
-    def delete_object(self, call: Call, args: Any) -> Any:
+    def delete_object(self, call: Call, args: DeleteObjectArgs) -> Any:
         """R_QMDeleteObject (3.1.4.8)."""
         token = self._client(call)
         done = self._objects.delete(token, _object(args.pObjectFormat))
         return when(done, self.failed, call, args, self._results(call, args))
 
-    def get_object_properties(self, call: Call, args: Any) -> Any:
+    def get_object_properties(self, call: Call, args: GetObjectPropertiesArgs) -> Any:
         """R_QMGetObjectProperties (3.1.4.9)."""
         token = self._client(call)
         asked = [(number, variant.vt) for number, variant in zip(args.aProp, args.apVar, strict=True)]
@@ -199,14 +227,14 @@ class QmCommService:
         values = [PROPVARIANT(variant.type, 0, 0, 0, variant.value) for variant in found]
         return self._results(call, args, apVar=values)
 
-    def set_object_properties(self, call: Call, args: Any) -> Any:
+    def set_object_properties(self, call: Call, args: SetObjectPropertiesArgs) -> Any:
         """R_QMSetObjectProperties (3.1.4.10)."""
         token = self._client(call)
         given = _given(args.aProp, args.apVar)
         done = self._objects.set_properties(token, _object(args.pObjectFormat), given)
         return when(done, self.failed, call, args, self._results(call, args))
 
-    def object_path_to_object_format(self, call: Call, args: Any) -> Any:
+    def object_path_to_object_format(self, call: Call, args: ObjectPathToObjectFormatArgs) -> Any:
         """R_QMObjectPathToObjectFormat (3.1.4.11)."""
         self._client(call)
         given = args.pObjectFormat
@@ -217,12 +245,12 @@ class QmCommService:
 
     # ---- transactions
 
-    def get_tm_whereabouts(self, call: Call, args: Any) -> Any:
+    def get_tm_whereabouts(self, call: Call, args: GetTmWhereaboutsArgs) -> Any:
         """R_QMGetTmWhereabouts (3.1.4.12): there is no transaction coordinator here."""
         self._client(call)
         raise error("MQ_ERROR_DTC_CONNECT", "there is no transaction coordinator")
 
-    def enlist_transaction(self, call: Call, args: Any) -> Any:
+    def enlist_transaction(self, call: Call, args: EnlistTransactionArgs) -> Any:
         """R_QMEnlistTransaction (3.1.4.13): there is no coordinator whose transactions could be joined; one
         that the client has enlisted already is fine.
         """
@@ -231,19 +259,19 @@ class QmCommService:
             raise error("MQ_ERROR_DTC_CONNECT", "there is no transaction coordinator")
         return self._results(call, args)
 
-    def enlist_internal_transaction(self, call: Call, args: Any) -> Any:
+    def enlist_internal_transaction(self, call: Call, args: EnlistInternalTransactionArgs) -> Any:
         """R_QMEnlistInternalTransaction (3.1.4.14)."""
         self._client(call)
         handle = self._server.transactions.enlist(call, UUID(bytes_le=args.pUow))
         return self._results(call, args, phIntXact=handle)
 
-    def commit_transaction(self, call: Call, args: Any) -> Any:
+    def commit_transaction(self, call: Call, args: CommitTransactionArgs) -> Any:
         """R_QMCommitTransaction (3.1.4.15), answered when the commit is durable."""
         self._client(call)
         done = self._server.transactions.commit(call, _not_null(args.phIntXact))
         return when(done, self.failed, call, args, self._results(call, args, phIntXact=None))
 
-    def abort_transaction(self, call: Call, args: Any) -> Any:
+    def abort_transaction(self, call: Call, args: AbortTransactionArgs) -> Any:
         """R_QMAbortTransaction (3.1.4.16)."""
         self._client(call)
         done = self._server.transactions.abort(call, _not_null(args.phIntXact))
@@ -251,7 +279,7 @@ class QmCommService:
 
     # ---- open queues
 
-    def open_queue_internal(self, call: Call, args: Any) -> Any:
+    def open_queue_internal(self, call: Call, args: OpenQueueInternalArgs) -> Any:
         """rpc_QMOpenQueueInternal (3.1.4.17). Who the client is and how it would reach other computers says
         nothing here; reading from those is refused, since that would take a connection to where it says.
         """
@@ -266,23 +294,23 @@ class QmCommService:
         )
         return self._results(call, args, lplpRemoteQueueName=None, pdwQMContext=queue.context, phQueue=handle)
 
-    def close_handle(self, call: Call, args: Any) -> Any:
+    def close_handle(self, call: Call, args: CloseHandleArgs) -> Any:
         """rpc_ACCloseHandle (3.1.4.18)."""
         self._client(call)
         self._server.queues.close(call, _not_null(args.phQueue))
         return self._results(call, args, phQueue=None)
 
-    def close_cursor(self, call: Call, args: Any) -> Any:
+    def close_cursor(self, call: Call, args: CloseCursorArgs) -> Any:
         """rpc_ACCloseCursor (3.1.4.19)."""
         self._client(call)
         self._server.queues.of_handle(call, args.hQueue).close_cursor(args.hCursor)
         return self._results(call, args)
 
-    def set_cursor_properties(self, call: Call, args: Any) -> Any:
+    def set_cursor_properties(self, call: Call, args: SetCursorPropertiesArgs) -> Any:
         """rpc_ACSetCursorProperties (3.1.4.20), which is obsolete."""
         raise IllegalOperation
 
-    def handle_to_format_name(self, call: Call, args: Any) -> Any:
+    def handle_to_format_name(self, call: Call, args: HandleToFormatNameArgs) -> Any:
         """rpc_ACHandleToFormatName (3.1.4.21)."""
         self._client(call)
         room = args.dwFormatNameRPCBufferLen
@@ -297,7 +325,7 @@ class QmCommService:
         short = code_of("MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL") if needed > room else 0
         return self._results(call, args, lpwcsFormatName=written, pdwLength=needed, result=short)
 
-    def purge_queue(self, call: Call, args: Any) -> Any:
+    def purge_queue(self, call: Call, args: PurgeQueueArgs) -> Any:
         """rpc_ACPurgeQueue (3.1.4.22), answered when nothing can bring the messages back."""
         self._client(call)
         done = self._server.queues.of_handle(call, args.hQueue).purge()
@@ -305,7 +333,7 @@ class QmCommService:
 
     # ---- the rest
 
-    def query_qm_registry_internal(self, call: Call, args: Any) -> Any:
+    def query_qm_registry_internal(self, call: Call, args: QueryQmRegistryInternalArgs) -> Any:
         """R_QMQueryQMRegistryInternal (3.1.4.23)."""
         self._client(call)
         match args.dwQueryType:
@@ -315,7 +343,7 @@ class QmCommService:
                 text = str(self._manager.settings.long_lived)
             case 2:
                 raise NoDirectory("there is no forest")
-            case 3:
+            case Opnum.CLOSE_REMOTE_QUEUE_CONTEXT:
                 text = ".".join(map(str, VERSION))
             case 4:
                 text = str(self._manager.guid)

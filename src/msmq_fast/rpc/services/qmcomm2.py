@@ -14,6 +14,12 @@ from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
 from msmq_fast.rpc.services.dependentreceiving import DependentRead
 from msmq_fast.rpc.services.dependentsending import Sender
+from msmq_fast.rpc.stubs.qmcomm2 import (
+    CreateCursorExArgs,
+    ReceiveMessageExArgs,
+    SendMessageExArgs,
+    SendMessageInternalExArgs,
+)
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -45,11 +51,11 @@ class QmComm2Service:
     def _results(self, call: Call, args: Any, **outs: Any) -> Any:
         return self.table.ops[call.opnum].results(args, **outs)
 
-    def send_message_internal_ex(self, call: Call, args: Any) -> Any:
+    def send_message_internal_ex(self, call: Call, args: SendMessageInternalExArgs) -> Any:
         """QMSendMessageInternalEx (3.1.5.1): for clients of servers that return STATUS_RETRY."""
         raise IllegalOperation
 
-    def send_message_ex(self, call: Call, args: Any) -> Any:
+    def send_message_ex(self, call: Call, args: SendMessageExArgs) -> Any:
         """rpc_ACSendMessageEx (3.1.5.2), answered when the message is kept."""
         self._server.serving()
         buffer = args.ptb.old
@@ -64,7 +70,7 @@ class QmComm2Service:
         sent = self._sender.send(queue, buffer, self._transaction(call, buffer.pUow))
         return when(sent.then(identified), self.failed, call, args, results)
 
-    def receive_message_ex(self, call: Call, args: Any) -> Pending:
+    def receive_message_ex(self, call: Call, args: ReceiveMessageExArgs) -> Pending:
         """rpc_ACReceiveMessageEx (3.1.5.3)."""
         self._server.serving()
         transaction = self._transaction(call, args.ptb.old.pUow)
@@ -77,7 +83,7 @@ class QmComm2Service:
     def _received(self, call: Call, args: Any, hresult: int) -> None:
         call.reply(self._results(call, args, result=hresult))
 
-    def create_cursor_ex(self, call: Call, args: Any) -> Any:
+    def create_cursor_ex(self, call: Call, args: CreateCursorExArgs) -> Any:
         """rpc_ACCreateCursorEx (3.1.5.4)."""
         self._server.serving()
         number = self._server.queues.of_handle(call, args.hQueue).new_cursor()

@@ -7,7 +7,7 @@ call that such a client still makes, commits or aborts it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from msmq_fast._native.queue import holds
@@ -43,6 +43,39 @@ from msmq_fast.rpc.services.reads import (
     full_lookup_id,
 )
 from msmq_fast.rpc.services.remotereadpacket import message_packet, sections
+from msmq_fast.rpc.stubs.remoteread import (
+    CancelReceiveArgs,
+    CancelReceiveResults,
+    CloseCursorArgs,
+    CloseCursorResults,
+    CloseQueueArgs,
+    CloseQueueResults,
+    CreateCursorArgs,
+    CreateCursorResults,
+    EndReceiveArgs,
+    EndReceiveResults,
+    EndTransactionalReceiveArgs,
+    EndTransactionalReceiveResults,
+    EnlistRemoteTransactionArgs,
+    EnlistRemoteTransactionResults,
+    GetServerPortArgs,
+    GetServerPortResults,
+    MoveMessageArgs,
+    MoveMessageResults,
+    OpenQueueArgs,
+    OpenQueueForMoveArgs,
+    OpenQueueForMoveResults,
+    OpenQueueResults,
+    Opnum,
+    PurgeQueueArgs,
+    PurgeQueueResults,
+    SetUserAcknowledgementClassArgs,
+    SetUserAcknowledgementClassResults,
+    StartReceiveArgs,
+    StartReceiveResults,
+    StartTransactionalReceiveArgs,
+    StartTransactionalReceiveResults,
+)
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import Received
@@ -57,6 +90,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CLEANUP", "RemoteReadService"]
 
+R = TypeVar("R")
+
 QUEUE: Final = "QUEUE_CONTEXT_HANDLE"
 CLEANUP: Final = 300.0
 """Seconds that a reader may take to end a read (3.1.2.2)."""
@@ -67,21 +102,6 @@ DTC_CONNECT: Final = 0xC00E004C
 """MQ_ERROR_DTC_CONNECT: there is no transaction coordinator."""
 
 _SECTION: Final = SECTION_BUFFER.record
-_GET_SERVER_PORT: Final = REMOTE_READ.op("get_server_port").Results
-_OPEN_QUEUE: Final = REMOTE_READ.op("open_queue").Results
-_CLOSE_QUEUE: Final = REMOTE_READ.op("close_queue").Results
-_CREATE_CURSOR: Final = REMOTE_READ.op("create_cursor").Results
-_CLOSE_CURSOR: Final = REMOTE_READ.op("close_cursor").Results
-_PURGE_QUEUE: Final = REMOTE_READ.op("purge_queue").Results
-_START_RECEIVE: Final = REMOTE_READ.op("start_receive").Results
-_CANCEL_RECEIVE: Final = REMOTE_READ.op("cancel_receive").Results
-_END_RECEIVE: Final = REMOTE_READ.op("end_receive").Results
-_MOVE_MESSAGE: Final = REMOTE_READ.op("move_message").Results
-_OPEN_QUEUE_FOR_MOVE: Final = REMOTE_READ.op("open_queue_for_move").Results
-_START_TRANSACTIONAL_RECEIVE: Final = REMOTE_READ.op("start_transactional_receive").Results
-_END_TRANSACTIONAL_RECEIVE: Final = REMOTE_READ.op("end_transactional_receive").Results
-_ENLIST: Final = REMOTE_READ.op("enlist_remote_transaction").Results
-_SET_CLASS: Final = REMOTE_READ.op("set_user_acknowledgement_class").Results
 
 _PEEKS: Final = frozenset((Action.PEEK_CURRENT, Action.PEEK_NEXT))
 _ACTIONS: Final = _PEEKS | {Action.RECEIVE}
@@ -127,14 +147,17 @@ class RemoteReadService:
         self._cleanup = cleanup
         self._timed: dict[EntryRead, float] = {}  # when it has taken too long; the next one first
         self._moves: dict[int, RemoteQueue] = {}
-        self.policy = policy or InterfacePolicy(PRIVACY, exempt=frozenset((0,)), refuse_by_fault=True)
+        self.policy = policy or InterfacePolicy(
+            PRIVACY, exempt=frozenset((Opnum.GET_SERVER_PORT,)), refuse_by_fault=True
+        )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
         """The results of an operation that failed; opening a queue fails with an exception."""
         opnum = call.opnum
-        if opnum in (2, 11):
+        if opnum in (Opnum.OPEN_QUEUE, Opnum.OPEN_QUEUE_FOR_MOVE):
             raise RpcFault(hresult)
-        return REMOTE_READ.ops[opnum].results(args, result=0 if opnum == 0 else hresult)
+        result = 0 if opnum == Opnum.GET_SERVER_PORT else hresult
+        return REMOTE_READ.ops[opnum].results(args, result=result)
 
     # ---- time
 
@@ -158,17 +181,17 @@ class RemoteReadService:
 
     # ---- opening and closing
 
-    def get_server_port(self, call: Call, args: Any) -> Any:
+    def get_server_port(self, call: Call, args: GetServerPortArgs) -> GetServerPortResults:
         """R_GetServerPort (3.1.4.1)."""
-        return _GET_SERVER_PORT(result=self._ports.remote_read)
+        return GetServerPortResults(result=self._ports.remote_read)
 
-    def open_queue(self, call: Call, args: Any) -> Any:
+    def open_queue(self, call: Call, args: OpenQueueArgs) -> OpenQueueResults:
         """R_OpenQueue (3.1.4.2)."""
         if args.dwAccess not in (Access.RECEIVE, Access.PEEK):
             raise InvalidParameter(f"there is no access mode 0x{args.dwAccess:X}")
-        return _OPEN_QUEUE(pphContext=self._open(call, args, Access(args.dwAccess)).context)
+        return OpenQueueResults(pphContext=self._open(call, args, Access(args.dwAccess)).context)
 
-    def open_queue_for_move(self, call: Call, args: Any) -> Any:
+    def open_queue_for_move(self, call: Call, args: OpenQueueForMoveArgs) -> OpenQueueForMoveResults:
         """R_OpenQueueForMove (3.1.4.11)."""
         if args.dwAccess != Access.MOVE:
             raise InvalidParameter("the queue is to be opened for moving")
@@ -178,7 +201,7 @@ class RemoteReadService:
             number = int.from_bytes(self._manager.random_bytes(8), "little")
         remote.move_context = number
         self._moves[number] = remote
-        return _OPEN_QUEUE_FOR_MOVE(pMoveContext=number, pphContext=remote.context)
+        return OpenQueueForMoveResults(pMoveContext=number, pphContext=remote.context)
 
     def _open(self, call: Call, args: Any, access: Access) -> RemoteQueue:
         if args.dwShareMode not in (Share.DENY_NONE, Share.DENY_RECEIVE):
@@ -203,38 +226,38 @@ class RemoteReadService:
         self._moves.pop(remote.move_context, None)
         self._queues.close(remote)
 
-    def close_queue(self, call: Call, args: Any) -> Any:
+    def close_queue(self, call: Call, args: CloseQueueArgs) -> CloseQueueResults:
         """R_CloseQueue (3.1.4.3)."""
         if args.pphContext is None:
             raise InvalidHandle("the context handle is NULL")
         self._close(call.handles.close(args.pphContext, QUEUE))
-        return _CLOSE_QUEUE()
+        return CloseQueueResults()
 
-    def create_cursor(self, call: Call, args: Any) -> Any:
+    def create_cursor(self, call: Call, args: CreateCursorArgs) -> CreateCursorResults:
         """R_CreateCursor (3.1.4.4)."""
-        return _CREATE_CURSOR(phCursor=self._queues.new_cursor(call.handles.get(args.phContext, QUEUE)))
+        return CreateCursorResults(phCursor=self._queues.new_cursor(call.handles.get(args.phContext, QUEUE)))
 
-    def close_cursor(self, call: Call, args: Any) -> Any:
+    def close_cursor(self, call: Call, args: CloseCursorArgs) -> CloseCursorResults:
         """R_CloseCursor (3.1.4.5)."""
         self._queues.close_cursor(call.handles.get(args.phContext, QUEUE), args.hCursor)
-        return _CLOSE_CURSOR()
+        return CloseCursorResults()
 
-    def purge_queue(self, call: Call, args: Any) -> Any:
+    def purge_queue(self, call: Call, args: PurgeQueueArgs) -> PurgeQueueResults | None:
         """R_PurgeQueue (3.1.4.6), answered when nothing can bring the messages back."""
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         if not remote.opened.access.receives:
             raise MSMQError("the queue is not open for receiving", code=STATUS_ACCESS_DENIED)
-        return when(remote.opened.purge(), self.failed, call, args, _PURGE_QUEUE())
+        return when(remote.opened.purge(), self.failed, call, args, PurgeQueueResults())
 
     # ---- reading
 
-    def start_receive(self, call: Call, args: Any) -> Pending:
+    def start_receive(self, call: Call, args: StartReceiveArgs) -> Pending:
         """R_StartReceive (3.1.4.7)."""
         read, cursor = self._read(call, args)
         self._run(read, cursor)
         return read
 
-    def start_transactional_receive(self, call: Call, args: Any) -> Pending:
+    def start_transactional_receive(self, call: Call, args: StartTransactionalReceiveArgs) -> Pending:
         """R_StartTransactionalReceive (3.1.4.13); without a transaction it is R_StartReceive."""
         read, cursor = self._read(call, args)
         identifier = bytes(args.pTransactionId)
@@ -314,7 +337,8 @@ class RemoteReadService:
                 received.packet, packet, args.dwMaxBodySize, args.dwMaxCompoundMessageSize
             )
         ]
-        results = (_START_RECEIVE if call.opnum == 7 else _START_TRANSACTIONAL_RECEIVE)(
+        transactional = call.opnum == Opnum.START_TRANSACTIONAL_RECEIVE
+        results = (StartTransactionalReceiveResults if transactional else StartReceiveResults)(
             pdwArriveTime=received.arrived_time,
             pSequenceId=received.lookup_id & SEQUENTIAL,
             pdwNumberOfSections=len(buffers),
@@ -333,24 +357,32 @@ class RemoteReadService:
     def _path_of(self, ordinal: int) -> str:
         return next((queue.name for queue in self._manager.queues() if queue.ordinal == ordinal), "")
 
-    def cancel_receive(self, call: Call, args: Any) -> Any:
+    def cancel_receive(self, call: Call, args: CancelReceiveArgs) -> CancelReceiveResults:
         """R_CancelReceive (3.1.4.8)."""
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         read = remote.pending.get(args.dwRequestId)
         if read is None:
             raise MSMQError("no read with this request identifier waits", code=STATUS_NOT_FOUND)
         read.cancel()
-        return _CANCEL_RECEIVE()
+        return CancelReceiveResults()
 
-    def end_receive(self, call: Call, args: Any) -> Any:
+    def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
         """R_EndReceive (3.1.4.9): with RR_ACK answered when the removal is durable."""
-        return self._end(call, args, False, _END_RECEIVE())
+        return self._end(call, args, False, EndReceiveResults())
 
-    def end_transactional_receive(self, call: Call, args: Any) -> Any:
+    def end_transactional_receive(
+        self, call: Call, args: EndTransactionalReceiveArgs
+    ) -> EndTransactionalReceiveResults | None:
         """R_EndTransactionalReceive (3.1.4.15)."""
-        return self._end(call, args, True, _END_TRANSACTIONAL_RECEIVE())
+        return self._end(call, args, True, EndTransactionalReceiveResults())
 
-    def _end(self, call: Call, args: Any, transactional: bool, results: Any) -> Any:
+    def _end(
+        self,
+        call: Call,
+        args: EndReceiveArgs | EndTransactionalReceiveArgs,
+        transactional: bool,
+        results: R,
+    ) -> R | None:
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         if not remote.delivered and not remote.pending:
             raise InvalidHandle("no read of this queue is to be ended")
@@ -363,7 +395,9 @@ class RemoteReadService:
 
     # ---- transactions
 
-    def enlist_remote_transaction(self, call: Call, args: Any) -> Any:
+    def enlist_remote_transaction(
+        self, call: Call, args: EnlistRemoteTransactionArgs
+    ) -> EnlistRemoteTransactionResults:
         """R_QMEnlistRemoteTransaction (3.1.4.12): there is no transaction coordinator to which the token
         could be given, so that only a transaction that is known here already can be enlisted in.
         """
@@ -371,9 +405,11 @@ class RemoteReadService:
             self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))
         except TransactionSequence:
             raise MSMQError("there is no transaction coordinator", code=DTC_CONNECT) from None
-        return _ENLIST()
+        return EnlistRemoteTransactionResults()
 
-    def set_user_acknowledgement_class(self, call: Call, args: Any) -> Any:
+    def set_user_acknowledgement_class(
+        self, call: Call, args: SetUserAcknowledgementClassArgs
+    ) -> SetUserAcknowledgementClassResults:
         """R_SetUserAcknowledgementClass (3.1.4.14)."""
         if args.usClass not in (0, RECEIVE_REJECTED):
             raise InvalidParameter(f"0x{args.usClass:04X} cannot be set")
@@ -389,11 +425,11 @@ class RemoteReadService:
             raise TransactionUsage("the message was not received in a transaction")
         if args.usClass:
             TransactedQueue(remote.opened, transaction).reject(key)
-        return _SET_CLASS()
+        return SetUserAcknowledgementClassResults()
 
     # ---- moving
 
-    def move_message(self, call: Call, args: Any) -> Any:
+    def move_message(self, call: Call, args: MoveMessageArgs) -> MoveMessageResults | None:
         """R_MoveMessage (3.1.4.10), without a transaction answered when it is durable."""
         remote: RemoteQueue = call.handles.get(args.phContextFrom, QUEUE)
         source = remote.opened.queue
@@ -405,8 +441,9 @@ class RemoteReadService:
         lookup_id = full_lookup_id(source.core, args.LookupId)
         identifier = bytes(args.pTransactionId)
         if identifier == _NO_TRANSACTION:
-            return when(remote.opened.move(lookup_id, to.opened), self.failed, call, args, _MOVE_MESSAGE())
+            done = remote.opened.move(lookup_id, to.opened)
+            return when(done, self.failed, call, args, MoveMessageResults())
         check_move(source, lookup_id, to.opened.access, to.opened.queue, transactional=True)
         transaction = self._manager.transactions.find(UUID(bytes_le=identifier))
         TransactedQueue(remote.opened, transaction).move(lookup_id, to.opened)
-        return _MOVE_MESSAGE()
+        return MoveMessageResults()
