@@ -19,7 +19,7 @@ def test_the_name_of_a_deleted_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(world.manager.records, "set_meta", failing)
         with pytest.raises(RuntimeError):
-            names.deleted(queue)
+            names.deleted(queue, "queue")
     assert queue.ordinal not in names.gone()
 
 
