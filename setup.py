@@ -14,8 +14,8 @@ STAGED = Path("build/cython/msmq_fast/_native")
 HARDENED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong")
 # Lists and counts behind the parsers: they copy what was measured before. With these flags, too, a
 # recoverable message would cost 2.7 % more instructions than without any, instead of 0.5 %.
-INTERNAL = {"batch", "history", "outsequence", "positions", "queue"}
-INTERNAL |= {"sources", "staging", "transaction", "wheel", "window"}
+INTERNAL = {"batch", "history", "lmdbstore", "memorystore", "outsequence", "positions", "queue"}
+INTERNAL |= {"sources", "staging", "tables", "transaction", "wheel", "window"}
 
 
 def stage_declarations() -> None:

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from msmq_fast._native.batch import LmdbWriter
 from msmq_fast._native.columns import Contents, Encoded, EventEncoder, MessageEncoder, scan
+from msmq_fast._native.lmdbstore import LmdbWriter
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import BYTES, CLASSES, HEADS_BYTES, KINDS, ROWS, TRANSPORTS
 from msmq_fast.bulk.schema import EVENT_COLUMNS, Column, chosen

@@ -1,59 +1,18 @@
-# The durable batch writer and the body reader: declarations for the native modules that feed them.
+# The writer that gathers operations into batches: declarations for the native modules that feed it.
 #
 # One Batch is one LMDB transaction. The event loop fills the current batch; `submit` hands it to a native
 # thread that never takes the GIL; when it is on disk the thread signals an eventfd and `complete` runs,
 # on the loop, every completion in the order in which it was added.
+#
+# To be told what became of something: 1. derive the class from CommitListener; 2. call `notify` with it inside the unit; 3. do in
+# `committed` what depends on the status; 4. put back in `undone` what the unit changed in memory (undo.pxd).
 
 cimport cython
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from msmq_fast._native.gather cimport Batch, GatherStats, Mark
 from msmq_fast._native.record cimport PositionRecord
 from msmq_fast._native.undo cimport Undoable, UndoLog
-
-
-cdef extern from "batch_gather.h" nogil:
-    ctypedef struct Batch:
-        int status
-    ctypedef struct BatchList:
-        Batch* head
-        Batch* tail
-    ctypedef struct GatherStats:
-        pass
-    ctypedef struct Mark:
-        pass
-
-
-cdef extern from "batch_lmdb.h" nogil:
-    ctypedef struct MDB_txn:
-        pass
-    ctypedef struct MDB_cursor:
-        pass
-    ctypedef struct MDB_stat:
-        unsigned int ms_psize
-        size_t ms_branch_pages, ms_leaf_pages, ms_overflow_pages, ms_entries
-
-
-cdef extern from "batch_thread.h" nogil:
-    int status_is_space(int status)
-    ctypedef struct LmdbStore:
-        int fd
-    ctypedef struct WriterThread:
-        pass
-    ctypedef struct ReaderThread:
-        pass
-
-
-cdef enum Table:
-    # The named databases that native code writes; store/schema.py holds the same numbers.
-    TABLE_META = 0
-    TABLE_POSITION = 1      # queue ordinal u32 BE | LookupIdentifier u64 BE -> position record
-    TABLE_CONTENT = 2       # content id u64 BE | chunk u16 BE -> version u8, packet bytes
-    TABLE_FEED = 3          # first event number u64 BE -> packed events of one commit
-    TABLE_HISTORY = 4       # first entry number u64 BE -> packed duplicate-history entries of one commit
-    TABLE_QUEUE = 5
-    TABLE_QUEUE_INDEX = 6
-    TABLE_DIRECTORY = 7
-    TABLE_SEQUENCE = 8      # per-stream transactional sequence state
-    TABLE_COUNT = 9
 
 
 cdef enum:
@@ -78,35 +37,6 @@ cdef class Callback(CommitListener):
 
 # What was raised before, or None, and one more exception: an exception group. For loops that give everybody a turn.
 cdef object also(object fault, object error)
-
-
-cdef class ReadListener:
-    # body is None when status is not STATUS_OK
-    cdef int body_read(self, uint64_t token, object body, int status) except -1
-
-
-cdef class PositionVisitor:
-    """Given every stored position at start, in key order (REC-04)."""
-    cdef int begin_queue(self, uint32_t queue) except -1
-    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1
-
-
-cdef class Tables:
-    """What is durable, for cold reads on the loop: start-up, tools, tests."""
-    # Positions without bodies, in key order; no Python object is made per position.
-    cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0
-
-
-cdef class LmdbTables(Tables):
-    cdef LmdbStore _store
-    cdef MDB_txn* _begin(self) except NULL
-    cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
-    cdef MDB_stat _stat(self, int table) except *
-    cdef int _users                 # writers and readers that have not been closed, copies under way
-
-
-cdef class MemoryTables(Tables):
-    cdef readonly list tables       # one dict of bytes for each table
 
 
 cdef struct Savepoint:
@@ -194,36 +124,5 @@ cdef class Writer(Undoable):
     cdef uint64_t handles(self) noexcept
 
 
-cdef class LmdbWriter(Writer):
-    """A native thread that never takes the GIL commits the batches."""
-    cdef LmdbTables _tables
-    cdef WriterThread* _thread
-
-
-cdef class MemoryWriter(Writer):
-    """For tests and simulators: keeps nothing when it crashes, commits when told to."""
-    cdef readonly MemoryTables tables
-    cdef BatchList _flying, _done
-    cdef uint64_t _calls, _fail_call, _commits, _fail_commit
-    cdef int _fail_status
-    cdef uint64_t _failed_number    # of the last batch that failed, and why
-    cdef int _failed_status
-    cdef int _drop(self)
-    cdef int _apply(self, Batch* batch) except -1
-
-
-cdef class Reader:
-    # Reads a body on the native reader thread; the listener hears of it on the loop.
-    cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1
-    cpdef int complete(self) except -1
-
-
-cdef class LmdbReader(Reader):
-    cdef LmdbTables _tables
-    cdef ReaderThread* _thread
-    cdef bint _closed
-
-
-cdef class MemoryReader(Reader):
-    cdef MemoryTables _tables
-    cdef list _requests             # (content id, size, listener, token)
+# The store is closed before all of a held batch was gathered: then none of it is kept.
+cdef int break_hold(Writer writer) except -1

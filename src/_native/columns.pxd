@@ -4,7 +4,8 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport LmdbStore, Tables
+from msmq_fast._native.lmdbapi cimport LmdbStore
+from msmq_fast._native.tables cimport Tables
 from msmq_fast._native.positions cimport BANDS
 from msmq_fast._native.queue cimport QueueCore
 

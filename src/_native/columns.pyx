@@ -19,16 +19,30 @@ import os
 
 import lmdb.cpython
 
-from msmq_fast._native.batch import StoreError, status_text
+from msmq_fast._native.lmdbstore import status_text
+from msmq_fast._native.tables import StoreError
 
-from msmq_fast._native.batch cimport (
-    TABLE_CONTENT,
-    TABLE_FEED,
-    TABLE_POSITION,
-    LmdbTables,
+from msmq_fast._native.gather cimport WHOLE_BYTES, monotonic_ns
+from msmq_fast._native.lmdbapi cimport (
+    MDB_CORRUPTED,
+    MDB_FIRST,
+    MDB_LAST,
+    MDB_NEXT,
+    MDB_NOTFOUND,
+    MDB_PREV,
+    MDB_RDONLY,
+    MDB_SET,
+    MDB_SET_RANGE,
+    LmdbStore,
     MDB_cursor,
     MDB_txn,
+    MDB_val,
+    lmdb_api,
+    lmdb_load,
+    read_content,
 )
+from msmq_fast._native.lmdbstore cimport LmdbTables
+from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_FEED, TABLE_POSITION
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
     FAULT_LENGTH_MISMATCH,
@@ -73,47 +87,10 @@ from msmq_fast._native.record cimport (
     store_be64,
 )
 
-cdef extern from "batch_lmdb.h" nogil:
-    ctypedef struct MDB_env
-    ctypedef unsigned int MDB_dbi
-    ctypedef struct MDB_val:
-        size_t mv_size
-        void* mv_data
-    enum:
-        MDB_RDONLY
-        MDB_SET
-        MDB_SET_RANGE
-        MDB_NEXT
-        MDB_PREV
-        MDB_LAST
-        MDB_FIRST
-        MDB_NOTFOUND
-        MDB_CORRUPTED
-    ctypedef struct LmdbApi:
-        int (*txn_begin)(MDB_env*, MDB_txn*, unsigned int, MDB_txn**) noexcept nogil
-        void (*txn_abort)(MDB_txn*) noexcept nogil
-        int (*get)(MDB_txn*, MDB_dbi, MDB_val*, MDB_val*) noexcept nogil
-        int (*cursor_open)(MDB_txn*, MDB_dbi, MDB_cursor**) noexcept nogil
-        void (*cursor_close)(MDB_cursor*) noexcept nogil
-        int (*cursor_get)(MDB_cursor*, MDB_val*, MDB_val*, int) noexcept nogil
-    LmdbApi lmdb_api "lmdb"
-    const char* lmdb_load(const char* path, char* problem, size_t room)
-
-cdef extern from "batch_gather.h" nogil:
-    enum:
-        WHOLE_BYTES
-    uint64_t monotonic_ns()
-
 cdef extern from "columns_manners.h" nogil:
     int give_way(int background, int* who)
     void take_part(int away, int* who)
     bint call_back(int* who)
-
-cdef extern from "batch_thread.h" nogil:
-    ctypedef struct StoreFields "LmdbStore":
-        MDB_env* env
-        MDB_dbi dbi[9]
-    int read_content(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
 
 cdef enum:
     MOVE_UNKNOWN = 0xFFFFFFFF

@@ -159,10 +159,10 @@ cdef int encode_feed(Stretch* s) noexcept nogil:
     cdef uint8_t name[8]
     cdef uint64_t number, begun = monotonic_ns()
     cdef size_t bytes = 0
-    cdef int status = lmdb_api.txn_begin((<StoreFields*>s.store).env, NULL, MDB_RDONLY, &txn)
+    cdef int status = lmdb_api.txn_begin(s.store.env, NULL, MDB_RDONLY, &txn)
     if status:
         return status
-    status = lmdb_api.cursor_open(txn, (<StoreFields*>s.store).dbi[<int>TABLE_FEED], &cursor)
+    status = lmdb_api.cursor_open(txn, s.store.dbi[<int>TABLE_FEED], &cursor)
     if status:
         lmdb_api.txn_abort(txn)
         return status

@@ -12,7 +12,7 @@ cdef struct Lookup:
 
 
 cdef int lookup_begin(Lookup* lookup) noexcept nogil:
-    cdef StoreFields* store = <StoreFields*>lookup.store
+    cdef LmdbStore* store = lookup.store
     cdef int status
     if lookup.txn != NULL:
         return 0
@@ -95,7 +95,7 @@ cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* sec
     position_key(name, queue, row.key)
     key.mv_size = POSITION_KEY_SIZE
     key.mv_data = &name[0]
-    status = lmdb_api.get(lookup.txn, (<StoreFields*>lookup.store).dbi[<int>TABLE_POSITION], &key, &value)
+    status = lmdb_api.get(lookup.txn, lookup.store.dbi[<int>TABLE_POSITION], &key, &value)
     if status == 0 and value.mv_size >= sizeof(PositionRecord):
         seconds[0] = (<const PositionRecord*>value.mv_data).last_move_s
     return 0 if status == MDB_NOTFOUND else status
@@ -107,7 +107,7 @@ cdef class Contents:
         self.background = background
         if isinstance(tables, LmdbTables):
             self._store = &(<LmdbTables>tables)._store
-            if (<StoreFields*>self._store).env == NULL:
+            if self._store.env == NULL:
                 raise StoreError("the store is closed")
             (<LmdbTables>tables)._users += 1
 

@@ -2,7 +2,8 @@
 
 cimport cython
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport Batch, CommitListener, Writer
+from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.gather cimport Batch
 from msmq_fast._native.framing cimport UserMessage
 
 

@@ -2,7 +2,8 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer
+from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.tables cimport PositionVisitor, Reader, ReadListener, Tables
 from msmq_fast._native.framing cimport UserMessage
 from msmq_fast._native.outsequence cimport OutSequence
 from msmq_fast._native.positions cimport PositionList, Slot

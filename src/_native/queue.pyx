@@ -13,10 +13,20 @@ from libc.string cimport memcmp, memcpy, memset
 
 from array import array
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 
 cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, TABLE_SEQUENCE, Callback, CommitListener, PositionVisitor, Reader, ReadListener, Tables, Writer, also
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer, also
+from msmq_fast._native.tables cimport (
+    TABLE_FEED,
+    TABLE_HISTORY,
+    TABLE_POSITION,
+    TABLE_SEQUENCE,
+    PositionVisitor,
+    Reader,
+    ReadListener,
+    Tables,
+)
 from msmq_fast._native.framing cimport (
     INFINITE, SOURCE_OFFSET, USER_HTTP, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, UserMessage, parse_user_message,
 )

@@ -9,7 +9,8 @@ the messages of some rows in their queues and deletes the rows, dropping deletes
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, Callback, CommitListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer
+from msmq_fast._native.tables cimport TABLE_META
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
 from msmq_fast._native.queue cimport Ledger, QueueCore, describe

@@ -14,7 +14,9 @@ from libc.errno cimport ENOMEM, ENOSPC
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, TABLE_META, CommitListener, Writer, also, status_is_space
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer, also
+from msmq_fast._native.lmdbapi cimport status_is_space
+from msmq_fast._native.tables cimport TABLE_META
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.positions cimport (
     FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
@@ -26,7 +28,7 @@ from msmq_fast._native.record cimport PositionRecord
 
 from array import array
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast._native.queue import lock_for_move
 
 cdef enum:

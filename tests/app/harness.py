@@ -7,7 +7,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast.app.auth import Identity, TokenTable
 from msmq_fast.app.engine import AppEngine
 from msmq_fast.app.service import Limits, Service

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import MemoryTables, StoreError
 from msmq_fast._native.columns import Contents, EventEncoder
+from msmq_fast._native.memorystore import MemoryTables
+from msmq_fast._native.tables import StoreError
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS, BulkReader, EventsGone
 from msmq_fast.bulk.schema import EVENT_COLUMNS, chosen_events
 from msmq_fast.packet.classes import MessageClass

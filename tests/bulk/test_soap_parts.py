@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from msmq_fast._native.batch import MemoryTables
 from msmq_fast._native.columns import Contents, MessageEncoder, packets
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import chosen
 from msmq_fast.packet.base import BaseHeader

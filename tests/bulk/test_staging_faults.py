@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.bulk.staging import StageNotFound
 from tests.bulk.stages import Row, counts, staged

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 
-from msmq_fast._native.batch import MemoryTables
 from msmq_fast._native.columns import Contents, MessageEncoder, stored
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader

@@ -21,7 +21,8 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 name, *flags = sys.argv[1:]
-copy = Extension(name, [name + ".pyx"], include_dirs=["."], extra_compile_args=flags, extra_link_args=flags)
+options = {"include_dirs": ["."], "extra_compile_args": flags, "extra_link_args": flags}
+copy = Extension("msmq_fast._native." + name, [name + ".pyx"], **options)
 modules = cythonize([copy], quiet=True, compiler_directives={"language_level": 3})
 setup(script_args=["-q", "build_ext", "--inplace"], packages=[], ext_modules=modules)
 """
@@ -60,7 +61,7 @@ def build(
         timeout=300,
         env=environment,
     )
-    (module,) = directory.glob(f"{name}.*.so")
+    (module,) = package.glob(f"{name}.*.so")
     return module
 
 

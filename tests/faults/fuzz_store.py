@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import random
 import sys
@@ -20,7 +21,6 @@ from types import FunctionType
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from msmq_fast._native import batch
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.faults import fuzz_native
@@ -41,12 +41,16 @@ def seeds() -> list[bytes]:
 
 
 def load_natively(key: bytes, value: bytes) -> None:
-    """The loader of positions, and numbering, on tables that hold one record."""
-    tables = batch.MemoryTables()
+    """The loader of positions, and numbering, on tables that hold one record.
+
+    The modules are looked up here, because `--native` puts another build in the place of one.
+    """
+    native = importlib.import_module("msmq_fast._native.tables")
+    tables = importlib.import_module("msmq_fast._native.memorystore").MemoryTables()
     for table in (Table.POSITION, Table.CONTENT, Table.FEED, Table.HISTORY):
         tables.tables[table][key] = value
     packed: dict[int, bytes] = {}
-    with contextlib.suppress(batch.StoreError):
+    with contextlib.suppress(native.StoreError):
         packed = tables.pack_positions()
     try:
         queue, lookup_id = decode.position_key(key)
@@ -57,9 +61,9 @@ def load_natively(key: bytes, value: bytes) -> None:
         assert packed == {queue: lookup_id.to_bytes(8, "little") + value[: decode.POSITION.size]}
         assert len(packed[queue]) == _POSITION_ROW
     for table in (Table.FEED, Table.HISTORY):
-        with contextlib.suppress(batch.StoreError):
+        with contextlib.suppress(native.StoreError):
             tables.next_number(table)
-    with contextlib.suppress(batch.StoreError):
+    with contextlib.suppress(native.StoreError):
         assert len(tables.read_content(int.from_bytes(key[:8], "big"), len(value))) == len(value)
 
 
@@ -119,11 +123,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", help="directory of the corpus and of findings (default: a new one)")
-    parser.add_argument("--native", help="a batch extension module to test instead of the installed one")
+    parser.add_argument("--native", help="a tables extension module to test instead of the installed one")
     options = parser.parse_args()
     if options.native:
-        global batch
-        batch = fuzz_native.load("batch", options.native)
+        fuzz_native.load("tables", options.native)
     try:
         import atheris
     except ImportError:

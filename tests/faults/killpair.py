@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.client import RECOVERABLE, Access, Connection, Message, MSMQError, connect
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table

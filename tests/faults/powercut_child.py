@@ -13,7 +13,8 @@ import random
 import select
 import sys
 
-from msmq_fast._native.batch import LmdbTables, LmdbWriter, StoreError
+from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode, records
 
 SIZES = (0, 1, 300, 1100, 4000, 9000, 30_000, 70_000, 200_000)

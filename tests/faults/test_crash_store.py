@@ -51,7 +51,7 @@ def test_many_kills_lose_nothing(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from msmq_fast._native.batch import LmdbTables, LmdbWriter, status_is_full
+from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter, status_is_full
 from tests.faults.powercut_child import add
 from tests.store.support import commit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -26,7 +26,7 @@ def test_good_records_are_good() -> None:
 @pytest.mark.timeout(seconds() + 400)
 def test_loader_and_decoder_agree_on_damaged_records(tmp_path: Path) -> None:
     """MSMQ_FAST_FUZZ_SECONDS says how long."""
-    result = run(FUZZER, seconds(), tmp_path / "work", instrumented("batch", tmp_path / "build"))
+    result = run(FUZZER, seconds(), tmp_path / "work", instrumented("tables", tmp_path / "build"))
     assert result.returncode == 0, (result.stdout + result.stderr)[-4000:]
     print(result.stderr[-200:])
 
@@ -36,9 +36,9 @@ def test_loader_and_decoder_agree_on_damaged_records(tmp_path: Path) -> None:
 @pytest.mark.timeout(400)
 def test_a_planted_bounds_bug_is_found(tmp_path: Path) -> None:
     """A loader that does not look at the size of a position record reads behind it."""
-    guard = "value.mv_size < sizeof(PositionRecord) or value.mv_size < position_size(record)"
-    change = ("batch_tables.pxi", guard, "value.mv_size < 1")
-    module = build("batch", tmp_path, change, flags=INSTRUMENTED, compiler="clang")
+    guard = "size < sizeof(PositionRecord) or size < position_size(record)"
+    change = ("tables.pyx", guard, "size < 1")
+    module = build("tables", tmp_path, change, flags=INSTRUMENTED, compiler="clang")
     result = run(FUZZER, 60, tmp_path / "work", module)
     assert result.returncode != 0
     assert "AddressSanitizer" in result.stderr or "AssertionError" in result.stdout

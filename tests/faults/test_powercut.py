@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from tests.faults import powercut
 
 pytestmark = pytest.mark.needs("cc")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches

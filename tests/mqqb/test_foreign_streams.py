@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.batch import MemoryTables
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.acks import OrderAck

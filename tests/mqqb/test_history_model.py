@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import MemoryTables, MemoryWriter
 from msmq_fast._native.history import DURABLE, NEW, PENDING, DuplicateHistory
+from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
 from tests.mqqb import wire
 
 

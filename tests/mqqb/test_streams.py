@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import MemoryTables
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session

@@ -26,7 +26,7 @@ from random import Random
 from types import CodeType, FrameType
 from typing import Any
 
-from msmq_fast._native.batch import MemoryTables
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.faults import Faults

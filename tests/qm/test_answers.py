@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.batch import MemoryWriter
+from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import OrderAck, order_queue
 from msmq_fast.packet.base import INFINITE

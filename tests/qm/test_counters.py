@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from msmq_fast._native.batch import MemoryWriter
+from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
 from msmq_fast.qm.manager import QueueManager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, dead_letter
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Journal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.batch import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access

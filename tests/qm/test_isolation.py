@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import Received
+from msmq_fast._native.tables import StoreError
 from msmq_fast.mqqb.ping import Inquirer
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.faults import Faults, for_each

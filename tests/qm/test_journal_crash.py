@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.qm.access import Access

@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import Received
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from msmq_fast._native.batch import MemoryReader, MemoryWriter
+from msmq_fast._native.memorystore import MemoryReader, MemoryWriter
 from msmq_fast._native.queue import Ledger, QueueCore, Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from msmq_fast._native.batch import MemoryWriter
+from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access, Share

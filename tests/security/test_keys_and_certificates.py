@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from msmq_fast._native.batch import MemoryTables
 from msmq_fast._native.framing import parse
+from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.wire import Access, Frame, InFlag, SendFlag
 from msmq_fast.client.message import Message as ClientMessage

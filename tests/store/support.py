@@ -7,7 +7,7 @@ import select
 from collections.abc import Callable
 from pathlib import Path
 
-from msmq_fast._native.batch import LmdbReader, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbWriter
 from msmq_fast.store.store import Store, StoreOptions
 
 SMALL = StoreOptions(map_size=1 << 30, force_place=True)

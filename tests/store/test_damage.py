@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.batch import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager

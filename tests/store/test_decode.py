@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast._native.queue import FeedEvent, FeedTransport
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import MemoryWriter, StoreError
+from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast._native.outsequence import OutSequence
+from msmq_fast._native.tables import StoreError
 from msmq_fast.store.schema import Table
 
 STEPS = st.lists(

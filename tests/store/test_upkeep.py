@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.batch import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
 from msmq_fast.store import decode, records
 from msmq_fast.store.backup import Backup, Manifest
 from msmq_fast.store.compact import compact

@@ -17,17 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.batch import (
-    LmdbReader,
-    LmdbTables,
-    LmdbWriter,
-    MemoryReader,
-    MemoryTables,
-    MemoryWriter,
-    StoreError,
-    status_is_full,
-    status_text,
-)
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter, status_is_full, status_text
+from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.store.support import commit, read, settle

@@ -1,8 +1,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from msmq_fast._native.batch import Tables
 from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.tables import Tables
 
 class Rows:
     ordinal: int

@@ -3,10 +3,11 @@ from array import array
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 
-from msmq_fast._native.batch import CommitListener, PositionVisitor, Reader, Tables, Writer
+from msmq_fast._native.batch import CommitListener, Writer
 from msmq_fast._native.outsequence import OutSequence
 from msmq_fast._native.positions import PositionList
 from msmq_fast._native.sources import SourceTable
+from msmq_fast._native.tables import PositionVisitor, Reader, Tables
 from msmq_fast._native.wheel import TimerWheel
 
 SEQUENCE_BLOCK: int

@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.cli.endpoint import configuration
 from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show

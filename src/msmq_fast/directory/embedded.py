@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from msmq_fast._native.batch import Tables, Writer
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.tables import Tables
 from msmq_fast.directory import paths
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
 from msmq_fast.directory.filters import Filter, equals

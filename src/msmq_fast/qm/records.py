@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from msmq_fast._native.batch import Reader, Tables, Writer
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.tables import Reader, Tables
 from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from msmq_fast._native.batch import Tables
+from msmq_fast._native.tables import Tables
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.identity.keyring import Keyring, Pairs

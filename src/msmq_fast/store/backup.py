@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store import decode
 from msmq_fast.store.errors import BackupError, StoreError
 from msmq_fast.store.files import make_directory, sync_directory, write_file

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StorePlaceError
 from msmq_fast.store.files import sync_directory

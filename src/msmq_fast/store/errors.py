@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msmq_fast._native.batch import StoreError as StoreError
-from msmq_fast._native.batch import status_is_full as status_is_full
-from msmq_fast._native.batch import status_text as status_text
+from msmq_fast._native.lmdbstore import status_is_full as status_is_full
+from msmq_fast._native.lmdbstore import status_text as status_text
+from msmq_fast._native.tables import StoreError as StoreError
 
 
 class StoreLockedError(StoreError):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
-from msmq_fast._native.batch import Tables, Writer
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.tables import Tables
 from msmq_fast.store import decode, records
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import NUMBER_KEY, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast._native.batch import Tables
+from msmq_fast._native.tables import Tables
 from msmq_fast.store import decode
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName, Table

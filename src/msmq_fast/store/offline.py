@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msmq_fast._native.batch import LmdbTables, LmdbWriter, Tables, Writer
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.tables import Tables
 from msmq_fast.store import decode, records
 from msmq_fast.store.errors import StoreError, status_text
 from msmq_fast.store.identity import identity_of

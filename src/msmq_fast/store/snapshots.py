@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store.backup import Backup, Manifest
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import BackupError

@@ -14,17 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from msmq_fast._native.batch import (
-    LmdbReader,
-    LmdbTables,
-    LmdbWriter,
-    MemoryReader,
-    MemoryTables,
-    MemoryWriter,
-    Reader,
-    Tables,
-    Writer,
-)
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.tables import Reader, Tables
 from msmq_fast.store import decode, records
 from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StoreError, StorePlaceError, status_text

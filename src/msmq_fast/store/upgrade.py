@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast._native.batch import Tables, Writer
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.tables import Tables
 from msmq_fast.store import records
 from msmq_fast.store.errors import StoreVersionError
 from msmq_fast.store.meta import read_meta

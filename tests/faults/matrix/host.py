@@ -8,7 +8,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from msmq_fast._native.batch import LmdbReader, LmdbWriter, MemoryTables, MemoryWriter, StoreError
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbWriter
+from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue

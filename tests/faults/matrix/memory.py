@@ -6,7 +6,7 @@ import errno
 from collections import Counter
 from collections.abc import Callable
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from tests.faults.matrix.host import Died, Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
 from tests.faults.matrix.scenarios import Scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import MSMQError
 from tests.faults.matrix.account import Numbers, State, check, observe, remember
 from tests.faults.matrix.host import Host

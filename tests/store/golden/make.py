@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from msmq_fast._native.batch import LmdbTables
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_WEIGHT, drop, give_back, place, row_key, weigh
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.text import printable
 from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion

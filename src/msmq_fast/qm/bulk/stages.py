@@ -7,9 +7,9 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from msmq_fast._native.batch import StoreError
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import Intake, Refused
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MessageStorageFailed,

@@ -38,11 +38,11 @@ class Backend(Protocol):
 
 
 class NativeBackend:
-    """Through `_native.batch`. ImportError: it is not built."""
+    """Through `_native.lmdbstore`. ImportError: it is not built."""
 
     def __init__(self, directory: Path) -> None:
         from msmq_fast._native import columns as _columns  # noqa: F401 - both or none
-        from msmq_fast._native.batch import LmdbTables
+        from msmq_fast._native.lmdbstore import LmdbTables
 
         self.native = LmdbTables(directory, read_only=True)
         self.get = self.native.get

@@ -1,4 +1,9 @@
-# What the C headers of this module offer.
+# liblmdb, as it is loaded at run time, and the two native threads over it. Each module that calls it loads it: `lmdb_load`.
+
+from cpython.object cimport PyObject
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.gather cimport Batch
 
 cdef extern from "batch_lmdb.h" nogil:
     ctypedef struct MDB_env
@@ -10,12 +15,22 @@ cdef extern from "batch_lmdb.h" nogil:
         size_t me_mapsize
         size_t me_last_pgno
         size_t me_last_txnid
+    ctypedef struct MDB_txn:
+        pass
+    ctypedef struct MDB_cursor:
+        pass
+    ctypedef struct MDB_stat:
+        unsigned int ms_psize
+        size_t ms_branch_pages, ms_leaf_pages, ms_overflow_pages, ms_entries
     enum:
         MDB_RDONLY
         MDB_NORDAHEAD
         MDB_CP_COMPACT
-        MDB_NEXT
+        MDB_FIRST
         MDB_LAST
+        MDB_NEXT
+        MDB_PREV
+        MDB_SET
         MDB_SET_RANGE
         MDB_NOTFOUND
         MDB_CORRUPTED
@@ -34,84 +49,12 @@ cdef extern from "batch_lmdb.h" nogil:
     LmdbApi lmdb_api "lmdb"
     const char* lmdb_load(const char* path, char* problem, size_t room)
 
-cdef extern from "batch_gather.h" nogil:
-    enum:
-        OP_PUT
-        OP_DELETE
-        PUT_IS_LAST
-        PUT_IS_NEW
-        CHUNK_BYTES
-        WHOLE_BYTES
-    ctypedef struct Op:
-        uint8_t kind
-        uint8_t table
-        uint16_t key_len
-        uint32_t head_len
-        uint64_t at
-        const char* body
-        uint64_t body_len
-    ctypedef struct Notice:
-        PyObject* listener
-        uint64_t token
-    ctypedef struct Pack:
-        uint8_t* data
-        size_t used
-        uint32_t count
-        uint16_t entry_size
-    # A second view of the struct that batch.pxd leaves opaque.
-    ctypedef struct BatchFields "Batch":
-        uint8_t* arena
-        size_t used
-        Op* ops
-        size_t op_count
-        Notice* notices
-        size_t notice_count
-        Pack packs[2]
-        size_t bytes
-        uint32_t units
-        bint pressing
-        uint64_t number
-        uint64_t behind
-        uint32_t held
-        uint64_t first_ns
-        uint64_t taken_ns
-        uint64_t done_ns
-        int status
-    ctypedef struct StatsFields "GatherStats":
-        uint64_t batches
-        uint64_t failed_batches
-        uint64_t units
-        uint64_t operations
-        uint64_t bytes
-        uint64_t missing
-        uint64_t commit_ns_total
-        uint64_t commit_ns_max
-        uint64_t wait_ns_total
-        uint64_t commit_histogram[32]
-        uint64_t unit_histogram[16]
-    uint64_t monotonic_ns()
-    void list_push(BatchList* list, Batch* batch)
-    Batch* list_pop(BatchList* list)
-    int batch_op(Batch* batch, int kind, int table, int flags, const uint8_t* key, size_t key_len, const uint8_t* head,
-                 size_t head_len, const char* body, size_t body_len)
-    int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int ride)
-    int batch_empty(const Batch* batch)
-    void pack_close(Pack* pack)
-    void batch_mark(const Batch* batch, Mark* mark)
-    void stats_add(GatherStats* stats, const Batch* batch)
-
-cdef extern from "batch_gather.h":
-    int batch_hold(Batch* batch, object body)
-    int batch_notice(Batch* batch, object listener, uint64_t token)
-    void batch_rewind(Batch* batch, const Mark* mark)
-    void batch_clear(Batch* batch)
-    void batch_free(Batch* batch)
-
 cdef extern from "batch_thread.h" nogil:
-    ctypedef struct StoreFields "LmdbStore":
+    ctypedef struct LmdbStore:
         MDB_env* env
         MDB_dbi dbi[9]
-    ctypedef struct WriterFields "WriterThread":
+        int fd
+    ctypedef struct WriterThread:
         int event_fd
     ctypedef struct ReadRequest:
         ReadRequest* next
@@ -122,7 +65,7 @@ cdef extern from "batch_thread.h" nogil:
         char* target
         PyObject* body
         PyObject* listener
-    ctypedef struct ReaderFields "ReaderThread":
+    ctypedef struct ReaderThread:
         int event_fd
         uint64_t transactions
     int status_is_space(int status)

@@ -1,0 +1,131 @@
+"""What is durable, for those who read it: the base classes, and what is common to stores on disk and in memory."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from msmq_fast._native.lmdbapi cimport MDB_CORRUPTED
+from msmq_fast._native.record cimport (
+    POSITION_KEY_SIZE,
+    POSITION_NUMBERED,
+    POSITION_VERSION,
+    PackHead,
+    PositionRecord,
+    load_be32,
+    load_be64,
+    position_size,
+)
+
+DATABASES = (b"meta", b"position", b"content", b"feed", b"history", b"queue", b"queue_index", b"directory", b"sequence")
+
+
+class StoreError(Exception):
+    """The store refused or failed; `status` is an errno, or an MDB_* code (negative)."""
+
+    def __init__(self, message, int status=0):
+        super().__init__(message)
+        self.status = status
+
+
+cdef class PositionVisitor:
+    cdef int begin_queue(self, uint32_t queue) except -1:
+        raise NotImplementedError
+
+    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1:
+        raise NotImplementedError
+
+    def damage(self, bytes key, str problem):
+        """A record that cannot be a position; a visitor that knows better passes it over."""
+        raise StoreError(f"damaged position record, key {key.hex()}: {problem}", MDB_CORRUPTED)
+
+
+cdef class _Packer(PositionVisitor):
+    """Collects the positions of each queue as rows of LookupIdentifier (u64, little-endian) and record."""
+    cdef dict queues
+    cdef bytearray rows
+
+    def __cinit__(self):
+        self.queues = {}
+
+    cdef int begin_queue(self, uint32_t queue) except -1:
+        self.rows = self.queues[queue] = bytearray()
+        return 0
+
+    cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1:
+        self.rows += (<char*>&lookup_id)[:8]
+        self.rows += (<char*>record)[:sizeof(PositionRecord)]
+        return 0
+
+
+cdef int visit(PositionVisitor visitor, const uint8_t* key, size_t key_size, const uint8_t* value, size_t size, int64_t* queue) except -1:
+    cdef uint32_t ordinal
+    cdef const PositionRecord* record = <const PositionRecord*>value
+    if key_size != POSITION_KEY_SIZE or size < sizeof(PositionRecord) or size < position_size(record) or \
+            (record.version != POSITION_VERSION and record.version != POSITION_NUMBERED):
+        visitor.damage((<char*>key)[:key_size], "no position record of a known version")
+        return 0
+    ordinal = load_be32(key)
+    if ordinal != queue[0]:
+        queue[0] = ordinal
+        visitor.begin_queue(ordinal)
+    visitor.position(load_be64(key + 4), record)
+    return 0
+
+
+cdef class Tables:
+    """What is durable, for cold reads on the loop: start-up, tools, tests."""
+
+    cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0:
+        raise NotImplementedError
+
+    def pack_positions(self):
+        """All positions, as {queue ordinal: rows of LookupIdentifier u64 and position record}."""
+        cdef _Packer packer = _Packer()
+        self.load_positions(packer)
+        return {queue: bytes(rows) for queue, rows in packer.queues.items()}
+
+    def next_number(self, int table):
+        """The number that the next entry of a packed table gets, as far as its records tell."""
+        last = self.last(table)
+        if last is None:
+            return 1
+        key, value = last
+        size = int.from_bytes(value[2:4], "little")
+        count = int.from_bytes(value[4:8], "little")
+        number = int.from_bytes(key, "big") + count
+        if len(key) != 8 or len(value) != <Py_ssize_t>sizeof(PackHead) + size * count or number >> 63:
+            raise StoreError(f"damaged packed record, key {key.hex()}", MDB_CORRUPTED)
+        return number
+
+    def last_content(self):
+        """The greatest content id that is stored, or 0."""
+        last = self.last(TABLE_CONTENT)
+        return 0 if last is None else int.from_bytes(last[0][:8], "big")
+
+
+cdef class ReadListener:
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        raise NotImplementedError
+
+
+cdef class BodyCallback(ReadListener):
+    """Calls a Python function with (body or None, status); for cold operations and tests."""
+    cdef object function
+
+    def __cinit__(self, function):
+        self.function = function
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        self.function(body, status)
+        return 0
+
+
+cdef class Reader:
+    """Reads packets by content id without stalling the loop on a cold page."""
+
+    cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1:
+        raise NotImplementedError
+
+    cpdef int complete(self) except -1:
+        raise NotImplementedError
+
+    def read(self, uint64_t content_id, uint32_t size, function):
+        """Calls function(body or None, status) on the loop."""
+        self.fetch(content_id, size, BodyCallback(function), 0)

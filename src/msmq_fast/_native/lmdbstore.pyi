@@ -1,0 +1,48 @@
+"""Types of the store on disk; see src/_native/lmdbstore.pyx."""
+
+from os import PathLike
+from typing import Any, TypedDict
+
+from msmq_fast._native.batch import Writer
+from msmq_fast._native.tables import Reader, Tables
+
+class TableSpace(TypedDict):
+    entries: int
+    pages: int
+
+class Space(TypedDict):
+    page_size: int
+    pages: int
+    free_pages: int
+    map_size: int
+    last_transaction: int
+    tables: dict[str, TableSpace]
+
+def status_text(status: int) -> str: ...
+def status_is_full(status: int) -> bool: ...
+
+class LmdbTables(Tables):
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        map_size: int = ...,
+        read_only: bool = False,
+        read_ahead: bool = True,
+    ) -> None: ...
+    def space(self) -> Space: ...
+    def copy(self, fd: int, compact: bool = False) -> None: ...
+
+class LmdbWriter(Writer):
+    def __init__(
+        self, tables: LmdbTables, *, max_bytes: int = ..., max_units: int = ..., **kwargs: Any
+    ) -> None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+class LmdbReader(Reader):
+    def __init__(self, tables: LmdbTables) -> None: ...
+    def fileno(self) -> int: ...
+    @property
+    def transactions(self) -> int: ...
+    def close(self) -> None: ...
