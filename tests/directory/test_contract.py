@@ -207,7 +207,7 @@ def test_write_and_delete_of_what_is_not_there(world: World) -> None:
         assert result_of(world.directory.delete(item)) is Result.OBJECT_NOT_FOUND
 
 
-@pytest.mark.rule("DS-21", "DU-17")
+@pytest.mark.rule("DS-21", "DU-17", "KV-02")
 def test_modify_time_advances_and_never_goes_back(world: World) -> None:
     identifier = world.finish(world.directory.create(queue(r"BETA\orders")))
     for moved, expected in ((10, WALL + 10), (-500, WALL + 10)):

@@ -255,7 +255,7 @@ def test_the_window_of_each_header_counts_at_once_and_our_own_limits_too() -> No
     assert len(sent(session)) == 3
 
 
-@pytest.mark.rule("QB-116", "QB-195", "QB-197")
+@pytest.mark.rule("QB-116", "QB-195", "QB-197", "QB-334")
 def test_express_messages_leave_by_the_ack_number_and_unsent_ones_stay() -> None:
     host = Host()
     session = host.opened(window=3)

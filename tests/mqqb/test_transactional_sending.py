@@ -206,6 +206,7 @@ def sender() -> Sender:
 
 
 @pytest.mark.rule("QB-110", "QB-111", "QB-124", "QB-125", "QB-332", "QB-335", "QB-211", "QB-204", "QB-092")
+@pytest.mark.rule("QB-118")
 def test_a_message_goes_when_both_acknowledgments_are_there(sender: Sender) -> None:
     sender.send(b"1")
     sender.connect()

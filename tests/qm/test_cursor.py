@@ -326,7 +326,9 @@ def test_allow_peek_when_locked(world: World) -> None:
     assert get(world, cursor.peek(0)) == b"one"
     with pytest.raises(errors.MessageAlreadyReceived):
         cursor.peek(0)
-    assert get(world, reader.receive(0)) == b"two"
+    with pytest.raises(errors.MessageNotFound):
+        reader.lookup(second, Lookup.PREVIOUS)
+    assert body(world.finish(reader.lookup(0, Lookup.FIRST))) == b"two"
     assert allow_peek_when_locked(core, first, False)
     with pytest.raises(errors.TransactionUsage):
         reader.lookup(first, Lookup.CURRENT, peek=True)

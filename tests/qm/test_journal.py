@@ -63,7 +63,7 @@ def test_a_queue_has_a_journal_by_every_name(world: World) -> None:
     assert (again.ordinal, again.guid) == (journal.ordinal, journal.guid)
 
 
-@pytest.mark.rule("X-23")
+@pytest.mark.rule("X-23", "DM-068")
 def test_a_journal_goes_with_its_queue(world: World) -> None:
     queue = world.create(journaling=True)
     world.send(b"one")

@@ -465,7 +465,7 @@ def test_purge_takes_locked_messages_when_they_are_released(world: World) -> Non
     assert world.manager.find("orders").purged_to == 0
 
 
-@pytest.mark.rule("DM-017", "DM-080", "DU-02")
+@pytest.mark.rule("DM-017", "DM-080", "DU-02", "QB-166")
 def test_sending_elsewhere_makes_a_lasting_outgoing_queue(world: World) -> None:
     name = r"DIRECT=OS:other\private$\q"
     world.send(b"away", name)

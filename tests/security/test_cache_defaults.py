@@ -48,7 +48,7 @@ def manager(number: int) -> UUID:
     return UUID(int=number + 1)
 
 
-@pytest.mark.rule("QB-132", "QB-133")
+@pytest.mark.rule("QB-132", "QB-133", "QB-077")
 def test_keys_for_53_queue_managers_are_kept_for_ten_minutes() -> None:
     sender = Directory(BASE).sender()
     assert (len(sender.cache), sender.next_deadline()) == (0, None)

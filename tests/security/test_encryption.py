@@ -273,6 +273,9 @@ def test_keys_are_sent_again() -> None:
     keys = sender(*PROVIDERS)
     first = keys.key_for(TARGET, 5, 0.0)
     assert keys.key_for(TARGET, 5, 599.0) is first
+    for provider in (BASE, ENHANCED):
+        only = sender(provider)
+        assert only.key_for(TARGET, provider.level, 599.0) is only.key_for(TARGET, provider.level, 0.0)
     assert keys.key_for(SOURCE, 5, 0.0) is not first
     assert keys.key_for(TARGET, 5, 0.0, EncryptionAlgorithm.AES_128) is not first
     assert keys.next_deadline() == 600.0

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.destination import destinations
+from msmq_fast.mqqb.history import load_history
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
@@ -21,6 +22,7 @@ from tests.mqqb import wire
 
 ADDRESS = "10.0.0.9"
 STRANGER = UUID(int=0x1234)
+QUEUE = r"TCP:10.0.0.7\private$\orders"
 JOURNAL = 0x02  # UserHeader.Flags.JP, in the second byte
 
 
@@ -42,6 +44,7 @@ def node(host: Host) -> Node:
             nack=manager.disposition.reject,
             order_acks=acks,
             peers=peers,
+            history=load_history(host.store, bytes),
         )
     return known[manager]
 
@@ -50,7 +53,18 @@ def arrive(
     number: int, body: str, *, journal: bool = False, late: bool = False
 ) -> Callable[[Host], Completion[Any]]:
     """Message `number` of the one stream, on a session of its own; done when it is acknowledged there."""
+    return _on_a_session(lambda host: _packet(host, number, body, journal=journal, late=late))
 
+
+def bring(ordinal: int, body: str, **values: Any) -> Callable[[Host], Completion[Any]]:
+    """A recoverable message outside of any stream, the same packet each time."""
+    packet = wire.message(
+        ordinal, queue=QUEUE, body=body.encode(), source=STRANGER, recoverable=True, **values
+    )
+    return _on_a_session(lambda _host: packet)
+
+
+def _on_a_session(packet: Callable[[Host], bytes]) -> Callable[[Host], Completion[Any]]:
     def act(host: Host) -> Completion[Any]:
         now = host.clock.monotonic()
         done: Completion[Any] = Completion()
@@ -65,7 +79,7 @@ def arrive(
         session = Session(node(host), ADDRESS, now, initiator=False, wake=wake)
         session.receive(wire.establish(client=STRANGER) + wire.parameters(), now)
         session.data_to_send()
-        session.receive(_packet(host, number, body, journal=journal, late=late), now)
+        session.receive(packet(host), now)
         wake(session)
         return done
 
@@ -77,7 +91,7 @@ def _packet(host: Host, number: int, body: str, *, journal: bool, late: bool) ->
     packet = bytearray(
         wire.message(
             number,
-            queue="TCP:10.0.0.7\\private$\\orders",
+            queue=QUEUE,
             body=body.encode(),
             source=STRANGER,
             sent_time=sent - 100 if late else sent,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
@@ -15,7 +14,6 @@ from msmq_fast.packet.errors import MessageNotFound
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.records import stored
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State as TransactionState
 from msmq_fast.qm.transactions.transaction import Transaction
@@ -23,7 +21,7 @@ from msmq_fast.store.completion import Completion
 from tests.faults.matrix import leasing, receiver
 from tests.faults.matrix.account import State
 from tests.faults.matrix.host import Host
-from tests.faults.matrix.peer import arrive, node, numbers
+from tests.faults.matrix.peer import arrive, bring, node, numbers
 
 RECEIPT: dict[str, Any] = {
     "acknowledge": Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE,
@@ -32,7 +30,6 @@ RECEIPT: dict[str, Any] = {
 ARRIVAL = RECEIPT | {"acknowledge": Acknowledge.POSITIVE_ARRIVAL}
 DEAD = RECEIPT | {"journal": Journal.DEADLETTER}
 REMOTE = r"DIRECT=OS:THERE\private$\far"
-STRANGER = UUID(int=0x1234)
 DOUBT = UUID(int=0x77)
 
 
@@ -380,9 +377,15 @@ def _read_by_peer_node(host: Host) -> Completion[Any]:
     return _receive(host)
 
 
+def _with_peer(host: Host, **properties: Any) -> None:
+    """With what a node writes when it begins."""
+    _basic(host, **properties)
+    node(host)
+
+
 STREAM = Scenario(
     "DU-12",
-    lambda host: _basic(host, transactional=True),
+    lambda host: _with_peer(host, transactional=True),
     {"orders": [], "admin": [], "more": []},
     [
         Step(arrive(1, "1"), [{"orders": ["1"], "admin": [], "more": ["1"]}]),
@@ -418,51 +421,25 @@ STREAM = Scenario(
 )
 
 
-def _arrive(body: str, ordinal: int, **values: Any) -> Callable[[Host], Completion[Any]]:
-    """As a session does it: the message and its place in the duplicate history in one unit."""
-
-    def act(host: Host) -> Completion[Any]:
-        packet = Message(
-            body=body.encode(),
-            delivery=1,
-            source_machine=STRANGER,
-            message_id=ordinal,
-            sent_time=host.clock.wall // 1_000_000,
-            destination=parse_format_name(r"DIRECT=OS:HOST\private$\orders"),
-            **values,
-        ).to_packet()
-        done: Completion[Any] = Completion()
-        history = DuplicateHistory()
-        fingerprint = history.fingerprint(packet)
-        writer = host.store.writer
-        writer.begin_unit()
-        try:
-            host.manager.find("orders").core.enqueue_packets([packet], None, fingerprint)
-            identifier = STRANGER.bytes_le + ordinal.to_bytes(4, "little")
-            history.add(identifier, host.manager.ledger.now_s, writer, fingerprint)
-            writer.when_durable(lambda status: stored(done, status, None))
-        finally:
-            writer.keep_unit()
-        return done
-
-    return act
-
-
 def _history(host: Host) -> list[str]:
     return [str(item.ordinal) for item in host.store.load_history()]
 
 
 INBOUND = Scenario(
     "DU-13",
-    lambda host: _basic(host),
+    _with_peer,
     {"orders": [], "admin": [], "more": []},
     [
         Step(
-            _arrive("1", 11, **ARRIVAL),
+            bring(11, "1", admin=r"OS:HOST\private$\admin", ack_flags=int(ARRIVAL["acknowledge"])),
             [{"orders": ["1"], "admin": ["ACK_REACH_QUEUE 1"], "more": ["11"]}],
         ),
         Step(
-            _arrive("2", 12),
+            bring(12, "2"),
+            [{"orders": ["1", "2"], "admin": ["ACK_REACH_QUEUE 1"], "more": ["11", "12"]}],
+        ),
+        Step(  # a repetition
+            bring(12, "2"),
             [{"orders": ["1", "2"], "admin": ["ACK_REACH_QUEUE 1"], "more": ["11", "12"]}],
         ),
     ],
