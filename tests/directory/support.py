@@ -9,11 +9,9 @@ from random import Random
 from typing import TypeVar
 from uuid import UUID
 
-from msmq_fast.directory.embedded import DirectoryEnvironment
-from msmq_fast.directory.embedded import EmbeddedDirectory
 from msmq_fast._native.lmdbstore import LmdbWriter
-from msmq_fast._native.memorystore import MemoryTables
-from msmq_fast._native.memorystore import MemoryWriter
+from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
+from msmq_fast.directory.embedded import DirectoryEnvironment, EmbeddedDirectory
 from msmq_fast.directory.events import DirectoryEvents
 from msmq_fast.directory.notices import Notice
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import (
     IllegalQueuePathName,
     PropertyError,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.names import QueuePart
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.queues import kinds

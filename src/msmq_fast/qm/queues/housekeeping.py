@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msmq_fast._native.tables import StoreError
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.queues.queue import Queue
-from msmq_fast.qm.queues.queuerecords import RETRY
-from msmq_fast.qm.queues.queuerecords import QueueRecords
+from msmq_fast.qm.queues.queuerecords import RETRY, QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
-from msmq_fast._native.tables import StoreError
 from msmq_fast.store.completion import Completion
 
 AT_ONCE = 0.0

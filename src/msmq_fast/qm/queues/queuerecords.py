@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msmq_fast._native.batch import StoreError
+from msmq_fast._native.tables import StoreError
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
