@@ -43,15 +43,23 @@ class AppEngine:
     """
 
     def __init__(
-        self, service: Service, identity: Identity | None, wake: Callable[[], None], address: str = ""
+        self,
+        service: Service,
+        identity: Identity | None,
+        wake: Callable[[], None],
+        address: str = "",
+        broken: Callable[[str], object] | None = None,
     ) -> None:
-        """`identity` is None where the token of the hello decides who the peer at `address` is."""
+        """`identity` is None where the token of the hello decides which user the peer at `address` is.
+
+        `broken` is given the reason when the connection is closed because of what the peer did.
+        """
         self.service = service
         self.identity = identity
         self._address = address
         self.closing = False
         self.lost = False
-        self.on_broken: Callable[[str], object] = log.warning  # strangers break off as often as they like
+        self._broken = broken or log.warning
         self._wake = wake
         self._received = FrameBuffer(MAX_HELLO)
         self._session: Session | None = None
@@ -145,7 +153,7 @@ class AppEngine:
         if self.closing:
             return
         self.service.counters.broken += 1
-        self.on_broken(f"connection of {self._peer()} closed: {error.detail}")
+        self._broken(f"connection of {self._peer()} closed: {error.detail}")
         self.fail(request_id, error)
         self.closing = True
         if self._session is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from msmq_fast.app.auth import Identity
@@ -21,8 +22,9 @@ class AppProtocol(asyncio.BufferedProtocol):
         identity: Identity | None,
         loop: asyncio.AbstractEventLoop,
         address: str = "",
+        broken: Callable[[str], object] | None = None,
     ) -> None:
-        self.engine = AppEngine(service, identity, self._wake, address)
+        self.engine = AppEngine(service, identity, self._wake, address, broken)
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._scheduled = False

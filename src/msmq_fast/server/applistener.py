@@ -40,10 +40,13 @@ class _Connection(AppProtocol):
     def __init__(
         self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop, slot: Slot
     ) -> None:
-        super().__init__(service, None, loop, slot.address)
+        # Peers may break connections off as often as they like: the owner bounds the lines in the log.
+        super().__init__(service, None, loop, slot.address, self._broken_off)
         self._owner = owner
         self._slot = slot
-        self.engine.on_broken = lambda detail: owner.refuse("app connection", "broken off", detail)
+
+    def _broken_off(self, detail: str) -> None:
+        self._owner.refuse(_WHAT, "broken off", detail)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = cast(socket.socket, transport.get_extra_info("socket"))
