@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from msmq_fast._native.batch import Writer
+from msmq_fast.lazytimer import LazyTimer
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionstate import CLOSED
@@ -45,8 +46,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._touch = touch
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._timer = LazyTimer(loop, monotonic, self._expire)
         self._flush_due = False
         self._reading = True
         self._crowded = False  # too much is on its way to the disk, and this socket brought it
@@ -105,9 +105,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._transport = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.close()
         if self._session is not None:
             self._touch()
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
@@ -119,7 +117,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """The peer does not keep up."""
         if self._session is not None:
             self._session.pause_sending(self._monotonic())
-            self._arm()
+            self._timer.arm(self._session.next_deadline())
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
@@ -160,7 +158,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
         if packets:
             transport.writelines(packets)
         if session.state is not CLOSED:
-            self._arm()
+            deadline = session.next_deadline()
+            if deadline is not None and deadline < self._timer.at:
+                self._timer.arm(deadline)
         elif session.opened_at is not None and transport.get_write_buffer_size():
             transport.abort()  # nobody waits for a peer that does not take what an ended session had for it
         else:
@@ -202,18 +202,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------------------------------------- deadlines
 
-    def _arm(self) -> None:
-        """A timer that is late enough stays: it looks again when it fires."""
-        deadline = self._session.next_deadline() if self._session is not None else None
-        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        self._timer = self._loop.call_later(max(0.0, deadline - self._monotonic()), self._expire)
-
     def _expire(self) -> None:
-        self._timer = None
         if self._session is not None and self._session.alive:
             self._touch()
             self._session.expire(self._monotonic())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from msmq_fast.lazytimer import LazyTimer
 from msmq_fast.rpc.auth.context import AuthError
 from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.endpoint import Offload
@@ -50,8 +51,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
         self._touch = touch
         self._transport: asyncio.Transport | None = None
         self._connection: ServerConnection | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._timer = LazyTimer(loop, monotonic, self._expire)
         self._flush_due = False
         self._paused = False
         self._reading = True
@@ -68,7 +68,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self._connection = connection
-        self._arm()
+        self._timer.arm(connection.next_deadline())
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room in the receive buffer of the connection."""
@@ -90,9 +90,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._transport = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.close()
         if self._connection is not None:
             self._touch()
             self._connection.connection_lost()
@@ -103,7 +101,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
         self._paused = True
         if self._connection is not None:
             self._connection.pause_sending(self._monotonic())
-            self._arm()
+            self._timer.arm(self._connection.next_deadline())
 
     def resume_writing(self) -> None:
         """The client has caught up."""
@@ -163,7 +161,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
         connection.go_on()  # what was held back, before there is more
         if connection.finished:
             transport.close()
-            self._arm()
+            self._timer.arm(connection.next_deadline())
             return
         reading = connection.reading
         if reading != self._reading and not transport.is_closing():
@@ -172,22 +170,11 @@ class RpcProtocol(asyncio.BufferedProtocol):
                 transport.resume_reading()
             else:
                 transport.pause_reading()
-        self._arm()
+        self._timer.arm(connection.next_deadline())
 
     # ------------------------------------------------------------------------------------------- deadlines
 
-    def _arm(self) -> None:
-        """A timer that is late enough stays: it looks again when it fires."""
-        deadline = self._connection.next_deadline() if self._connection is not None else None
-        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        self._timer = self._loop.call_later(max(0.0, deadline - self._monotonic()), self._expire)
-
     def _expire(self) -> None:
-        self._timer = None
         if self._connection is None or self._transport is None:
             return
         now = self._monotonic()
@@ -197,4 +184,4 @@ class RpcProtocol(asyncio.BufferedProtocol):
             self._connection.expire(now)
             self._transport.abort()
         else:
-            self._arm()
+            self._timer.arm(deadline)
