@@ -23,6 +23,7 @@ from msmq_fast.security.users import Users, UsersFileError
 from msmq_fast.security.usersfile import UsersSource, load_users
 from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.signals import Signal
 
 __all__ = ["AccessControl"]
 
@@ -32,7 +33,7 @@ _FOR_ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
 
 
 class AccessControl:
-    """Made before the queue manager; `attach` follows when it runs.
+    """Made before the queue manager. `users_changed` is emitted when the users file has changed.
 
     Raises DeclarationError for a users file or a group that cannot be used.
     """
@@ -40,7 +41,7 @@ class AccessControl:
     def __init__(self, config: Config, monotonic: Callable[[], float]) -> None:
         self._config = config
         self._due = monotonic() + _LOOK_INTERVAL
-        self._on_change: Callable[[], None] | None = None
+        self.users_changed: Signal[[]] = Signal()
         self.logons = LogonLimits(monotonic)
         self.audit = Audit(monotonic, interval=config.security.audit_interval)
         self._source = UsersSource(config.users_file, Users.new(os.urandom), self._complain)
@@ -80,10 +81,6 @@ class AccessControl:
 
     # ---- upkeep
 
-    def watch(self, on_change: Callable[[], None]) -> None:
-        """Call `on_change` whenever the users file has changed."""
-        self._on_change = on_change
-
     def next_deadline(self) -> float:
         """When the next look is due."""
         return self._due
@@ -94,8 +91,7 @@ class AccessControl:
         users = self._source()
         if users is not self._seen:
             self._seen = users
-            if self._on_change is not None:
-                self._on_change()
+            self.users_changed()
         self.audit.flush()
 
     # ---- inside

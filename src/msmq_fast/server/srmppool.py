@@ -223,7 +223,7 @@ class Pool:
                 server.open -= 1
                 self._unreachable(endpoint, server, ConnectionResetError(errno.ECONNRESET, "closed at once"))
             else:
-                connection.ready = True
+                connection.in_pool = True
                 self._serve(connection, server)
 
     def _unreachable(self, endpoint: Endpoint, server: _Server, error: Exception) -> None:
@@ -360,7 +360,7 @@ class _Connection(asyncio.Protocol):
         self._request: Request | None = None
         self._detail = "the connection was closed"
         self.lost = False
-        self.ready = False  # the pool has it
+        self.in_pool = False
 
     @property
     def stale(self) -> bool:
@@ -419,7 +419,7 @@ class _Connection(asyncio.Protocol):
         self._slot.leave()
         if self._transport is not None:
             self._transport.abort()
-        if self.ready:
+        if self.in_pool:
             number, request = self._number, self._request
             self.forget()
             self._pool.ended(self, number, request, self._detail)
