@@ -175,15 +175,15 @@ class Station(World):
             Redirector(own, self.redirections), manager.guard, manager.registry.local
         )
         manager.changes.changed.connect(self.destinations.forget)
+        self.streams = IncomingStreams(manager.ledger, self.clock.monotonic)
         self.receipts = Receipts(
             manager,
             self.destinations,
             self.recorder,
+            self.streams,
             ReturnPaths(self.receipts_to),
             lambda *what: self.receipts_refused.append(what),
         )
-        self.streams = IncomingStreams(manager.ledger, self.receipts.stream, self.clock.monotonic)
-        self.receipts.streams = self.streams
         manager.incoming.register(receipts=self.receipts)
         history = DuplicateHistory()
         for item in self.store.load_history():
@@ -251,7 +251,7 @@ class Station(World):
             super().advance(step)
             seconds -= step
             if self.streams.next_deadline() <= self.clock.seconds:
-                self.streams.expire(self.clock.seconds)
+                self.streams.expire(self.clock.seconds, self.receipts.stream)
             self.run()
 
     def taken(self, name: str = "in") -> list[bytes]:

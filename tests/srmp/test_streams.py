@@ -260,12 +260,13 @@ def test_nothing_beyond_a_gap_is_acknowledged(station: Station) -> None:
 @pytest.mark.rule("SR-118")
 def test_a_receipt_tells_of_nothing_that_is_not_durable(station: Station) -> None:
     station.post(text(1), b"x")
-    station.streams.expire(station.clock.seconds)  # the timer of the stream runs from here
+    # The timer of the stream runs from here.
+    station.streams.expire(station.clock.seconds, station.receipts.stream)
     assert station.streams.next_deadline() > station.clock.seconds
     answer = station.begin(text(2), b"x")
     station.clock.advance(5)
     station.manager.tick()
-    station.streams.expire(station.clock.seconds)
+    station.streams.expire(station.clock.seconds, station.receipts.stream)
     assert not answer.done
     assert acks(station) == [(SENDER, NUMBER, 1)]
     station.advance(1)
@@ -358,7 +359,7 @@ def test_silent_streams_are_forgotten_in_the_end(station: Station) -> None:
     station.advance(1)
     station.clock.advance(91 * 86_400)
     station.manager.tick()
-    station.streams.expire(station.clock.seconds)
+    station.streams.expire(station.clock.seconds, station.receipts.stream)
     station.run()
     assert not station.streams.transfers()
     assert not [key for key, _ in station.store.scan(8) if key[:1] in (b"S", b"T")]

@@ -46,18 +46,21 @@ class SrmpReceiving:
         self._manager = manager
         self._refused = refused
         self.destinations = Destinations(redirector, manager.guard, manager.registry.local)
-        self.receipts = Receipts(
-            manager, self.destinations, sequences, ReturnPaths(settings.receipts_to), self._not_taken
-        )
         self.streams = IncomingStreams(
             manager.ledger,
-            self.receipts.stream,
             manager.monotonic,
             StreamSettings(settings.receipt_delay, settings.receipt_delay_max, settings.stream_lifetime),
             config.limits.streams,
             manager.faults,
         )
-        self.receipts.streams = self.streams
+        self.receipts = Receipts(
+            manager,
+            self.destinations,
+            sequences,
+            self.streams,
+            ReturnPaths(settings.receipts_to),
+            self._not_taken,
+        )
         manager.incoming.register(receipts=self.receipts, transfers=self.streams.transfers)
         self.streams.load(manager.store.tables.scan, manager.set_aside)
         queues_changed.connect(self.destinations.forget)
@@ -85,4 +88,4 @@ class SrmpReceiving:
 
     def expire(self, now: float) -> None:
         """Acknowledge streams that pause."""
-        self.streams.expire(now)
+        self.streams.expire(now, self.receipts.stream)

@@ -82,6 +82,7 @@ class Receipts:
         manager: QueueManager,
         destinations: Destinations,
         sequences: Sequences,
+        streams: IncomingStreams,
         paths: ReturnPaths | None = None,
         on_refusal: Callable[[Reason, str], None] | None = None,
     ) -> None:
@@ -92,7 +93,7 @@ class Receipts:
         self._manager = manager
         self._destinations = destinations
         self._sequences = sequences
-        self.streams: IncomingStreams | None = None
+        self._streams = streams
 
     # ---- what the disposition of messages asks for
 
@@ -192,11 +193,7 @@ class Receipts:
             queue = self._destinations.find(to).queue
         except ValueError:
             queue = None
-        return (
-            None
-            if self.streams is None
-            else self.streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
-        )
+        return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
         """A stream receipt (4.6). Express: whoever misses it sends again, and then hears it again."""

@@ -98,12 +98,11 @@ to. None: it was not taken.
 
 
 class IncomingStreams:
-    """`acknowledge` sends stream receipts. Times are monotonic seconds, `monotonic` gives them."""
+    """Times are monotonic seconds, `monotonic` gives them."""
 
     def __init__(
         self,
         ledger: Ledger,
-        acknowledge: Acknowledge,
         monotonic: Callable[[], float],
         settings: StreamSettings | None = None,
         limit: int = 100_000,
@@ -113,7 +112,6 @@ class IncomingStreams:
         self.receipts = 0
         """Stream receipts that were made since the start."""
         self._ledger = ledger
-        self._acknowledge = acknowledge
         self._monotonic = monotonic
         self._settings = settings or StreamSettings()
         self._terms: dict[bytes, Terms] = {}
@@ -228,7 +226,7 @@ class IncomingStreams:
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._settings.coalescing)
 
-    def expire(self, now: float) -> None:
+    def expire(self, now: float, acknowledge: Acknowledge) -> None:
         """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
         settings = self._settings
         self._take_heard(now)
@@ -240,7 +238,7 @@ class IncomingStreams:
                 continue
             stream.armed = False
             try:
-                self._fire(stream)
+                self._fire(stream, acknowledge)
             except Exception as error:
                 self._faults.note("a receipt", error)  # the sender repeats, and is answered then
         if now >= self._cleanup:
@@ -248,13 +246,13 @@ class IncomingStreams:
             self._age()
             self._superseding.tidy()
 
-    def _fire(self, stream: InStream) -> None:
+    def _fire(self, stream: InStream, acknowledge: Acknowledge) -> None:
         """One receipt for everything that is durable (A-18, SR-118)."""
         number, terms = stream.durable_number, self._terms.get(_key(stream))
         if not number or terms is None:
             return
         with self._ledger.writer.unit() as writer:
-            place = self._acknowledge(UUID(bytes_le=stream.source), stream.durable_identifier, number, terms)
+            place = acknowledge(UUID(bytes_le=stream.source), stream.durable_identifier, number, terms)
             if place is None:
                 return
             self._superseding.put(stream, place)
