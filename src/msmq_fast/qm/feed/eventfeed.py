@@ -15,16 +15,15 @@ class EventFeed:
     """`feed` reads, `subscriptions` keep a reader's place, `names` says which queue an event means."""
 
     def __init__(self, services: Services, *, enabled: bool) -> None:
-        self._services = services
         self._ledger = services.ledger
         self.feed = Feed(services.store, enabled=enabled)
         self.names = FeedNames(services)
-        self.subscriptions = Subscriptions(services.records, self.feed, services.ledger)
+        self.subscriptions = Subscriptions(services, self.feed)
 
     def load(self) -> None:
         """At start."""
         self.names.load()
-        self.subscriptions.load(self._services.report_corrupt)
+        self.subscriptions.load()
 
     # ---- what the queue manager tells, with the current batch
 

@@ -7,21 +7,18 @@ its own `max_lag_bytes`: then events are dropped that it has not read, and with 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import quoted
-from msmq_fast.qm.records import Records, followed_by
+from msmq_fast.qm.records import followed_by
+from msmq_fast.qm.services import Services
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import MetaName
-
-if TYPE_CHECKING:
-    from msmq_fast._native.queue import Ledger
 
 __all__ = [
     "MOST_SUBSCRIPTIONS",
@@ -80,19 +77,22 @@ class Subscriptions:
     durable.
     """
 
-    def __init__(self, records: Records, feed: Feed, ledger: Ledger) -> None:
-        self._records = records
+    def __init__(self, services: Services, feed: Feed) -> None:
+        self._services = services
+        self._records = services.records
+        self._ledger = services.ledger
         self._feed = feed
-        self._ledger = ledger
         self._all: dict[str, Subscription] = {}
 
-    def load(self, set_aside: Callable[[str, str], None]) -> None:
-        """At start: what the store has; `set_aside(kind, text)` is told of what is damaged."""
+    def load(self) -> None:
+        """Read what the store has, at start."""
         for key, value in self._records.metas(MetaName.SUBSCRIPTION):
             try:
                 found = _decoded(key.decode(), value)
             except (ValueError, TypeError, KeyError) as error:
-                set_aside("subscription", f"the subscription {quoted(repr(key))} is damaged: {error!r}")
+                self._services.report_corrupt(
+                    "subscription", f"the subscription {quoted(repr(key))} is damaged: {error!r}"
+                )
                 continue
             self._all[found.name] = found
 
