@@ -6,7 +6,8 @@ taking anything still sees it. Leases outlive the process. One that ends puts it
 places; its numbers are void from then on.
 
 Long work (a lease, an acknowledgment, the end of a lease) is done in stretches, so that it keeps nobody
-waiting; the wishes of one subscription and queue are fulfilled one after the other.
+waiting; the requests of one subscription and queue are carried out one after the
+other.
 """
 
 from __future__ import annotations
@@ -249,11 +250,11 @@ class Leases:
 
     def _step(self, holder: LeaseHolder) -> None:
         """The next stretch of its first job; another turn follows, or waits for what the job waits for."""
-        wish = next(holder.jobs[0], None)
-        if wish is None:
+        awaited = next(holder.jobs[0], None)
+        if awaited is None:
             holder.jobs.popleft()
             self._extend(holder)
-        if holder.jobs and wish is not WAIT:
+        if holder.jobs and awaited is not WAIT:
             self._busy.append(holder)
 
     def _go_on(self, holder: LeaseHolder) -> None:

@@ -27,9 +27,9 @@ from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.security.token import Token
 from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_info
 
-__all__ = ["Signing", "Wish", "prepare"]
+__all__ = ["SignatureRequest", "Signing", "prepare"]
 
-Wish = tuple[int, int, bytes]
+SignatureRequest = tuple[int, int, bytes]
 """How a message is to be signed: level, hash algorithm (0: the usual one), MD5 of the certificate (nothing:
 the usual one). Level 0: the SID of the sender goes with the message, but no signature."""
 
@@ -119,10 +119,15 @@ def _is_direct(queue: Queue) -> bool:
 
 
 def prepare(
-    signing: Signing | None, queue: Queue, packet: bytes, wish: Wish | None, token: Token | None
+    signing: Signing | None,
+    queue: Queue,
+    packet: bytes,
+    request: SignatureRequest | None,
+    token: Token | None,
 ) -> bytes:
-    """The packet of a local program as it goes into `queue`: signed if it wishes, and as a queue of this
-    computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts is the wish.
+    """The packet of a local program as it goes into `queue`: signed if the program asks for it, and as a
+    queue of this computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts
+    is what the program asked for.
 
     Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: without `signing` or `token` nothing is signed;
     UNSUPPORTED_FORMATNAME_OPERATION: messages to a direct name are not signed, or encrypted messages do not
@@ -130,10 +135,10 @@ def prepare(
     ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages only.
     """
     local = queue.kind is not QueueKind.OUTGOING
-    if wish is not None:
+    if request is not None:
         if signing is None or token is None:
             raise UnsupportedOperation("nothing is signed here")
-        level, algorithm, digest = wish
+        level, algorithm, digest = request
         if level and _is_direct(queue) and not signing.to_direct_names:
             raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
         if level and leaves_by_srmp(queue):
@@ -149,5 +154,5 @@ def prepare(
     if not local:
         check_srmp(queue, parse(packet))
         return packet
-    check_demands(queue, parse(packet), signed=wish is not None and bool(wish[0]))
+    check_demands(queue, parse(packet), signed=request is not None and bool(request[0]))
     return packet
