@@ -47,7 +47,7 @@ class Scene:
         assert result_of(self.events.read(ObjectType.SITE)) is Result.NOT_CONNECTED
 
 
-@pytest.mark.rule("DM-150")
+@pytest.mark.rule("DM-150", "DM-151")
 def test_a_creation_keeps_what_is_listed() -> None:
     scene = Scene()
     given = queue(r"BETA\orders", Label="a", Quota=5)

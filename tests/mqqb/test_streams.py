@@ -212,7 +212,7 @@ def test_after_a_restart_the_repetition_of_what_is_kept_brings_the_order_ack() -
     assert acknowledged(again) == [(7, 1, 2)]
 
 
-@pytest.mark.rule("QB-122", "QB-146", "QB-147")
+@pytest.mark.rule("QB-122", "QB-146", "QB-147", "QB-314", "QB-315")
 def test_a_stream_that_does_not_pause_is_acknowledged_every_ten_seconds() -> None:
     host = host_with_queue()
     session = host.opened()

@@ -383,6 +383,7 @@ def test_management_sees_the_sequence(sender: Sender) -> None:
     first = sender.taken()[0]
     sender.keep(3)
     sender.order(first)
+    sender.order(first)
     shown = transfer_info(sender.queue).shown()
     at = f"{first.stamp}.{first.ordinal}"
     assert shown == {
@@ -391,7 +392,7 @@ def test_management_sees_the_sequence(sender: Sender) -> None:
         "next_sequence": f"{at}:4 after 3",
         "last_ack": f"{at}:1 after 0",
         "last_ack_time": sender.manager.ledger.now_s,
-        "last_ack_count": 1,
+        "last_ack_count": 2,
         "no_ack_count": 2,
         "no_read_count": 1,
         "resend_count": 0,

@@ -197,7 +197,7 @@ def test_a_transactional_destination_refuses_a_plain_message_before_there_is_any
     assert transaction.operations.enqueued == 0
 
 
-@pytest.mark.rule("DM-175", "DM-176")
+@pytest.mark.rule("DM-175", "DM-176", "DM-024")
 @pytest.mark.parametrize("commit", [True, False])
 def test_in_a_transaction_the_copies_come_with_the_commit_or_not_at_all(commit: bool) -> None:
     world = made()
@@ -311,7 +311,7 @@ def test_copies_that_the_disk_does_not_keep() -> None:
         done.result()
 
 
-@pytest.mark.rule("DM-176")
+@pytest.mark.rule("DM-176", "DM-024")
 def test_a_message_alone_in_its_transaction_is_first_and_last() -> None:
     world = made()
     for name in ("tx1", "tx2"):

@@ -223,7 +223,7 @@ def test_a_subqueue_is_purged_by_itself(world: World) -> None:
     assert world.bodies() == [b"four"]
 
 
-@pytest.mark.rule("DM-068", "ST-5")
+@pytest.mark.rule("DM-068", "DU-09", "ST-5")
 @pytest.mark.parametrize("crash", [False, True])
 def test_subqueues_go_with_their_queue(world: World, crash: bool) -> None:
     fill(world, b"one", b"two")

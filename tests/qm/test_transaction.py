@@ -413,6 +413,21 @@ def test_a_crash_forgets_an_open_transaction(world: World) -> None:
     assert len(world.manager.transactions) == 0
 
 
+@pytest.mark.rule("ST-3")
+@pytest.mark.parametrize("end", [Transaction.commit, Transaction.abort])
+def test_a_transaction_that_commits_cannot_be_ended_again(
+    world: World, end: Callable[[Transaction], object]
+) -> None:
+    transaction = begin(world)
+    send(world, transaction, b"1")
+    done = transaction.commit()
+    assert not done.done
+    with pytest.raises(errors.TransactionSequence):
+        end(transaction)
+    world.finish(done)
+    assert world.bodies() == [b"1"]
+
+
 @pytest.mark.rule("DU-05", "DM-030", "ST-3")
 def test_a_commit_that_is_not_kept_is_an_abort(world: World) -> None:
     fill(world, b"1")

@@ -60,7 +60,7 @@ def test_keys_for_53_queue_managers_are_kept_for_ten_minutes() -> None:
     assert sender.next_deadline() == 600.0
 
 
-@pytest.mark.rule("QB-131", "QB-133")
+@pytest.mark.rule("QB-131", "QB-133", "QB-252")
 def test_127_keys_of_others_are_kept_for_ten_minutes() -> None:
     blob = Directory(BASE).sender().key_for(manager(0), 1, 0.0).blob
     receiver = ReceivedKeys(KEYS)

@@ -243,6 +243,8 @@ def test_rc2_of_forty_bits() -> None:
     key = KEYS[ENHANCED].decrypt(weak.blob[12:][::-1], padding.PKCS1v15())
     assert (len(key), key[5:]) == (16, bytes(11))
     assert (weak.weak, strong.weak) == (True, False)
+    rc4 = {ENHANCED: EncryptionAlgorithm.RC4}
+    assert not sender(ENHANCED, preferred=rc4, send_enhanced_rc2_40=True).key_for(TARGET, 3, 0.0).weak
     tolerant = ReceivedKeys(KEYS)
     found = tolerant.key_of(3, 0x6602, SOURCE.bytes_le, weak.blob, 0.0)
     assert found.cipher.decrypt(weak.cipher.encrypt(BODY)) == BODY
@@ -333,7 +335,7 @@ def test_a_key_is_found_by_its_provider_algorithm_sender_and_blob() -> None:
     assert keys.key_of(3, 0x6801, SOURCE.bytes_le, secret.blob, 0.0) is found
 
 
-@pytest.mark.rule("QB-318", "QB-319", "QB-320")
+@pytest.mark.rule("QB-318", "QB-319", "QB-320", "QB-252")
 @pytest.mark.parametrize(("provider", "level"), [(BASE, 1), (ENHANCED, 3), (ENHANCED_AES, 5)])
 def test_keys_that_are_too_old_are_made_and_opened_anew(provider: Provider, level: int) -> None:
     sent, own = sender(provider), Counting(KEYS)

@@ -128,7 +128,7 @@ def test_on_the_queue_manager(world: World, operation: str) -> None:
     do(world)
 
 
-@pytest.mark.rule("DM-085")
+@pytest.mark.rule("DM-085", "DM-087")
 def test_a_refused_open_leaves_nothing_behind_and_the_queue_manager_is_not_asked(world: World) -> None:
     queue = world.manager.find("orders")
     queue.security = NOBODY

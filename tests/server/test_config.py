@@ -82,6 +82,7 @@ def test_what_the_queue_manager_is_told_of_sites_and_of_time_limits() -> None:
 @pytest.mark.rule("QB-012", "QB-083", "QB-288")
 def test_what_newer_versions_of_windows_leave_out_is_off_unless_it_is_asked_for() -> None:
     assert (Config().mqqb.ping, Config().mqqb.insecure_nacks, Config().mqqb.report_messages) == (False,) * 3
+    assert not QueueManagerSettings("HOST").insecure_nacks
 
 
 def test_defaults_need_no_file() -> None:
