@@ -266,7 +266,7 @@ def test_express_messages_leave_by_the_ack_number_and_unsent_ones_stay() -> None
     assert source.core.messages == 3  # 3 is in flight, 4 and 5 were never sent
 
 
-@pytest.mark.rule("QB-118", "QB-196", "QB-198", "QB-199")
+@pytest.mark.rule("QB-118", "QB-196", "QB-198", "QB-199", "QB-194")
 def test_recoverable_messages_leave_by_base_and_bits() -> None:
     host = Host()
     session = host.opened()

@@ -183,7 +183,7 @@ def test_a_sequence_begins_when_the_one_before_is_over() -> None:
         ring.assign(2, 3)
 
 
-@pytest.mark.rule("SR-200", "QB-214", "QB-139")
+@pytest.mark.rule("SR-200", "QB-214", "QB-139", "QB-209")
 def test_a_sequence_begins_with_new_counts() -> None:
     ring = OutSequence()
     ring.begin(7)

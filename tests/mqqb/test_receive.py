@@ -149,6 +149,17 @@ def test_duplicates_are_known_across_sessions() -> None:
     assert host.messages() == [7]
 
 
+@pytest.mark.rule("QB-224")
+def test_a_repetition_refreshes_the_entry_of_its_message() -> None:
+    host = Host()
+    session = host.opened()
+    for second in (2_000, 3_200, 4_400):
+        host.ledger.tick(second * 1_000_000)
+        host.node.history.expire(host.ledger.now_s)
+        session.receive(wire.message(7), 101.0)
+    assert host.messages() == [7]
+
+
 @pytest.mark.rule("QB-106", "QB-117", "QB-224")
 def test_a_repetition_is_not_acknowledged_before_the_first_copy_is_durable() -> None:
     host = Host()

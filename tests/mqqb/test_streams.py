@@ -538,6 +538,7 @@ def test_numbers_decide_about_transactional_messages_not_identifiers(plain: bool
     session.receive(wire.message(101), 100.0)
     host.commit()
     assert (host.messages(), host.messages("t")) == ([102, 101], [101, 102])
+    assert not host.tables.tables[Table.HISTORY]
 
 
 def test_a_stream_of_which_nothing_is_kept_is_not_acknowledged() -> None:

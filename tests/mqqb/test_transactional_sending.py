@@ -222,7 +222,7 @@ def test_a_message_goes_when_both_acknowledgments_are_there(sender: Sender) -> N
 # ---- acknowledgments in any order
 
 
-@pytest.mark.rule("QB-211", "QB-124", "QB-200", "QB-354")
+@pytest.mark.rule("QB-211", "QB-124", "QB-200", "QB-354", "QB-123")
 def test_an_order_ack_before_the_session_ack_waits_for_it(sender: Sender) -> None:
     sender.send(b"1", b"2")
     sender.connect()
