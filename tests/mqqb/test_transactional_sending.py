@@ -405,6 +405,7 @@ def test_management_sees_the_sequence(sender: Sender) -> None:
 
 
 @pytest.mark.rule("DU-19", "KV-08", "KV-09", "QB-094", "QB-105", "QB-139", "QB-140", "QB-333", "REC-09")
+@pytest.mark.rule("DU-14")
 def test_a_crash_changes_no_number(sender: Sender) -> None:
     sender.send(b"1", b"2")
     sender.connect()
@@ -571,7 +572,7 @@ def test_the_step_of_the_ladder_outlives_a_restart(sender: Sender) -> None:
     assert transfer_info(sender.queue).resend_interval == 300
 
 
-@pytest.mark.rule("QB-094", "QB-113")
+@pytest.mark.rule("QB-094", "QB-113", "DU-19")
 def test_the_number_of_a_message_that_is_gone_is_not_given_again(sender: Sender) -> None:
     sender.send(b"1", b"2")
     sender.send(b"3", time_to_reach_queue=5)

@@ -101,6 +101,17 @@ def test_the_vote_comes_when_it_is_durable() -> None:
         case.resource.prepare(UUID(int=1))
 
 
+@pytest.mark.rule("DU-06", "REC-05")
+def test_what_went_back_before_the_vote_is_not_locked_after_a_crash() -> None:
+    case = Case()
+    core = case.world.manager.find("orders").core
+    locked = [key for key in core.positions.keys() if core.positions.state(key) == 2]  # noqa: SIM118
+    case.transaction.unlocked(core, *locked)
+    case.prepare()
+    case.crash()
+    assert case.world.bodies() == [b"1", b"2"]
+
+
 @pytest.mark.rule("DM-038", "DM-039", "DU-07")
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
 def test_an_outcome_is_answered_when_it_is_durable(outcome: str) -> None:

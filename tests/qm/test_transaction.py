@@ -522,7 +522,19 @@ def test_what_is_large_is_written_ahead_and_dropped_after_a_crash(world: World) 
     assert world.bodies() == [b"0"]
 
 
-@pytest.mark.rule("KV-07", "DU-05")
+@pytest.mark.rule("DM-024")
+def test_the_last_message_is_marked_where_it_was_written_ahead(world: World) -> None:
+    transaction = begin(world)
+    transaction.operations.limit_bytes = 1
+    send(world, transaction, b"1", b"2")
+    world.run()
+    assert transaction.operations.held_bytes == 0
+    world.finish(transaction.commit())
+    keys = list(world.manager.find("orders").core.positions.keys())
+    assert [_header(world, "orders", key).last for key in keys] == [False, True]
+
+
+@pytest.mark.rule("KV-07", "DU-05", "DM-024", "REC-06")
 @pytest.mark.parametrize("end", ["commit", "abort", "full"])
 def test_the_end_of_a_large_transaction(world: World, end: str) -> None:
     transaction = begin(world)
