@@ -10,8 +10,9 @@ import pytest
 
 from bench.micro import MESSAGES
 from bench.packets import connection_parameters, establish_connection, user_message
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.session import Session

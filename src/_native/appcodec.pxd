@@ -3,7 +3,8 @@
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener
 from msmq_fast._native.framing cimport UserMessage
-from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.queue cimport QueueCore
 
 
 cdef struct Cursor:

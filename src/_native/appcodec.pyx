@@ -18,7 +18,9 @@ from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
 from msmq_fast._native.framing cimport (
     INFINITE, MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
 )
-from msmq_fast._native.queue cimport ENQUEUED_PENDING, Ledger, QueueCore
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport ENQUEUED_PENDING
+from msmq_fast._native.queue cimport QueueCore
 
 cdef enum:
     OUT_FIELDS = 22

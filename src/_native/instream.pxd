@@ -5,7 +5,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener, Writer
 from msmq_fast._native.framing cimport UserMessage, get_u32
-from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.queue cimport QueueCore
 
 
 cdef enum Order:

@@ -1,164 +1,415 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The messages of one queue: enqueue, claim, receive, removal, expiry, accounting and the store mutations of each.
+"""The messages of one queue: arrival, commits, purge.
 
 MS-MQDMPR 3.1.7.1.9 (Enqueue Message), 3.1.7.1.10 (Dequeue Message), 3.1.7.1.7 (Purge Queue), 3.1.6.12 (TTBR), states of ST-1 in the
 inventory. Nothing here knows about names, sessions or clients. Everything runs on the event loop.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EAGAIN, ENOSPC
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memcpy, memset
-
-from array import array
-
-from msmq_fast._native.tables import StoreError
-
-cimport cython
-from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer, also
-from msmq_fast._native.tables cimport (
-    TABLE_FEED,
-    TABLE_HISTORY,
-    TABLE_POSITION,
-    TABLE_SEQUENCE,
-    PositionVisitor,
-    Reader,
-    ReadListener,
-    Tables,
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer
+from msmq_fast._native.effects cimport arrived
+from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, parse_user_message
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport (
+    ENQUEUED,
+    ENQUEUED_PENDING,
+    EVENT_ARRIVED,
+    EVENT_PURGED,
+    EVENT_SENT,
+    EVERY_STATE,
+    MACHINE_QUOTA,
+    OWNER_DAMAGED,
+    OWNER_FINAL,
+    OWNER_LEASE,
+    OWNER_PURGED,
+    OWNER_RETURNED,
+    OWNER_STORE,
+    REASON_ARRIVED,
+    REASON_NONE,
+    UNDO_COMMITTED,
+    LedgerBase,
+    concerning,
+    sequence_left,
 )
-from msmq_fast._native.framing cimport (
-    INFINITE, SOURCE_OFFSET, USER_HTTP, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, UserMessage, parse_user_message,
-)
-from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, ENTRY_ORDERED, LAST_NUMBER, OutEntry, OutSequence
+from msmq_fast._native.numbering cimport concludes, number, number_left
+from msmq_fast._native.outsequence cimport OutSequence
 from msmq_fast._native.positions cimport (
-    BANDS,
-    FLAG_CACHED,
     FLAG_COUNTED,
-    FLAG_EXPIRE_WHEN_UNLOCKED,
-    FLAG_FETCHING,
-    FLAG_PEEK_WHEN_LOCKED,
-    FLAG_RECOVERABLE,
     FLAG_REMOVING,
-    FLAG_TRANSACTIONAL,
-    NO_DEADLINE,
-    NO_TIMER,
-    STATE_AVAILABLE,
     STATE_LOCKED,
     STATE_PENDING,
     STATE_PURGE_PENDING,
     PositionList,
     Slot,
 )
-from msmq_fast._native.record cimport (
-    POSITION_ACK_MASK,
-    POSITION_FINAL,
-    POSITION_JOURNAL_NEGATIVE,
-    POSITION_JOURNAL_POSITIVE,
-    POSITION_KEY_SIZE,
-    POSITION_NUMBERED,
-    POSITION_ORDERED,
-    POSITION_PREPARED,
-    POSITION_PURGE_PENDING,
-    POSITION_RECOVERABLE,
-    POSITION_TRANSACTIONAL,
-    POSITION_VERSION,
-    STREAM_KEY_SIZE,
-    STREAM_RENAMED,
-    STREAM_VERSION,
-    FeedEntry,
-    HistoryEntry,
-    NumberedPosition,
-    OutgoingStream,
-    PositionRecord,
-    RenamedStream,
-    position_key,
-    position_size,
-    stream_key,
+from msmq_fast._native.queuebase cimport (
+    describe,
+    effective_priority,
+    forget_final,
+    log_placed,
+    note_late,
+    note_passing,
+    reason_of,
+    refusal,
+    wishes_of,
 )
-from msmq_fast._native.sources cimport SourceTable
-from msmq_fast._native.undo cimport Undoable, UndoLog
-from msmq_fast._native.wheel cimport Timer, TimerWheel
+from msmq_fast._native.reading cimport BodyFetcher, QueueReading
+from msmq_fast._native.record cimport HistoryEntry, NumberedPosition, PositionRecord
+from msmq_fast._native.removal cimport Drain
+from msmq_fast._native.tables cimport TABLE_HISTORY
 
-cdef enum:
-    EXPIRE_AGAIN = 60           # seconds until a message is tried again whose expiry raised
-    DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
-    SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
-    CONCLUDING_BYTES = 16 << 20 # of acknowledgments for one receiver that come although the queue manager is full
-    FINAL_GRACE = 21600         # the last step of the resend ladder: 6 hours
-    COUNT_LIMIT = 0xFFFF        # of AbortCount and MoveCount in memory
-    MAX_PACKET = 1 << 26        # no stored packet is greater; a record that says so is damaged
-    AHEAD_COUNT = 4096          # bodies read ahead of a reader
-    AHEAD_BYTES = 8 << 20
-    AHEAD_STEP = 1024           # messages consumed between two looks ahead
-    EVERY_STATE = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
-    MDB_CORRUPTED = -30796
-    SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
-    FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
-    WISH_POSITIVE_ARRIVAL = 1   # bits of PositionRecord.wishes
-    WISH_POSITIVE_RECEIVE = 2
-    WISH_NEGATIVE_ARRIVAL = 4
-    WISH_NEGATIVE_RECEIVE = 8
-    DISPOSAL_COUNT = 256        # packets read at a time for what follows from removals
-    DISPOSAL_BYTES = 8 << 20
-
-cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
-SEQUENCE_BLOCK = 1 << 20
 TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them by identity
 
 
-cdef uint32_t deadline_of(uint32_t sent, uint32_t reach, uint32_t received, bint outgoing) noexcept nogil:
-    """When a message expires where it stands (DA-031): seconds, or NO_DEADLINE."""
-    cdef uint64_t best = NO_DEADLINE
-    if received != INFINITE:
-        best = <uint64_t>sent + received
-    if outgoing and reach != INFINITE and <uint64_t>sent + reach < best:
-        best = <uint64_t>sent + reach
-    return <uint32_t>best if best < NO_DEADLINE else NO_DEADLINE
+cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint ride) except -1:
+    """The stored duplicate history gets a message; `ride`: this does not by itself cause a commit."""
+    cdef HistoryEntry entry
+    entry.fingerprint = fingerprint
+    memcpy(entry.source, PyBytes_AS_STRING(packet) + SOURCE_OFFSET, 16)
+    entry.ordinal = m.message_id
+    entry.time_s = ledger.now_s
+    ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), ride)
+    return 0
 
 
-cdef int effective_priority(const UserMessage* m) noexcept nogil:
-    """A transactional message counts as priority 0 (DM-100)."""
-    return 0 if m.transaction_offset else m.priority & 7
+cdef class QueueCore(QueueReading):
+    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
+
+    def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False,
+                 QueueCore parent=None):
+        cdef BodyFetcher fetcher = BodyFetcher()
+        if ordinal in ledger._cores:
+            raise ValueError("the ordinal is in use")
+        self.ledger = ledger
+        self.ordinal = ordinal
+        self.quota_bytes = quota_bytes
+        self.outgoing = outgoing
+        self.sequence = OutSequence(ledger.writer.undo) if outgoing else None
+        self._passing = set() if outgoing else None
+        self.parent = parent
+        self._fresh = []
+        self._poisoned = []
+        self.positions = PositionList()
+        fetcher._core = self
+        self._fetcher = fetcher
+        ledger._cores[ordinal] = self
+
+    # ---- arrival
+
+    cdef int enqueue(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
+                     uint64_t fingerprint) except -1:
+        return self.enqueue_with(packet, m, origin, token, fingerprint, 0)
+
+    cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                          uint32_t dead_letter) except -1:
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
+        cdef int refused = refusal(self, m, PyBytes_GET_SIZE(packet), concludes(self, m, data))
+        if refused:
+            return refused
+        if not sequence_left(self.ledger) or not number_left(self, m, data):
+            return MACHINE_QUOTA
+        if recoverable or wishes_of(m, data):
+            return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter, recoverable)
+        # The path of most messages: without a unit, whose begin and end would cost as much as the rest.
+        self._enter_express(packet, m, fingerprint, dead_letter)
+        return ENQUEUED
+
+    cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                              uint32_t dead_letter, bint recoverable) except -1:
+        """The rest of `enqueue_with` for a message that is stored, or whose arrival has side effects."""
+        cdef Writer writer = self.ledger.writer
+        cdef Slot* slot
+        writer.begin_unit()
+        try:
+            if recoverable:
+                self._enter_stored(packet, m, origin, token, fingerprint, dead_letter)
+            else:
+                slot = self._enter_express(packet, m, fingerprint, dead_letter)
+                if slot.wishes:
+                    arrived(self, slot, packet)
+        except BaseException:
+            # The caller hears that it did not come, so it must not be there.
+            writer.roll_back()
+            raise
+        writer.keep_unit()
+        return ENQUEUED_PENDING if recoverable else ENQUEUED
+
+    cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL:
+        """Puts an accepted message into the list, with the next SequentialID."""
+        cdef uint64_t sequence = self.ledger.next_sequence()
+        cdef Slot* slot = self._place(
+            <uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, self.ledger.now_us, packet, m
+        )
+        slot.dead_letter = dead_letter
+        self._entered = slot.key
+        self.arrived_total += 1
+        if self.ledger._followed is not None:
+            self.ledger._followed.append((self, slot.key))
+        return slot
+
+    cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL:
+        """An express message is in the list, and available. Call inside a unit if its arrival has side effects."""
+        cdef Slot* slot = self._enter(packet, m, dead_letter)
+        if fingerprint:
+            keep_identity(self.ledger, m, packet, fingerprint, True)
+        if self.ledger.feed:
+            self.ledger.event(EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, True)
+        self._count(slot)
+        if self.interested:
+            self.mark()
+        return slot
+
+    cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                           uint32_t dead_letter) except -1:
+        """A recoverable message is in the list, and available when the unit is durable. Call inside the unit."""
+        cdef Writer writer = self.ledger.writer
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef Slot* slot = self._enter(packet, m, dead_letter)
+        cdef NumberedPosition record
+        describe(&record.position, slot, m, data)
+        number(self, slot, &record)
+        writer.put_position(self.ordinal, slot.key, &record.position, True)
+        writer.put_content(slot.content_id, packet)
+        if self.ledger.feed:
+            self._came(slot, m, data, &record)
+        writer.notify(self, slot.key)
+        if slot.wishes:
+            arrived(self, slot, packet)
+        if fingerprint:
+            keep_identity(self.ledger, m, packet, fingerprint, False)
+        if origin is not None:
+            writer.notify(origin, token)
+        return 0
+
+    cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1:
+        """`content_id` 0: the packet has not been written yet. A `packet` of None has been, and is durable."""
+        cdef LedgerBase ledger = self.ledger
+        cdef Slot* slot = NULL
+        cdef NumberedPosition numbered
+        if sequence == 0:
+            sequence = ledger.next_sequence()
+        record.arrival_seq = sequence
+        record.arrived_us = ledger.now_us
+        record.content_id = content_id or sequence
+        slot = self._put_slot(<uint64_t>(7 - record.priority) << 56 | sequence, record, STATE_PENDING)
+        self.positions.set_body(slot, packet)
+        self.reserved_bytes -= slot.size
+        log_placed(self, slot.key, UNDO_COMMITTED)
+        self._entered = slot.key
+        self.arrived_total += 1
+        memset(&numbered, 0, sizeof(numbered))
+        numbered.position = record[0]
+        # A commit in slices has its places from before: what was purged meanwhile does not take it along.
+        numbered.position.arrival_seq = self._arrival(slot.key)
+        number(self, slot, &numbered)
+        ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
+        if content_id == 0:
+            ledger.writer.put_content(sequence, packet)
+        if ledger.feed:
+            ledger.event(
+                EVENT_SENT if self.outgoing else EVENT_ARRIVED, self.ordinal, self.outgoing, slot, False, REASON_NONE,
+                numbered.sequence_id, numbered.sequence_number
+            )
+        ledger.writer.notify(self, slot.key)
+        if slot.wishes & concerning(self.role, REASON_ARRIVED):
+            arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
+        return 0
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        """A recoverable message became durable, or could not be stored."""
+        cdef Slot* slot = self.positions.find(token)
+        if slot == NULL:
+            return 0
+        if status != STATUS_OK:
+            if slot.flags & FLAG_REMOVING:
+                # Taken before it was durable: the Delivery, perhaps of a later batch, must not hand it out.
+                slot.owner = OWNER_DAMAGED
+            else:
+                if slot.owner == OWNER_RETURNED:
+                    self.ledger._returned.append((self, self._received(slot)))
+                self._drop(slot)
+        elif slot.state == STATE_PENDING:
+            note_late(self, slot)
+            self._available(slot)
+        elif slot.state == STATE_PURGE_PENDING and not slot.flags & FLAG_COUNTED:
+            self._erase(slot, EVENT_PURGED)
+        return 0
+
+    cdef int settled(self) except -1:
+        if self.interested and self.positions.available and self.ready is not None:
+            self.ready()
+        return 0
+
+    # ---- whole queues
+
+    def purge(self) -> int:
+        """Remove every available message (DM-092, DM-093, DM-094). Returns how many.
+
+        They are out of sight at once; Ledger.reap lets go of them bit by bit. Locked ones go when they are released, pending
+        ones when they are durable, and one that is out with a reader does not come back.
+        """
+        self.purged_to = self.ledger.sequence
+        self._purges += 1
+        return self._set_aside(False)
+
+    def abandon(self) -> int:
+        """The queue is deleted: everything in it is doomed, it takes nothing more, the ledger forgets it. Returns the number of messages."""
+        cdef uint64_t removed
+        self.gone = True
+        self.interested = False
+        self.ready = None
+        if self.sequence is not None:
+            self.ledger._streams.pop(self.sequence.known_as(), None)
+        removed = self._set_aside(True)
+        self.ledger._cores.pop(self.ordinal, None)
+        return removed
+
+    cdef uint64_t _set_aside(self, bint everything) except? 0:
+        """Swaps the list for one with those only that somebody has still to let go of; a Drain gets the others.
+
+        Takes no longer for a million messages than for one, as long as those that are locked stand at the front.
+        """
+        cdef PositionList old = self.positions, kept
+        cdef LedgerBase ledger = self.ledger
+        cdef Drain drain
+        cdef Slot* slot = NULL
+        cdef uint64_t key, left, removed, used = self.reserved_bytes, counted = 0, messages = 0
+        if old.live == 0:
+            return 0
+        kept = PositionList()
+        if not everything:
+            slot = old.following(0, 1 << STATE_PENDING)
+            while slot != NULL:
+                key = slot.key
+                slot = kept.adopt(old, slot)
+                kept.set_state(slot, STATE_PURGE_PENDING)
+                used += slot.size
+                slot = old.following(key, 1 << STATE_PENDING)
+        left = old.live - old.available - old.pending
+        key = 0
+        while left:
+            slot = old.following(key, 1 << STATE_LOCKED | 1 << STATE_PURGE_PENDING)
+            key = slot.key
+            left -= 1
+            if not slot.flags & FLAG_REMOVING and (everything or slot.owner == OWNER_DAMAGED or slot.owner & <uint32_t>OWNER_LEASE):
+                continue
+            slot = kept.adopt(old, slot)
+            if slot.owner == OWNER_FINAL:
+                pass    # it has been sent, and nothing can take that back
+            elif slot.owner == OWNER_STORE or slot.flags & FLAG_REMOVING:
+                slot.owner = slot.owner if slot.owner == OWNER_DAMAGED else OWNER_PURGED
+            else:
+                kept.set_state(slot, STATE_PURGE_PENDING)
+            used += slot.size
+            if slot.flags & FLAG_COUNTED:
+                counted += slot.size
+                messages += 1
+        self.positions = kept
+        if self.sequence is not None:
+            forget_purged(self)
+        ledger.bytes -= self.used_bytes - used
+        if self.parent is not None:
+            self.parent.sub_bytes -= self.used_bytes - used
+        self.used_bytes = used
+        self.bytes = counted
+        self.messages = messages
+        removed = old.live
+        self.removed_total += removed
+        if removed:
+            drain = Drain.__new__(Drain)
+            drain._ledger = ledger
+            drain._queue = self.ordinal
+            drain._role = self.role
+            drain._outgoing = self.outgoing
+            drain._reason = reason_of(self, EVENT_PURGED)
+            drain._positions = old
+            ledger._drains.append(drain)
+        return removed
+
+    # ---- by packet
+
+    def enqueue_packets(self, list packets not None, sink=None, uint64_t fingerprint=0, list dead_letters=None) -> tuple:
+        """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
+
+        With a `fingerprint` (`DuplicateHistory.fingerprint`) they are kept in the duplicate history.
+
+        `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
+        `dead_letters`: for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a packet that is malformed; then none of them is enqueued.
+        """
+        cdef UserMessage* parsed
+        cdef bytes packet
+        cdef size_t total = 0
+        cdef int code, number = 0, result
+        cdef bint stored = False
+        cdef Writer writer = self.ledger.writer
+        cdef list results = [], keys = []
+        if dead_letters is not None and len(dead_letters) != len(packets):
+            raise ValueError("a dead-letter queue for each packet, or none at all")
+        if not packets:
+            if sink is not None:
+                sink(STATUS_OK)
+            return results, keys
+        parsed = <UserMessage*>realloc(NULL, len(packets) * sizeof(UserMessage))
+        if parsed == NULL:
+            raise MemoryError("no memory for messages")
+        try:
+            for packet in packets:
+                code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &parsed[number])
+                if code:
+                    raise ValueError(f"not a UserMessage packet (fault {code})")
+                number += 1
+                total += PyBytes_GET_SIZE(packet)
+            writer.make_room(total)
+            writer.begin_unit()
+            try:
+                number = 0
+                for packet in packets:
+                    result = self.enqueue_with(
+                        packet, &parsed[number], None, 0, fingerprint, 0 if dead_letters is None else dead_letters[number]
+                    )
+                    number += 1
+                    stored = stored or result == ENQUEUED_PENDING
+                    results.append(result)
+                    if result == ENQUEUED or result == ENQUEUED_PENDING:
+                        keys.append(self._entered)
+                    else:
+                        keys.append(0)
+                if stored and sink is not None:
+                    writer.notify(Callback(sink), 0)
+            except BaseException:
+                writer.roll_back()
+                raise
+            writer.keep_unit()
+        finally:
+            free(parsed)
+        if not stored and sink is not None:
+            sink(STATUS_OK)
+        return results, keys
 
 
-cdef bint is_packet(bytes packet) noexcept:
-    """Whether what the store kept is still a UserMessage packet: nobody is handed anything else."""
-    cdef UserMessage m
-    return parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m) == 0
-
-
-cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil:
-    """The stored record of a position."""
-    memset(record, 0, sizeof(record[0]))
-    record.version = POSITION_VERSION
-    record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
-    record.priority = <uint8_t>(7 - (slot.key >> 56))
-    record.wishes = 0 if slot.reason else wishes_of(m, packet)
-    record.reason = slot.reason
-    record.dead_letter_queue = slot.dead_letter
-    record.message_class = m.message_class
-    record.content_id = slot.content_id
-    record.content_bytes = slot.size
-    record.sent_s = m.sent_time
-    record.arrived_us = slot.arrived
-    record.time_to_reach_queue = m.time_to_reach_queue
-    record.time_to_be_received = m.time_to_be_received
-    memcpy(record.source, packet + SOURCE_OFFSET, 16)
-    record.ordinal = m.message_id
-    record.abort_count = slot.abort_count
-    record.arrival_seq = slot.key & SEQUENCE_MASK
-    record.move_count = slot.move_count
-
-
-include "queue_undo.pxi"
-include "queue_horizon.pxi"
-include "queue_disposition.pxi"
-include "queue_sequence.pxi"
-include "queue_ledger.pxi"
-include "queue_core.pxi"
-include "queue_delivery.pxi"
-include "queue_relocation.pxi"
-include "queue_seek.pxi"
-include "queue_moving.pxi"
-include "queue_lease.pxi"
+cdef int forget_purged(QueueCore core) except -1:
+    """The queue was purged: the numbers of the messages that are not in it any more lead to a gap (QB-113)."""
+    cdef uint64_t key
+    cdef Slot* slot = NULL
+    for key in core.sequence.keys():
+        if core.positions.find(key) == NULL:
+            core.sequence.remove(key)
+    core._passing.clear()
+    key = 0
+    slot = core.positions.following(key, EVERY_STATE)
+    while slot != NULL:
+        key = slot.key
+        note_passing(core, slot)
+        slot = core.positions.following(key, EVERY_STATE)
+    if not core.gone:
+        return 0
+    core.ledger._streams.pop(core.sequence.known_as(), None)
+    for ordinal, waiting in list(core.ledger._finals.items()):
+        for _, final_key, _, _ in [one for one in waiting if one[0] is core]:
+            forget_final(core.ledger, ordinal, core, final_key)
+    return 0

@@ -5,7 +5,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.framing cimport PacketScanner, UserMessage
 from msmq_fast._native.history cimport DuplicateHistory, Identity
 from msmq_fast._native.instream cimport InStream, InStreams
-from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.window cimport ReceiveWindow, SendWindow
 
 

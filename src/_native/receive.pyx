@@ -37,7 +37,7 @@ from msmq_fast._native.framing cimport (
 from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, ORIGINS, Identity, Sighting
 from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED, begins
 from msmq_fast._native.positions cimport BANDS
-from msmq_fast._native.queue cimport (
+from msmq_fast._native.ledgerbase cimport (
     ENQUEUED,
     ENQUEUED_PENDING,
     EXPIRED as QUEUE_SAYS_EXPIRED,

@@ -146,6 +146,7 @@ _Static_assert(sizeof(FeedEntry) == 72, "FeedEntry is stored");
 _Static_assert(sizeof(HistoryEntry) == 32, "HistoryEntry is stored");
 _Static_assert(sizeof(PackHead) == 8, "PackHead is stored");
 
+#define SEQUENCE_MASK (((uint64_t)1 << 56) - 1) /* of a LookupIdentifier: its SequentialID */
 #define POSITION_KEY_SIZE 12
 #define STREAM_KEY_SIZE 5
 #define CONTENT_KEY_SIZE 10

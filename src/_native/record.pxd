@@ -24,6 +24,7 @@ cdef extern from "record.h" nogil:
         POSITION_KEY_SIZE
         STREAM_KEY_SIZE
         CONTENT_KEY_SIZE
+    const uint64_t SEQUENCE_MASK    # of a LookupIdentifier: its SequentialID
 
     ctypedef struct PositionRecord:
         uint8_t version

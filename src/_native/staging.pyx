@@ -13,7 +13,9 @@ from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer
 from msmq_fast._native.tables cimport TABLE_META
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
-from msmq_fast._native.queue cimport Ledger, QueueCore, describe
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport describe
 from msmq_fast._native.record cimport POSITION_TRANSACTIONAL, POSITION_VERSION, PositionRecord
 
 cdef enum:

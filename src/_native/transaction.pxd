@@ -4,7 +4,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener
 from msmq_fast._native.positions cimport Slot
-from msmq_fast._native.queue cimport Ledger, QueueCore
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.record cimport PositionRecord
 
 

@@ -21,15 +21,17 @@ from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.positions cimport (
     FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
 )
-from msmq_fast._native.queue cimport (
-    ENQUEUED, REASON_RECEIVED, REASON_REJECTED, Ledger, QueueCore, Received, abort_move, complete_move, describe,
-)
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport ENQUEUED, REASON_RECEIVED, REASON_REJECTED
+from msmq_fast._native.moving cimport abort_move, complete_move
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport Received, describe
 from msmq_fast._native.record cimport PositionRecord
 
 from array import array
 
 from msmq_fast._native.tables import StoreError
-from msmq_fast._native.queue import lock_for_move
+from msmq_fast._native.moving import lock_for_move
 
 cdef enum:
     TOKEN_END = 0               # of notices: the commit

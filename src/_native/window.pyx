@@ -11,7 +11,7 @@ from msmq_fast._native.framing cimport (
     get_u32, parse_user_message, put_u16, put_u32,
 )
 from msmq_fast._native.outsequence cimport OutEntry, OutSequence
-from msmq_fast._native.queue cimport Received
+from msmq_fast._native.queuebase cimport Received
 
 cdef array EMPTY = array("Q")
 cdef enum:

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from msmq_fast._native.columns import Contents, Encoded, MessageEncoder, Rows, scan
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import MESSAGE_COLUMNS, Column

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msmq_fast._native.framing import build_user_message, parse
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.qm.access import Access

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.columns import Contents, MessageEncoder, pick, scan, stored
-from msmq_fast._native.queue import QueueCore, move
+from msmq_fast._native.moving import move
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from msmq_fast._native.queue import move
+from msmq_fast._native.moving import move
 from msmq_fast.bulk.reader import BulkReader
 from msmq_fast.bulk.schema import chosen
 from msmq_fast.packet import Message

@@ -12,7 +12,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal
 from msmq_fast.packet.message import Message as Sent

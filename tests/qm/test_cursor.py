@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from msmq_fast._native.queue import allow_peek_when_locked
+from msmq_fast._native.seek import allow_peek_when_locked
 from msmq_fast.packet import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue

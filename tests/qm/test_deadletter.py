@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.errors import UnsupportedAccessMode
 from msmq_fast.packet.message import Journal

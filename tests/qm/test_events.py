@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast._native.queue import seek
+from msmq_fast._native.seek import seek
 from msmq_fast.packet import Message
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.errors import (

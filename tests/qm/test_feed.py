@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.queue import withdraw
+from msmq_fast._native.operations import withdraw
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Journal

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmq_fast._native.effects import dead_letter
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
-from msmq_fast._native.queue import Ledger, QueueCore, dead_letter
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access

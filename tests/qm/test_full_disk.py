@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
-from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from msmq_fast._native.queue import order_ack
+from msmq_fast._native.outbound import order_ack
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast._native.tables import StoreError
 from msmq_fast.mqqb.ping import Inquirer
 from msmq_fast.packet.errors import MSMQError

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access

@@ -7,8 +7,10 @@ from collections import Counter
 
 import pytest
 
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryWriter
-from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge

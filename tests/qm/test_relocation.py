@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.queue import Identifiers, survey
+from msmq_fast._native.operations import Identifiers, survey
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.operator.importing import Entry, Import

@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.message import Acknowledge, Journal, Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.faults import Faults

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.user import TransactionHeader

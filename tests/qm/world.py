@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from msmq_fast._native.memorystore import MemoryWriter
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.faults import Faults

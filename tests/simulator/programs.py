@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MessageStorageFailed,

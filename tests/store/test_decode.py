@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmq_fast._native.ledgerbase import FeedEvent, FeedTransport
 from msmq_fast._native.lmdbstore import LmdbTables
-from msmq_fast._native.queue import FeedEvent, FeedTransport
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from tests.store.golden import make

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager

@@ -2,7 +2,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from msmq_fast._native.batch import CommitListener
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
 
 class FrameFault(ValueError): ...
 

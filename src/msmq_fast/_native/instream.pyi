@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterator
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 
 NEXT: int
 REPEATED: int

@@ -3,7 +3,8 @@ from collections.abc import Callable
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.window import ReceiveWindow, SendWindow
 from msmq_fast.packet.classes import MessageClass
 

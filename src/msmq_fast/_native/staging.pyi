@@ -3,7 +3,8 @@ from array import array
 from collections.abc import Callable
 
 from msmq_fast._native.batch import CommitListener
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
 
 ROW_PREFIX: bytes
 ROW_WEIGHT: int

@@ -1,7 +1,9 @@
 from collections.abc import Callable
 
 from msmq_fast._native.batch import CommitListener
-from msmq_fast._native.queue import Ledger, QueueCore, Received
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 
 ROW_PREFIX: bytes
 LIMIT_BYTES: int

@@ -4,7 +4,7 @@ from typing import Any
 
 from msmq_fast._native.batch import CommitListener
 from msmq_fast._native.outsequence import OutSequence
-from msmq_fast._native.queue import Received
+from msmq_fast._native.queuebase import Received
 
 OK: int
 ACK_UNSENT: int

@@ -11,7 +11,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from msmq_fast._native.framing import ParsedMessage, parse
-from msmq_fast._native.queue import give_up
+from msmq_fast._native.outbound import give_up
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import InsufficientResources, code_of

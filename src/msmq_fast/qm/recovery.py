@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from msmq_fast._native.queue import Loader
+from msmq_fast._native.recovery import Loader
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.bulk.leases import Leases
 from msmq_fast.qm.bulk.staging import Staging

@@ -8,7 +8,8 @@ from enum import IntEnum
 from random import Random
 from uuid import UUID
 
-from msmq_fast._native.queue import SEQUENCE_BLOCK, Ledger
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.ledgerbase import SEQUENCE_BLOCK
 from msmq_fast.packet.errors import ServiceNotAvailable
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.faults import Faults

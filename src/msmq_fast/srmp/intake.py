@@ -11,7 +11,9 @@ from typing import Final
 
 from msmq_fast._native.history import NEW, PENDING, DuplicateHistory
 from msmq_fast._native.instream import InStream
-from msmq_fast._native.queue import TAKEN, EnqueueResult, Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.ledgerbase import EnqueueResult
+from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status

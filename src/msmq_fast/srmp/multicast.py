@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast._native.queue import Received, give_up
+from msmq_fast._native.outbound import give_up
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.properties import is_traced

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.srmp.classify import Kind
 from msmq_fast.srmp.model import Envelope
 from msmq_fast.srmp.reasons import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msmq_fast._native.queue import final_ack, order_ack
+from msmq_fast._native.outbound import final_ack, order_ack
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Journal

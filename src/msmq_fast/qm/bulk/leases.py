@@ -19,8 +19,8 @@ from collections.abc import Callable, Generator, Iterator
 from errno import ENOSPC
 from typing import Final, NamedTuple, TypeVar
 
-from msmq_fast._native.queue import lease as lock
-from msmq_fast._native.queue import lock_again, settle
+from msmq_fast._native.lease import lease as lock
+from msmq_fast._native.lease import lock_again, settle
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MessageStorageFailed,

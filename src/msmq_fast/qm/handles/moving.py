@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+
+from msmq_fast._native.moving import move as move_message
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import move as move_message
 from msmq_fast.packet.errors import (
     AccessDenied,
     InvalidParameter,

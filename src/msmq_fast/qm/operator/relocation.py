@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from msmq_fast._native.operations import is_transactional
+from msmq_fast._native.operations import place
+from msmq_fast._native.operations import survey
+from msmq_fast._native.operations import withdraw
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import (
-    TAKEN,
-    Received,
-    is_transactional,
-    place,
-    withdraw,
-)
+from msmq_fast._native.queue import TAKEN
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsage
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.queues.browse import Page, Stretch, browse

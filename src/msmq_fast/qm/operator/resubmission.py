@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.operations import is_transactional, withdraw
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import TAKEN, Received, is_transactional, withdraw
+from msmq_fast._native.queue import TAKEN
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader

@@ -10,7 +10,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from msmq_fast._native.queue import TAKEN, QueueCore, dead_letter
+from msmq_fast._native.effects import dead_letter
+from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import MessageClass, is_negative

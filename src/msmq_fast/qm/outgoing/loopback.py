@@ -6,8 +6,11 @@ from __future__ import annotations
 import logging
 
 from msmq_fast._native.framing import parse
+from msmq_fast._native.operations import is_transactional, withdraw
+from msmq_fast._native.outbound import give_up
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import TAKEN, Received, give_up, is_transactional, withdraw
+from msmq_fast._native.queue import TAKEN
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed

@@ -10,15 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
-from msmq_fast._native.queue import (
-    Ledger,
-    QueueCore,
-    final_ack,
-    order_ack,
-    resend,
-    resent,
-    sender_of,
-)
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.outbound import final_ack, order_ack, resend, resent, sender_of
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.classes import about_receiving, is_negative
 from msmq_fast.qm.deadlines import Deadlines

@@ -4,7 +4,7 @@ wheels.
 
 from __future__ import annotations
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.wheel import TimerWheel
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.faults import Faults

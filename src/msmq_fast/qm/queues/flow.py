@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 from msmq_fast.packet.names import FormatName, Suffix
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
 

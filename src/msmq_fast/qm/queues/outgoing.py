@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 from msmq_fast.packet.errors import IllegalFormatName
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire, parse_format_name
 from msmq_fast.qm.queues.opening import by_srmp, is_http

@@ -8,7 +8,8 @@ from enum import IntEnum
 from typing import Any, Protocol
 from uuid import UUID
 
-from msmq_fast._native.queue import Ledger, QueueCore
+from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
 from msmq_fast.packet.names import (
     FormatName,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.ledger import Ledger
 from msmq_fast.packet.errors import IllegalQueuePathName, UnsupportedAccessMode
 from msmq_fast.packet.names import FormatName, PathName, QueuePart, direct_format_name
 from msmq_fast.qm.queues.changes import QueueChanges

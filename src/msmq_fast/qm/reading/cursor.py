@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Protocol
 
-from msmq_fast._native.queue import QueueCore, Received, readable, seek
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
+from msmq_fast._native.seek import readable, seek
 from msmq_fast.packet.errors import (
     IllegalCursorAction,
     InvalidHandle,

@@ -9,8 +9,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from msmq_fast._native.queue import QueueCore, Received, hand_out, readable, seek
-from msmq_fast._native.queue import fresh as fresh_keys
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
+from msmq_fast._native.seek import fresh as fresh_keys
+from msmq_fast._native.seek import hand_out, readable, seek
 from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RemoteMessage:
-    """A message of another computer's queue, with the names of `_native.queue.Received`.
+    """A message of another computer's queue, with the names of `_native.queuebase.Received`.
 
     `lookup_id` is as much of the LookupIdentifier as is told, its lower 56 bits; 0 where nothing is told.
     """

@@ -8,13 +8,14 @@ from array import array
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from msmq_fast._native.queue import QueueCore, holds
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.seek import holds
 from msmq_fast.packet.errors import InvalidHandle, TransactionSequence
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
-    from msmq_fast._native.queue import Ledger
+    from msmq_fast._native.ledger import Ledger
 
 
 class RemoteReadState(IntEnum):

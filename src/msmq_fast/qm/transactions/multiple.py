@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from msmq_fast._native.queue import TAKEN, EnqueueResult, QueueCore
+from msmq_fast._native.ledgerbase import EnqueueResult
+from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MSMQError,

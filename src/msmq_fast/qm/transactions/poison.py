@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from array import array
 
+from msmq_fast._native.moving import keep_counts, move_locked
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import QueueCore, keep_counts, move_locked
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.errors import (
     AccessDenied,
     InvalidParameter,

@@ -14,7 +14,8 @@ from uuid import UUID
 
 import msgpack
 
-from msmq_fast._native.queue import QueueCore, Received
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast._native.transaction import ROW_PREFIX, drop_staged, held
 from msmq_fast._native.transaction import Transaction as Operations
 from msmq_fast.packet.errors import (

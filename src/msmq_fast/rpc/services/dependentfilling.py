@@ -12,7 +12,7 @@ from msmq_fast.packet.user import SecurityHeader, parse_provider_info
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 
 if TYPE_CHECKING:
-    from msmq_fast._native.queue import Received
+    from msmq_fast._native.queuebase import Received
     from msmq_fast.packet.names import FormatName
     from msmq_fast.rpc.ndr.record import Record
 

@@ -16,7 +16,7 @@ from msmq_fast.rpc.services.dependentfilling import fill
 from msmq_fast.rpc.services.reads import Action
 
 if TYPE_CHECKING:
-    from msmq_fast._native.queue import Received
+    from msmq_fast._native.queuebase import Received
     from msmq_fast.qm.reading.cursor import Cursor, CursorState
     from msmq_fast.qm.reading.readers import Gate, ReadRequest
     from msmq_fast.qm.transactions.transaction import Transaction

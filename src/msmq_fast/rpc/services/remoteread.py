@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
-from msmq_fast._native.queue import holds
+from msmq_fast._native.seek import holds
 from msmq_fast.packet.errors import (
     IllegalFormatName,
     InvalidHandle,
@@ -78,7 +78,7 @@ from msmq_fast.rpc.stubs.remoteread import (
 )
 
 if TYPE_CHECKING:
-    from msmq_fast._native.queue import Received
+    from msmq_fast._native.queuebase import Received
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.qm.transactions.transaction import Transaction

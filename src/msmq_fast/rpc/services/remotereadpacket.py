@@ -12,7 +12,7 @@ from msmq_fast.packet.base import INFINITE, padded, utf16z
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from msmq_fast._native.queue import Received
+    from msmq_fast._native.queuebase import Received
     from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["Section", "SectionType", "message_packet", "sections"]

@@ -1,47 +1,60 @@
-# Listeners that hand results over when they are durable, and the loader of recovery.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The position lists at start, rebuilt from what is stored."""
 
-cdef class Delivery(CommitListener):
-    cdef int committed(self, uint64_t token, int status) except -1:
-        cdef Received received
-        cdef Slot* slot = NULL
-        cdef QueueCore core = self._core
-        cdef list kept = [], express = []
-        for received in self._messages:
-            slot = core.positions.find(received.lookup_id)
-            if slot == NULL:
-                kept.append(received)
-                express.append(received)
-            elif not slot.flags & FLAG_REMOVING:
-                kept.append(received)
-            elif slot.owner == OWNER_DAMAGED:
-                core._drop(slot)
-            elif status == STATUS_OK:
-                kept.append(received)
-                core.removed_total += 1
-                core._drop(slot)
-            else:
-                core._return(slot)
-        if status == STATUS_OK and self._wanted is not None and not self._wanted():
-            # Now, before anybody can see what followed from the removal.
-            core.give_back(kept)
-            self._messages = []
-        elif status != STATUS_OK:
-            if express and not core.ledger.writer.failed:
-                core.give_back(express, False)
-        elif kept:
-            self._messages = kept
-        else:
-            status = ENOSPC     # what else fails ends the store
-        self._status = status
-        return 0
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memset
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport (
+    COUNT_LIMIT,
+    EVENT_PURGED,
+    REASON_DELETED,
+    ROLE_DESTINATION,
+    ROLE_NONE,
+    Doomed,
+    concerning,
+    failure,
+)
+from msmq_fast._native.positions cimport BANDS, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport final_wishes, reason_of
+from msmq_fast._native.record cimport (
+    POSITION_FINAL,
+    POSITION_NUMBERED,
+    POSITION_ORDERED,
+    POSITION_PURGE_PENDING,
+    POSITION_RECOVERABLE,
+    POSITION_TRANSACTIONAL,
+    SEQUENCE_MASK,
+    NumberedPosition,
+    PositionRecord,
+)
+from msmq_fast._native.removal cimport hold_for_final
+from msmq_fast._native.tables cimport Tables
 
-    cdef int settled(self) except -1:
-        sink, self._sink = self._sink, None
-        sink(self._messages, self._status)
-        return 0
+cdef enum:
+    MAX_PACKET = 1 << 26        # no stored packet is greater; a record that says so is damaged
 
 
-cdef class Loader(PositionVisitor):
+cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* record) except -1:
+    """A stored message of an outgoing queue that has a number."""
+    if record.position.flags & POSITION_ORDERED:
+        core.positions.set_state(slot, STATE_LOCKED)
+        return hold_for_final(core, slot, record)
+    core.sequence.restore(slot.key, slot.ordinal, record.sequence_id, record.sequence_number)
+    return 0
+
+
+cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) except -1:
+    """A stored position at start: available, its packet on disk."""
+    cdef Slot* slot = core._put_slot(key, record, STATE_AVAILABLE)
+    core._use(slot.size)
+    core._count(slot)
+    if core.sequence is not None and record.version == POSITION_NUMBERED:
+        restore_numbered(core, slot, <const NumberedPosition*>record)
+    return 0
+
+
+cdef class Loader:
     """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 
     Positions of the queues in `deleting` are doomed, without further consequences if they are in `silent` too. Those of queues that nobody knows stay in the store, counted in `orphans`;
@@ -118,7 +131,7 @@ cdef class Loader(PositionVisitor):
             self._held and self._core is not None and record.arrival_seq <= self._purged
             and (self._queue, lookup_id) in self._held
         ):
-            self._core._restore(lookup_id, record)
+            restore(self._core, lookup_id, record)
             self._core.positions.set_state(self._core.positions.find(lookup_id), STATE_PURGE_PENDING)
             return 0
         if self._core is None or (
@@ -136,4 +149,4 @@ cdef class Loader(PositionVisitor):
             self._follows(&entry, record)
             self._ledger.doom(&entry)
             return 0
-        return self._core._restore(lookup_id, record)
+        return restore(self._core, lookup_id, record)

@@ -1,4 +1,17 @@
-# Messages that are somebody's for a while: locked from the front, removed or put back in stretches by whoever remembers them.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Messages that are somebody's for a while: locked from the front, removed or put back in stretches by the one that remembers them."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.effects cimport packet_of
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport EVENT_RECEIVED, REASON_RECEIVED
+from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, Slot
+from msmq_fast._native.queue cimport QueueCore
+
+from array import array
+
+
 
 def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes, bint one=True) -> tuple:
     """Lock messages from the front for `owner`: (array("Q") of their lookup ids in queue order, bytes of their packets).

@@ -1,4 +1,12 @@
-# What lookups, cursors and two-phase reads need of one queue: seeking, and handing out what stays locked.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What lookups, cursors and two-phase reads need of one queue: seeking, and handing out what stays locked."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.ledgerbase cimport OWNER_DAMAGED
+from msmq_fast._native.positions cimport FLAG_PEEK_WHEN_LOCKED, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport Received
+
 
 def seek(QueueCore core not None, uint64_t key, bint forward=True, bint peek=False) -> int | None:
     """Key of the first readable message behind `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224).

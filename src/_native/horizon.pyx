@@ -1,12 +1,11 @@
-# Up to where readers in bulk have seen everything: the lowest sequence that is not surely settled.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Up to where readers in bulk have seen everything: the lowest sequence that is not surely settled."""
 
-cdef inline void note_late(QueueCore core, const Slot* slot) noexcept:
-    """Counts a message that becomes available where readers in bulk do not look any more."""
-    if slot.key & SEQUENCE_MASK < core.ledger.horizon:
-        core.late += 1
+from libc.stdint cimport uint64_t
+from msmq_fast._native.ledger cimport Ledger
 
 
-cdef class Horizon(CommitListener):
+cdef class Horizon:
     """``Horizon(ledger)``: keeps `Ledger.horizon`, below which no new message appears, moved ones and those given back apart.
 
     A sequence is given out when its message joins a batch, and batches end in their order: what was given out before a notice

@@ -1,4 +1,38 @@
-# Messages that an operator exports, imports, moves or copies: listed, put in with what they had before, taken out.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Messages that an operator exports, imports, moves or copies: listed, put in with what they had before, taken out."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stddef cimport size_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener
+from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, parse_user_message
+from msmq_fast._native.ledgerbase cimport (
+    COUNT_LIMIT,
+    ENQUEUED,
+    ENQUEUED_PENDING,
+    EVERY_STATE,
+    MACHINE_QUOTA,
+    OWNER_STORE,
+    QUEUE_GONE,
+    QUEUE_QUOTA,
+    LedgerBase,
+)
+from msmq_fast._native.numbering cimport number, number_left
+from msmq_fast._native.positions cimport (
+    BANDS,
+    FLAG_RECOVERABLE,
+    FLAG_REMOVING,
+    STATE_AVAILABLE,
+    STATE_LOCKED,
+    PositionList,
+    Slot,
+)
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport describe, effective_priority, lay_to_rest, log_changed
+from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
+
 
 @cython.final
 cdef class Withdrawal(CommitListener):
@@ -89,7 +123,7 @@ def place(QueueCore core not None, list entries not None) -> list:
     durable. Returns an EnqueueResult for each up to the first that is refused, behind which none is enqueued. Raises
     ValueError for a malformed packet; then none at all is enqueued.
     """
-    cdef Ledger ledger = core.ledger
+    cdef LedgerBase ledger = core.ledger
     cdef UserMessage m
     cdef NumberedPosition record
     cdef Slot* slot = NULL
@@ -146,7 +180,7 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
 
     Recoverable ones are back in their places if the unit is not kept.
     """
-    cdef Ledger ledger = core.ledger
+    cdef LedgerBase ledger = core.ledger
     cdef Withdrawal withdrawal = Withdrawal.__new__(Withdrawal)
     cdef Slot* slot = NULL
     cdef uint64_t key

@@ -1,20 +1,64 @@
-# What all queues share: sequence, quotas, time, and the removals that are still to be made durable.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What all queues share: sequence numbers, the budget, the feed, and the removals that are still to be made durable."""
 
-@cython.freelist(1024)
-@cython.no_gc
-cdef class Received:
-    @property
-    def arrived_time(self) -> int:
-        """ArrivalTime, Unix seconds."""
-        return self.arrived_us // 1000000
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stddef cimport size_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
+from msmq_fast._native.positions cimport FLAG_RECOVERABLE, Slot
+from msmq_fast._native.record cimport SEQUENCE_MASK, FeedEntry
+from msmq_fast._native.sources cimport SourceTable
+from msmq_fast._native.tables cimport TABLE_FEED, Reader
+from msmq_fast._native.wheel cimport TimerWheel
 
-    @property
-    def priority(self) -> int:
-        """The effective priority: of the queue's order."""
-        return 7 - (self.lookup_id >> 56)
+SEQUENCE_BLOCK = 1 << 20
+
+cdef enum:
+    FINAL_GRACE = 21600         # the last step of the resend ladder: 6 hours
 
 
-cdef int reserve_sequence(Ledger ledger) except -1:
+cdef int log_in_ledger(LedgerBase ledger, int kind, uint64_t token, object kept) except -1:
+    cdef QueueUndo undo
+    undo.kind = kind
+    ledger.writer.undo.add(ledger, token, &undo, sizeof(undo), kept)
+    return 0
+
+
+cdef int log_reaped(LedgerBase ledger, const Doomed* entry) except -1:
+    cdef ReapUndo undo
+    undo.head.kind = UNDO_REAPED
+    undo.entry = entry[0]
+    memcpy(undo.source, ledger.sources.guid(entry.source), 16)
+    ledger.writer.undo.add(ledger, 0, &undo, sizeof(undo), None)
+    return 0
+
+
+cdef int undo_in_ledger(LedgerBase ledger, uint64_t token, const QueueUndo* undo, object kept) except -1:
+    cdef Doomed entry
+    if undo.kind == UNDO_DOOMED:
+        ledger._doomed_count -= 1
+        ledger.sources.release(ledger._doomed[ledger._doomed_count].source)
+    elif undo.kind == UNDO_REAPED:
+        entry = (<const ReapUndo*>undo).entry
+        entry.source = ledger.sources.intern((<const ReapUndo*>undo).source)
+        ledger.doom(&entry)
+    elif undo.kind == UNDO_RESERVING:
+        ledger._reserving = False
+    elif undo.kind == UNDO_STREAM:
+        if kept is None:
+            ledger._streams.pop(token, None)
+        else:
+            ledger._streams[token] = kept
+    elif kept is None:
+        ledger._finals.pop(<uint32_t>token, None)
+    else:
+        ledger._finals[<uint32_t>token] = kept
+    return 0
+
+
+cdef int reserve_sequence(LedgerBase ledger) except -1:
     """Asks for the next block of SequentialIDs, unless that is under way."""
     if ledger._reserving or ledger.reserve is None:
         return 0
@@ -28,16 +72,8 @@ cdef int reserve_sequence(Ledger ledger) except -1:
     return 0
 
 
-cdef bint sequence_left(Ledger ledger) except -1:
-    """Whether there is a SequentialID; if not, the reservation that failed is tried again."""
-    if ledger.sequence < ledger.sequence_limit:
-        return True
-    reserve_sequence(ledger)
-    return False
-
-
-cdef class Ledger:
-    """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
+cdef class LedgerBase:
+    """``LedgerBase(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
 
     def __init__(self, bytes guid, Writer writer, Reader reader, uint64_t seed=0):
         if len(guid) != 16:
@@ -113,16 +149,6 @@ cdef class Ledger:
             reserve_sequence(self)
         return self.sequence
 
-    cdef bint _begin_stream(self, QueueCore core) except -1:
-        """A new transactional sequence of an outgoing queue (QB-112); False: no identifier is reserved."""
-        cdef uint64_t identifier = self.open_stream()
-        if not identifier:
-            return False
-        leave_sequence(core)
-        core.sequence.begin(identifier)
-        send_stream(self, identifier, core)
-        return True
-
     def reserved(self, uint64_t limit) -> None:
         """The reservation up to `limit` is durable; 0: it failed, and is tried again."""
         self._reserving = False
@@ -163,92 +189,6 @@ cdef class Ledger:
         self.removals.add(&entry)
         self.sources.retain(slot.source)
         return 0
-
-    @property
-    def doomed(self) -> int:
-        """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
-        cdef Drain drain
-        cdef uint64_t count = self._doomed_count + self._reaped + self._disposing
-        for drain in self._drains:
-            count += drain._positions.live
-        return count
-
-    def reap(self, size_t limit=1000, sink=None) -> int:
-        """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left.
-
-        `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
-        never crowd out what others commit. Those whose packets are needed for what follows are read first, in smaller numbers.
-        """
-        cdef Doomed entry
-        cdef Disposal disposal = None
-        cdef Drain drain
-        cdef size_t done = 0, drained = 0, tail = self.removals._tail
-        cdef Slot slot
-        if self.reaping or not (self._doomed_count or self._drains):
-            return self.doomed
-        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].follows:
-            if disposal is None:
-                disposal = Disposal.__new__(Disposal)
-                disposal._ledger = self
-            if not disposal.add(&self._doomed[self._doomed_count - 1]):
-                break
-            self._doomed_count -= 1
-            done += 1
-        if disposal is not None:
-            self.reaping = True
-            self._disposing = done
-            disposal.start(sink)
-            return self.doomed
-        self.writer.begin_unit()
-        try:
-            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].follows:
-                entry = self._doomed[self._doomed_count - 1]
-                log_reaped(self, &entry)
-                self._doomed_count -= 1
-                slot_of(&slot, &entry)
-                self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
-                if self.feed and entry.event:
-                    self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
-                self.sources.release(entry.source)
-                done += 1
-            while done < limit and not self._doomed_count and drained < len(self._drains):
-                drain = self._drains[drained]
-                done += drain.run(limit - done)
-                drained += drain._positions.live == 0
-            if self.removals._tail != tail:
-                self.removals.watch()
-                self.writer.notify(Callback(self._reap_ended(sink)), 0)
-        except BaseException:
-            self.writer.roll_back()
-            raise
-        self.writer.keep_unit()
-        del self._drains[:drained]
-        if self.removals._tail != tail:
-            self._reaped = self.removals._tail - tail
-            self.reaping = True
-        if self._doomed_count == 0:
-            free(self._doomed)
-            self._doomed = NULL
-            self._doomed_capacity = 0
-        return self.doomed
-
-    @property
-    def returned(self) -> int:
-        """Messages that were given back but could not be stored again: in no queue until return_again() succeeds."""
-        return len(self._returned)
-
-    def return_again(self) -> None:
-        """Give back once more what could not be stored. A message for which that raises waits for the next time, and none but it."""
-        cdef QueueCore core
-        cdef object fault = None
-        returned, self._returned = self._returned, []
-        for core, message in returned:
-            try:
-                core.give_back([message])
-            except Exception as error:
-                fault = also(fault, error)      # give_back has put it into the list again
-        if fault is not None:
-            raise fault
 
     def _reap_ended(self, sink):
         def ended(int status):
@@ -313,84 +253,9 @@ cdef class Ledger:
             kind, TRANSPORT_SRMP, queue, <const uint8_t*>PyBytes_AS_STRING(source), ordinal, size, message_class, reason, identifier, number
         )
 
-    def serve(self) -> None:
-        """Call `ready` of every queue that got something since the last call. What one raises, or `on_poison`, is raised after all were called."""
-        cdef QueueCore core
-        cdef object fault = None
-        while self._dirty:
-            dirty, self._dirty = self._dirty, []
-            for core in dirty:
-                core._dirty = False
-                try:
-                    if core._poisoned:
-                        keys, core._poisoned = core._poisoned, []
-                        self.on_poison(core.ordinal, keys)
-                except Exception as error:
-                    fault = also(fault, error)
-                try:
-                    if core.interested and core.ready is not None:
-                        core.ready()
-                except Exception as error:
-                    fault = also(fault, error)
-        if fault is not None:
-            raise fault
-
-    def expire(self, uint32_t limit=1000) -> int:
-        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired.
-
-        A message whose removal raises is tried again after EXPIRE_AGAIN seconds and holds up no other one; what was raised is raised at the end.
-        """
-        cdef object fault = None
-        cdef Timer timer
-        cdef QueueCore core
-        cdef Slot* slot = NULL
-        cdef uint32_t fired = 0
-        self.wheel.advance(self.now_s)
-        while fired < limit and self.wheel.pop_due(&timer):
-            fired += 1
-            core = self._cores.get(timer.first)
-            slot = core.positions.find(timer.second) if core is not None else NULL
-            if slot == NULL:
-                self._disarm(timer.first, timer.second)
-                continue
-            slot.timer = NO_TIMER
-            try:
-                core._expire(slot)
-            except Exception as error:
-                fault = also(fault, error)
-                core._expire_later(timer.second)
-                if self.writer.failed:
-                    break   # the others would raise as well
-        if fault is not None:
-            raise fault
-        return fired
-
-    def _disarm(self, uint32_t queue, uint64_t key):
-        """The timer of a message that is being drained went off."""
-        cdef Drain drain
-        cdef Slot* slot = NULL
-        for drain in self._drains:
-            if drain._queue == queue:
-                slot = drain._positions.find(key)
-                if slot != NULL:
-                    slot.timer = NO_TIMER
-
     def next_deadline(self) -> int | None:
         """Unix seconds, not later than the first message expires; None if none does."""
         return self.wheel.next_deadline()
-
-    def core(self, uint32_t ordinal) -> "QueueCore | None":
-        """The queue of an ordinal."""
-        return self._cores.get(ordinal)
-
-    def totals(self) -> tuple:
-        """(messages, bytes) of all queues."""
-        cdef QueueCore core
-        cdef uint64_t messages = 0, size = 0
-        for core in self._cores.values():
-            messages += core.messages
-            size += core.bytes
-        return messages, size
 
 
 cdef class Removals(CommitListener):
@@ -444,51 +309,45 @@ cdef class Removals(CommitListener):
         return 0
 
 
-cdef class Drain:
-    cdef size_t run(self, size_t limit) except? 0:
-        """Lets go of up to `limit` messages, inside a unit. Returns how many."""
-        cdef Ledger ledger = self._ledger
-        cdef PositionList positions = self._positions
-        cdef size_t count = 0
-        cdef Slot* slot = NULL
-        cdef Doomed entry
-        cdef bint recoverable, moved
-        while count < limit:
-            slot = positions.following(0, EVERY_STATE)
-            if slot == NULL:
-                break
-            count += 1
-            # The slot forgets what was let go of before anything can raise: the next run finds the same slot again.
-            if slot.timer != NO_TIMER:
-                ledger.wheel.stop(slot.timer)
-                slot.timer = NO_TIMER
-            if slot.flags & FLAG_CACHED:
-                slot.flags &= ~FLAG_CACHED
-                ledger.cached_bytes -= slot.size
-            recoverable = slot.flags & FLAG_RECOVERABLE
-            if slot.flags & FLAG_COUNTED:
-                slot.flags &= ~FLAG_COUNTED
-                if not recoverable:
-                    ledger.empty(slot.size)
-            moved = False
-            if slot.wishes & concerning(self._role, self._reason):
-                if slot.body == NULL:
-                    doomed_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
-                    ledger.doom(&entry)
-                    log_removed(self, ledger, slot, 0)
-                    positions.remove(slot)
-                    continue
-                # An acknowledgment cannot come into this list: the queue has another one by now.
-                moved = hand_on(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
-            if recoverable:
-                ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
-            if ledger.feed:
-                ledger.event(EVENT_PURGED, self._queue, self._outgoing, slot, not recoverable, self._reason)
-            log_removed(self, ledger, slot, 0)
-            ledger.sources.release(slot.source)
-            positions.remove(slot)
-        return count
+cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept:
+    """What is to be remembered of a message that leaves the store."""
+    memset(entry, 0, sizeof(entry[0]))
+    entry.key = slot.key
+    entry.content_id = slot.content_id
+    entry.queue = queue
+    entry.size = slot.size
+    entry.source = slot.source
+    entry.ordinal = slot.ordinal
+    entry.message_class = slot.message_class
+    entry.event = <uint8_t>event
+    entry.role = role
+    entry.reason = failure(reason)
+    entry.abort_count = slot.abort_count
+    entry.move_count = slot.move_count
+    entry.dead_letter = slot.dead_letter
+    if slot.wishes & concerning(role, reason):
+        let_follow(entry, role, slot, reason)
 
-    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
-        put_back(self._positions, self._ledger, <const RemovalUndo*>data, kept).timer = NO_TIMER
-        return 0
+
+cdef void let_follow(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept:
+    """Something follows from the removal, for which the packet is needed."""
+    entry.follows = True
+    entry.role = role
+    entry.reason = <uint16_t>reason
+    entry.wishes = slot.wishes
+
+
+cdef void slot_of(Slot* slot, const Doomed* entry) noexcept:
+    """The slot that a message had, as far as it matters for its removal."""
+    memset(slot, 0, sizeof(slot[0]))
+    slot.key = entry.key
+    slot.content_id = entry.content_id
+    slot.size = entry.size
+    slot.source = entry.source
+    slot.ordinal = entry.ordinal
+    slot.message_class = entry.message_class
+    slot.flags = FLAG_RECOVERABLE
+    slot.abort_count = entry.abort_count
+    slot.move_count = entry.move_count
+    slot.dead_letter = entry.dead_letter
+    slot.wishes = entry.wishes

@@ -1,4 +1,35 @@
-# Moves between a queue and its subqueues: the message keeps its LookupIdentifier and its content.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Moves between a queue and its subqueues; see moving.pxd."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener
+from msmq_fast._native.ledgerbase cimport (
+    COUNT_LIMIT,
+    EVENT_MOVED,
+    OWNER_POISON,
+    OWNER_STORE,
+    REASON_NONE,
+    UNDO_EXPECTED,
+    UNDO_PLACED,
+    UNDO_SHARED,
+    LedgerBase,
+)
+from msmq_fast._native.positions cimport (
+    FLAG_PEEK_WHEN_LOCKED,
+    FLAG_RECOVERABLE,
+    FLAG_REMOVING,
+    FLAG_TRANSACTIONAL,
+    STATE_AVAILABLE,
+    STATE_LOCKED,
+    STATE_PENDING,
+    STATE_PURGE_PENDING,
+    Slot,
+)
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport in_two_queues, log_changed, log_number, log_placed, note_late, stored_record
+from msmq_fast._native.record cimport POSITION_PREPARED, POSITION_PURGE_PENDING, NumberedPosition
+
 
 @cython.final
 cdef class Relocation(CommitListener):
@@ -25,28 +56,9 @@ cdef class Relocation(CommitListener):
         return 0
 
 
-cdef void in_two_queues(QueueCore core, int64_t size) noexcept:
-    """`size` bytes more are counted in two queues of the family, and shall count once."""
-    cdef QueueCore family = core if core.parent is None else core.parent
-    family.moving_bytes += size
-    core.ledger.bytes -= size
-
-
-cdef int stored_record(QueueCore core, const Slot* slot, NumberedPosition* record) except -1:
-    """The record of a message that is available, or was before it was locked: those are durable. ValueError: there is none."""
-    cdef uint8_t key[POSITION_KEY_SIZE]
-    position_key(&key[0], core.ordinal, slot.key)
-    value = core.ledger.tables.get(TABLE_POSITION, PyBytes_FromStringAndSize(<const char*>&key[0], POSITION_KEY_SIZE))
-    if value is None or len(<bytes>value) < <Py_ssize_t>sizeof(PositionRecord):
-        raise ValueError("the store does not have the position")
-    memset(record, 0, sizeof(record[0]))
-    memcpy(record, PyBytes_AS_STRING(<bytes>value), min(<size_t>len(<bytes>value), sizeof(record[0])))
-    return 0
-
-
 cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owner, object sink) except -1:
     """Takes a message over, with the current unit."""
-    cdef Ledger ledger = source.ledger
+    cdef LedgerBase ledger = source.ledger
     cdef NumberedPosition record
     cdef Relocation relocation
     cdef Slot* there = NULL

@@ -1,0 +1,193 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What follows when a message reaches its queue, leaves it, or fails; see effects.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memset
+from msmq_fast._native.framing cimport UserMessage, parse_user_message
+from msmq_fast._native.ledgerbase cimport (
+    EVENT_ACKED,
+    EVENT_DEAD_LETTERED,
+    EVENT_JOURNALED,
+    EVENT_NACKED,
+    OWNER_DAMAGED,
+    REASON_ARRIVED,
+    REASON_NEGATIVE,
+    REASON_RECEIVED,
+    ROLE_DESTINATION,
+    ROLE_OUTGOING,
+    LedgerBase,
+    concerning,
+)
+from msmq_fast._native.positions cimport FLAG_RECOVERABLE, STATE_LOCKED, Slot
+from msmq_fast._native.queuebase cimport QueueBase, describe, effective_priority, lay_to_rest
+from msmq_fast._native.record cimport POSITION_JOURNAL_POSITIVE, SEQUENCE_MASK, PositionRecord
+
+from msmq_fast._native.tables import StoreError
+
+cdef enum:
+    DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
+
+
+cdef bytes packet_of(QueueBase core, Slot* slot):
+    """The packet of a message that leaves, for what follows from that. None: it cannot be read; the message stays, locked as damaged."""
+    if slot.body != NULL:
+        return <bytes>slot.body
+    try:
+        return core.ledger.tables.read_content(slot.content_id, slot.size)
+    except StoreError as error:
+        if core.sequence is not None:
+            core._unnumber(slot)
+        if slot.state != STATE_LOCKED:
+            core.positions.set_state(slot, STATE_LOCKED)
+        slot.owner = OWNER_DAMAGED
+        core._report_damage(slot.key, error.status)
+    return None
+
+
+cdef bint hand_on(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1:
+    """Does what follows, inside a unit. True: the stored content belongs to another queue now.
+
+    `slot` may be invalid afterwards: an acknowledgment can go into the very list that it stands in.
+    """
+    cdef Slot left = slot[0]
+    cdef QueueBase target
+    cdef bint moved = False, told
+    cdef int what
+    if ledger.dispose is not None and left.wishes & concerning(role, reason):
+        what, told, goal = ledger.dispose(role, packet, reason, left.wishes, left.dead_letter)
+        if told and ledger.feed:
+            _tell_of(ledger, queue, role, &left, what)
+        if goal is not None:
+            target = goal
+            moved = transfer(ledger, &left, packet, target, what)
+    if journal is not None and reason == REASON_RECEIVED and not moved:
+        moved = transfer(ledger, &left, packet, journal, 0)
+    return moved
+
+
+cdef int _tell_of(LedgerBase ledger, uint32_t queue, uint8_t role, const Slot* slot, int reason) except -1:
+    """The feed hears of an acknowledgment, with its class."""
+    cdef Slot told = slot[0]
+    told.message_class = <uint16_t>reason
+    ledger.event(
+        EVENT_NACKED if reason & REASON_NEGATIVE else EVENT_ACKED, queue, role == ROLE_OUTGOING, &told,
+        not slot.flags & FLAG_RECOVERABLE, reason
+    )
+    return 0
+
+
+cdef bint transfer(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
+    """Gives what a message leaves behind to a journal or dead-letter queue, inside a unit: the stored content changes hands.
+
+    False: there is no room, and the copy is discarded (X-35, X-36), counted and told. The quota of the queue manager still
+    counts the original. Flow control is not asked: what is here was let in before.
+    """
+    cdef UserMessage m
+    cdef uint64_t sequence
+    cdef Slot* there = NULL
+    # Dead letters of messages from elsewhere leave half of the room to those of local programs: strangers cause them at will.
+    cdef uint64_t room = target.quota_bytes
+    if reason & REASON_NEGATIVE and slot.source != ledger._own_source:
+        room //= 2
+    if not _has_place(target, slot.size, room):
+        return discard(ledger, target)
+    if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
+        return False
+    sequence = ledger.next_sequence()
+    there = target._place(
+        slot.key & ~SEQUENCE_MASK | sequence, slot.content_id if slot.content_id else sequence, ledger.now_us, packet, &m
+    )
+    if ledger._followed is not None:
+        ledger._followed.append((target, there.key))
+    return _settle(ledger, slot, there, packet, &m, target, reason, slot.content_id == 0)
+
+
+cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
+    """As `transfer`, with a content of its own: the original stays where it is."""
+    cdef Slot alone = slot[0]
+    alone.content_id = 0
+    if slot.size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - slot.size:
+        return discard(ledger, target)
+    return transfer(ledger, &alone, packet, target, reason)
+
+
+cdef bint discard(LedgerBase ledger, QueueBase target) except -1:
+    """A copy does not come into its queue. Returns False."""
+    ledger.discarded += 1
+    if ledger.on_discard is not None and ledger.now_s - ledger._discard_told >= DISCARD_SILENCE:
+        ledger._discard_told = ledger.now_s
+        ledger.on_discard(target.ordinal)
+    return False
+
+
+cdef bint _has_place(QueueBase target, uint64_t size, uint64_t room) noexcept:
+    cdef LedgerBase ledger = target.ledger
+    if target.gone or ledger.sequence >= ledger.sequence_limit:
+        return False
+    return size <= room and target.used_bytes <= room - size
+
+
+cdef bint _settle(LedgerBase ledger, const Slot* slot, Slot* there, bytes packet, const UserMessage* m, QueueBase target, int reason,
+                  bint whole) except -1:
+    """The new position, stored as the original was. `whole`: with its content."""
+    cdef PositionRecord record
+    cdef bint recoverable = there.flags & FLAG_RECOVERABLE
+    there.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
+    if there.reason:
+        lay_to_rest(target, there)
+    there.abort_count = slot.abort_count
+    there.move_count = slot.move_count
+    there.dead_letter = slot.dead_letter
+    target.arrived_total += 1
+    if ledger.feed:
+        target._tell(EVENT_DEAD_LETTERED if there.reason else EVENT_JOURNALED, there, not recoverable, there.reason)
+    if not recoverable:
+        target._count(there)
+        if target.interested:
+            target.mark()
+        return True
+    describe(&record, there, m, PyBytes_AS_STRING(packet))
+    ledger.writer.put_position(target.ordinal, there.key, &record, True)
+    if whole:
+        ledger.writer.put_content(there.content_id, packet)
+    ledger.writer.notify(target, there.key)
+    return True
+
+
+cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
+    """A message reached its destination queue, inside the unit that enqueues it: ACK_REACH_QUEUE, and the sender's own copy (X-61).
+
+    `slot` may be invalid afterwards.
+    """
+    cdef LedgerBase ledger = core.ledger
+    cdef Slot there = slot[0]
+    if core.role != ROLE_DESTINATION or ledger.dispose is None or not there.wishes & concerning(core.role, REASON_ARRIVED):
+        return 0
+    if there.source != ledger._own_source:
+        there.wishes &= ~POSITION_JOURNAL_POSITIVE
+    _, told, goal = ledger.dispose(core.role, packet, REASON_ARRIVED, there.wishes, 0)
+    if told and ledger.feed:
+        _tell_of(ledger, core.ordinal, core.role, &there, REASON_ARRIVED)
+    if goal is not None:
+        duplicate(ledger, &there, packet, <QueueBase?>goal, 0)
+    return 0
+
+
+def dead_letter(QueueBase target not None, bytes packet not None, int reason) -> bool:
+    """Put a message that no queue took into a dead-letter queue, in the current unit. False: there was no room, it is discarded.
+
+    What comes from others is not let in while flow control holds. Raises ValueError for a packet that is malformed.
+    """
+    cdef LedgerBase ledger = target.ledger
+    cdef UserMessage m
+    cdef Slot slot
+    cdef int code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
+    if code:
+        raise ValueError(f"not a UserMessage packet (fault {code})")
+    memset(&slot, 0, sizeof(slot))
+    slot.key = <uint64_t>(7 - effective_priority(&m)) << 56
+    slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
+    if ledger.stopped():
+        return discard(ledger, target)
+    return duplicate(ledger, &slot, packet, target, reason)

@@ -1,0 +1,177 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The ledger of all queues; see ledger.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
+from msmq_fast._native.batch cimport Callback, also
+from msmq_fast._native.ledgerbase cimport REASON_NONE, ROLE_NONE, ROLE_OUTGOING, Doomed, LedgerBase, log_reaped, slot_of
+from msmq_fast._native.positions cimport NO_TIMER, Slot
+from msmq_fast._native.reading cimport QueueReading
+from msmq_fast._native.removal cimport Disposal, Drain
+from msmq_fast._native.wheel cimport Timer
+
+
+cdef class Ledger(LedgerBase):
+    """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
+
+    @property
+    def doomed(self) -> int:
+        """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
+        cdef Drain drain
+        cdef uint64_t count = self._doomed_count + self._reaped + self._disposing
+        for drain in self._drains:
+            count += drain._positions.live
+        return count
+
+    def reap(self, size_t limit=1000, sink=None) -> int:
+        """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left.
+
+        `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
+        never crowd out what others commit. Those whose packets are needed for what follows are read first, in smaller numbers.
+        """
+        cdef Doomed entry
+        cdef Disposal disposal = None
+        cdef Drain drain
+        cdef size_t done = 0, drained = 0, tail = self.removals._tail
+        cdef Slot slot
+        if self.reaping or not (self._doomed_count or self._drains):
+            return self.doomed
+        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].follows:
+            if disposal is None:
+                disposal = Disposal.__new__(Disposal)
+                disposal._ledger = self
+            if not disposal.add(&self._doomed[self._doomed_count - 1]):
+                break
+            self._doomed_count -= 1
+            done += 1
+        if disposal is not None:
+            self.reaping = True
+            self._disposing = done
+            disposal.start(sink)
+            return self.doomed
+        self.writer.begin_unit()
+        try:
+            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].follows:
+                entry = self._doomed[self._doomed_count - 1]
+                log_reaped(self, &entry)
+                self._doomed_count -= 1
+                slot_of(&slot, &entry)
+                self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
+                if self.feed and entry.event:
+                    self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
+                self.sources.release(entry.source)
+                done += 1
+            while done < limit and not self._doomed_count and drained < len(self._drains):
+                drain = self._drains[drained]
+                done += drain.run(limit - done)
+                drained += drain._positions.live == 0
+            if self.removals._tail != tail:
+                self.removals.watch()
+                self.writer.notify(Callback(self._reap_ended(sink)), 0)
+        except BaseException:
+            self.writer.roll_back()
+            raise
+        self.writer.keep_unit()
+        del self._drains[:drained]
+        if self.removals._tail != tail:
+            self._reaped = self.removals._tail - tail
+            self.reaping = True
+        if self._doomed_count == 0:
+            free(self._doomed)
+            self._doomed = NULL
+            self._doomed_capacity = 0
+        return self.doomed
+
+    @property
+    def returned(self) -> int:
+        """Messages that were given back but could not be stored again: in no queue until return_again() succeeds."""
+        return len(self._returned)
+
+    def return_again(self) -> None:
+        """Give back once more what could not be stored. A message for which that raises waits for the next time, and none but it."""
+        cdef QueueReading core
+        cdef object fault = None
+        returned, self._returned = self._returned, []
+        for core, message in returned:
+            try:
+                core.give_back([message])
+            except Exception as error:
+                fault = also(fault, error)      # give_back has put it into the list again
+        if fault is not None:
+            raise fault
+
+    def serve(self) -> None:
+        """Call `ready` of every queue that got something since the last call. What one raises, or `on_poison`, is raised after all were called."""
+        cdef QueueReading core
+        cdef object fault = None
+        while self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for core in dirty:
+                core._dirty = False
+                try:
+                    if core._poisoned:
+                        keys, core._poisoned = core._poisoned, []
+                        self.on_poison(core.ordinal, keys)
+                except Exception as error:
+                    fault = also(fault, error)
+                try:
+                    if core.interested and core.ready is not None:
+                        core.ready()
+                except Exception as error:
+                    fault = also(fault, error)
+        if fault is not None:
+            raise fault
+
+    def expire(self, uint32_t limit=1000) -> int:
+        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired.
+
+        A message whose removal raises is tried again after EXPIRE_AGAIN seconds and holds up no other one; what was raised is raised at the end.
+        """
+        cdef object fault = None
+        cdef Timer timer
+        cdef QueueReading core
+        cdef Slot* slot = NULL
+        cdef uint32_t fired = 0
+        self.wheel.advance(self.now_s)
+        while fired < limit and self.wheel.pop_due(&timer):
+            fired += 1
+            core = self._cores.get(timer.first)
+            slot = core.positions.find(timer.second) if core is not None else NULL
+            if slot == NULL:
+                self._disarm(timer.first, timer.second)
+                continue
+            slot.timer = NO_TIMER
+            try:
+                core._expire(slot)
+            except Exception as error:
+                fault = also(fault, error)
+                core._expire_later(timer.second)
+                if self.writer.failed:
+                    break   # the others would raise as well
+        if fault is not None:
+            raise fault
+        return fired
+
+    def _disarm(self, uint32_t queue, uint64_t key):
+        """The timer of a message that is being drained went off."""
+        cdef Drain drain
+        cdef Slot* slot = NULL
+        for drain in self._drains:
+            if drain._queue == queue:
+                slot = drain._positions.find(key)
+                if slot != NULL:
+                    slot.timer = NO_TIMER
+
+    def core(self, uint32_t ordinal) -> "QueueReading | None":
+        """The queue of an ordinal."""
+        return self._cores.get(ordinal)
+
+    def totals(self) -> tuple:
+        """(messages, bytes) of all queues."""
+        cdef QueueReading core
+        cdef uint64_t messages = 0, size = 0
+        for core in self._cores.values():
+            messages += core.messages
+            size += core.bytes
+        return messages, size

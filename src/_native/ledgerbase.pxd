@@ -1,0 +1,274 @@
+# What all queues share: sequence numbers, the budget of memory and quotas, the feed, and what has yet to leave the store.
+#
+# The classes Ledger and QueueCore are built in layers, each a module that imports only those before it:
+#   ledgerbase < queuebase < numbering < effects < removal < reading < ledger < queue
+#   and above them: outbound, moving, lease, seek, operations, horizon, recovery
+# Fields and calls that cross a border are declared in the .pxd of the one that has them.
+#
+# To add an event kind: 1. add EVENT_… to FeedEvent here, with the next free number; 2. add it under the same name to EventKind in
+# store/decode.py, and say there what it means; 3. call `LedgerBase.event` where it happens, inside the unit of its cause, and only if
+# `feed` is set. Readers get it like any other; tests/store/test_decode.py compares the two enums.
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
+from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, STATE_PENDING, STATE_PURGE_PENDING, Slot
+from msmq_fast._native.record cimport POSITION_FINAL, POSITION_JOURNAL_NEGATIVE, POSITION_JOURNAL_POSITIVE
+from msmq_fast._native.sources cimport SourceTable
+from msmq_fast._native.tables cimport Reader, Tables
+from msmq_fast._native.undo cimport Undoable
+from msmq_fast._native.wheel cimport TimerWheel
+
+
+cpdef enum EnqueueResult:
+    # What became of a message that was to be enqueued. Functions return it as a plain int.
+    ENQUEUED = 0                # express: available now, nothing more will be heard
+    QUEUE_QUOTA = 1             # DM-097
+    MACHINE_QUOTA = 2           # DM-096: throttled, or the queue manager's quota
+    EXPIRED = 3                 # DM-098
+    ENQUEUED_PENDING = 4        # recoverable: `origin.committed(token, status)` follows when durable
+    QUEUE_GONE = 5              # the queue was deleted
+
+
+cpdef enum FeedEvent:
+    # `kind` of a feed entry: the events that native code writes. store/decode.py EventKind has all of them under the
+    # same names; tests/store/test_decode.py compares the two, because readers of a store need not have native modules.
+    EVENT_NONE = 0
+    EVENT_SENT = 1
+    EVENT_ARRIVED = 2
+    EVENT_RECEIVED = 3
+    EVENT_REMOVED = 4
+    EVENT_EXPIRED = 5
+    EVENT_MOVED = 6
+    EVENT_PURGED = 7
+    EVENT_JOURNALED = 8
+    EVENT_DEAD_LETTERED = 9
+    EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
+    EVENT_NACKED = 11
+    EVENT_ABORTED_RETURN = 16
+    EVENT_RETURNED = 18
+
+
+cpdef enum FeedTransport:
+    # `flags` of a feed entry, as FeedEvent: store/decode.py Transport.
+    TRANSPORT_LOCAL = 0
+    TRANSPORT_MQQB = 1
+    TRANSPORT_SRMP = 3
+
+
+cdef enum Owner:
+    # Owners of locks; sessions and subscriptions take numbers from OWNER_FIRST on (Ledger.new_owner).
+    OWNER_NONE = 0
+    OWNER_STORE = 1             # a plain receive whose removal is not durable yet
+    OWNER_DAMAGED = 2           # its body could not be read from the store, or was not kept by it
+    OWNER_RETURNED = 3          # pending: given back, not durable yet
+    OWNER_PURGED = 4            # as OWNER_STORE, and the queue was purged meanwhile
+    OWNER_POISON = 5            # its last abort was one too many: it is about to be moved
+    OWNER_FINAL = 7             # sent and ordered: it waits for its FinalAck
+    OWNER_FIRST = 16
+    OWNER_LEASE = 0x40000000    # bit of the numbers of leases: a purge takes what they lock
+    OWNER_TRANSFER = 0x80000000     # bit of the numbers of sessions to other queue managers: what they lock is under way
+
+
+cdef enum Memory:
+    # How full the memory is with express messages.
+    MEMORY_ENOUGH = 0
+    MEMORY_SHORT = 1            # above the mark in the middle: senders are slowed down
+    MEMORY_FULL = 2             # above the high mark, until the low one is reached: nothing is let in
+
+
+cdef enum Role:
+    # What a queue is to what follows from a removal.
+    ROLE_NONE = 0               # nothing follows: journals, dead-letter queues, internal queues
+    ROLE_DESTINATION = 1
+    ROLE_OUTGOING = 2
+
+
+cdef enum Reason:
+    # Why a message leaves, or what became of it: values of packet.classes.MessageClass.
+    REASON_NONE = -1            # nothing follows
+    REASON_SENT = 0             # the next queue manager keeps it
+    REASON_ARRIVED = 0x0002
+    REASON_RECEIVED = 0x4000
+    REASON_UNSENT = 0x8001      # purged before it was sent
+    REASON_LATE = 0x8002        # expired before it was sent
+    REASON_DELETED = 0xC000     # with its queue
+    REASON_PURGED = 0xC001
+    REASON_TIMEOUT = 0xC002
+    REASON_REJECTED = 0xC004    # by its application
+    REASON_UNANSWERED = 0xC003  # its receiver never said what became of it
+    REASON_NEGATIVE = 0x8000    # bit of every failure
+
+
+cdef enum Wish:
+    # Bits of PositionRecord.wishes; record.pxd has the others.
+    WISH_POSITIVE_ARRIVAL = 1
+    WISH_POSITIVE_RECEIVE = 2
+    WISH_NEGATIVE_ARRIVAL = 4
+    WISH_NEGATIVE_RECEIVE = 8
+
+
+cdef enum:
+    SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
+    COUNT_LIMIT = 0xFFFF        # of AbortCount and MoveCount in memory
+    EVERY_STATE = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
+    MDB_CORRUPTED = -30796      # the status of what cannot be a packet; lmdbapi.pxd has it for those that call liblmdb
+
+
+cdef struct Doomed:
+    # A stored message that is out of every list and has to leave the store.
+    uint64_t key, content_id
+    uint32_t queue, size, source, ordinal, dead_letter
+    uint16_t message_class, reason, abort_count, move_count
+    uint8_t event               # that the feed gets in the commit of the removal
+    uint8_t role, wishes
+    bint follows                # its packet is needed for what follows from the removal
+
+
+@cython.final
+cdef class Removals(CommitListener):
+    """What has left the lists and is leaving the store: doomed anew when the commit of the removal fails."""
+    cdef LedgerBase _ledger
+    cdef Doomed* _entries       # ring of `_capacity` (a power of two)
+    cdef uint64_t _capacity, _head, _tail, _told
+    cdef readonly uint64_t failed
+    cdef int add(self, const Doomed* entry) except -1
+    # Has the next commit tell of everything that was added.
+    cdef int watch(self) except -1
+
+
+cdef class LedgerBase(Undoable):
+    """What all queues of one queue manager share, but the queues themselves."""
+    cdef public Writer writer
+    cdef public Reader reader
+    cdef public Tables tables               # what is durable
+    cdef public uint64_t sequence           # last SequentialID given out (DM-099); also the arrival sequence
+    cdef public uint64_t sequence_limit     # reserved durably up to here (DU-18)
+    cdef public uint64_t bytes, quota_bytes     # DM-096
+    cdef public uint64_t cached_bytes, cache_limit
+    cdef public bint throttled              # Begin and End Flow Control, set from outside
+    cdef readonly uint64_t express_bytes    # of express messages in queues: the memory is their only place
+    cdef public uint64_t express_low, express_mid, express_high     # watermarks of express_bytes (X-38)
+    cdef readonly int memory                # MEMORY_…
+    cdef public object on_memory            # called with `memory` when it has changed
+    cdef public bint feed
+    cdef readonly uint64_t horizon          # readers in bulk look for nothing new below this sequence, see Horizon
+    cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
+    cdef readonly uint64_t now_us           # Unix microseconds, wall clock
+    cdef public object reserve              # called with the new limit when the sequence runs low
+    cdef public object on_poison            # called with (queue ordinal, lookup ids) of locked messages, see OWNER_POISON
+    cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
+    # Called inside a unit with (role, packet, reason, wishes, ordinal of the chosen dead-letter queue or 0) when wishes may apply to what
+    # becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueBase for the copy or None).
+    cdef public object dispose
+    # Called for the TxSequenceID (TimeStamp << 32 | Ordinal) of a sequence that begins. None: messages get no numbers.
+    cdef public object open_stream
+    cdef public uint64_t final_grace        # seconds after TimeToBeReceived in which a FinalAck may come (AMB-35)
+    cdef dict _streams                      # TxSequenceID -> QueueBase: the current sequence of each outgoing queue
+    cdef dict _finals                       # ordinal of the message identifier -> tuples (QueueBase, key, TxSequenceID, number)
+    cdef readonly TimerWheel wheel
+    cdef readonly SourceTable sources
+    cdef readonly bint reaping              # a reap is not durable yet
+    cdef bint _reserving
+    cdef dict _cores
+    cdef list _dirty
+    cdef uint8_t _guid[16]
+    cdef uint32_t _last_owner
+    cdef Doomed* _doomed
+    cdef size_t _doomed_count, _doomed_capacity
+    cdef size_t _disposing                  # doomed ones whose packets are being read
+    cdef size_t _reaped                     # by the reap that is not durable yet
+    cdef uint32_t _own_source
+    cdef list _followed                     # (QueueBase, key) of what follows from a removal, while it is a list
+    cdef list _drains
+    cdef list _returned                     # (QueueBase, Received) whose return was not kept
+    cdef readonly uint64_t discarded        # journal copies and dead letters for which there was no room
+    cdef public object on_discard           # called with the ordinal of a queue that had no room for a copy, once a minute
+    cdef uint32_t _discard_told
+    cdef readonly Removals removals
+    cdef uint64_t next_sequence(self) except 0
+    cdef bint stopped(self) noexcept
+    cdef int fill(self) except -1
+    cdef int empty(self, uint32_t size) except -1
+    cdef int _set_memory(self, int memory) except -1
+    cdef int doom(self, const Doomed* entry) except -1
+    # `moved`: the content belongs to another queue now.
+    cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
+    # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
+    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=*, uint64_t identifier=*,
+                   uint32_t number=*) except -1
+    # One about a message that came and was not taken; `source` has 16 bytes. It causes no commit.
+    cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,
+                     uint16_t message_class, uint16_t reason, uint64_t identifier, uint32_t number) except -1
+
+
+# How queues and their ledger take back what a unit of work did to them, see undo.pxd.
+#
+# To make one more change undoable: 1. add a kind; 2. log it before the change, with what the change overwrites; 3. put that back in
+# `undo_in_queue` or `undo_in_ledger`. Entries run in reverse order: when one runs, everything is as it was right behind its change.
+
+cdef enum UndoKind:
+    UNDO_PLACED = 1             # a message came into the list
+    UNDO_COMMITTED = 2          # the same in a transaction, whose reservation comes back
+    UNDO_CHANGED = 3            # state, lock and counts of a message
+    UNDO_REMOVED = 4            # a message left the list; `kept` is its packet
+    UNDO_SHARED = 5             # so many bytes are counted in two queues of the family
+    UNDO_EXPECTED = 6           # how many moves come here
+    UNDO_DOOMED = 7             # a message waits for reap()
+    UNDO_REAPED = 8             # one of them was taken
+    UNDO_FINALS = 9             # the messages that wait for the FinalAcks of an ordinal; `kept` is the tuple
+    UNDO_STREAM = 10            # which queue sends a sequence; `kept` is the queue
+    UNDO_RESERVING = 11         # a block of SequentialIDs is asked for
+
+
+cdef struct QueueUndo:
+    int kind
+    uint8_t state
+    uint8_t flags
+    uint16_t abort_count
+    uint32_t owner
+    uint32_t deadline
+    uint64_t total              # arrived or removed since start; bytes; a number
+
+
+cdef struct ReapUndo:
+    QueueUndo head
+    Doomed entry
+    uint8_t source[16]
+
+
+cdef int log_in_ledger(LedgerBase ledger, int kind, uint64_t token, object kept) except -1
+cdef int log_reaped(LedgerBase ledger, const Doomed* entry) except -1
+cdef int reserve_sequence(LedgerBase ledger) except -1
+# What is to be remembered of a message that leaves the store.
+cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept
+# Something follows from the removal, for which the packet is needed.
+cdef void let_follow(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept
+# The slot that a message had, as far as it matters for its removal.
+cdef void slot_of(Slot* slot, const Doomed* entry) noexcept
+
+
+cdef inline bint sequence_left(LedgerBase ledger) except -1:
+    # Whether there is a SequentialID; if not, the reservation that failed is tried again.
+    if ledger.sequence < ledger.sequence_limit:
+        return True
+    reserve_sequence(ledger)
+    return False
+
+
+cdef inline int concerning(uint8_t role, int reason) noexcept nogil:
+    """The wishes that matter when a message leaves (or reaches) a queue for a reason."""
+    cdef int final = POSITION_FINAL if role == ROLE_DESTINATION else 0
+    if role == ROLE_NONE or reason < 0:
+        return 0
+    if reason & REASON_NEGATIVE:
+        return WISH_NEGATIVE_ARRIVAL | WISH_NEGATIVE_RECEIVE | POSITION_JOURNAL_NEGATIVE | final
+    if reason == REASON_RECEIVED:
+        return WISH_POSITIVE_RECEIVE | final
+    return POSITION_JOURNAL_POSITIVE if role == ROLE_OUTGOING else WISH_POSITIVE_ARRIVAL | POSITION_JOURNAL_POSITIVE
+
+
+cdef inline uint16_t failure(int reason) noexcept nogil:
+    """What the feed is told of why a message left: 0 if it did not fail."""
+    return <uint16_t>(reason if reason > 0 and reason & REASON_NEGATIVE else 0)

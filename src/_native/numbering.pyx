@@ -1,0 +1,111 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The transactional sequences of outgoing queues: numbers, and what is stored of them."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
+from libc.string cimport memset
+from msmq_fast._native.batch cimport Writer
+from msmq_fast._native.ledgerbase cimport UNDO_STREAM, LedgerBase, log_in_ledger
+from msmq_fast._native.outsequence cimport LAST_NUMBER, OutEntry, OutSequence
+from msmq_fast._native.positions cimport Slot
+from msmq_fast._native.queuebase cimport QueueBase, forget_final, set_finals
+from msmq_fast._native.record cimport (
+    POSITION_NUMBERED,
+    STREAM_KEY_SIZE,
+    STREAM_RENAMED,
+    STREAM_VERSION,
+    NumberedPosition,
+    OutgoingStream,
+    RenamedStream,
+    stream_key,
+)
+from msmq_fast._native.tables cimport TABLE_SEQUENCE
+
+
+cdef bint begin_stream(QueueBase core) except -1:
+    """A new transactional sequence of an outgoing queue (QB-112); False: no identifier is reserved."""
+    cdef uint64_t identifier = core.ledger.open_stream()
+    if not identifier:
+        return False
+    leave_sequence(core)
+    core.sequence.begin(identifier)
+    send_stream(core.ledger, identifier, core)
+    return True
+
+
+cdef bint stream_left(QueueBase core) except -1:
+    """Whether the next message can have a number; a new sequence begins if no message of the one before waits for an OrderAck."""
+    cdef OutSequence sequence = core.sequence
+    if sequence.unordered or (sequence.identifier and sequence.next_number == 1):
+        return sequence.next_number <= LAST_NUMBER
+    return begin_stream(core)
+
+
+cdef int number(QueueBase core, const Slot* slot, NumberedPosition* record) except -1:
+    """Gives a message that comes into an outgoing queue its number, and completes its record (AMB-04, DU-19)."""
+    cdef OutSequence sequence = core.sequence
+    if not to_be_numbered(core, slot):
+        return 0
+    if not stream_left(core):
+        raise OverflowError("no number is left for a message: the store or the receiver does not keep up")
+    record.sequence_number = sequence.assign(slot.key, slot.ordinal)
+    record.sequence_id = sequence.identifier
+    record.position.version = POSITION_NUMBERED
+    return stream_changed(core)
+
+
+cdef int stream_changed(QueueBase core) except -1:
+    """The state of a sequence joins the current batch: one record in each, which is brought up to date in place."""
+    cdef uint8_t key[STREAM_KEY_SIZE]
+    cdef RenamedStream whole
+    cdef OutgoingStream* record = &whole.stream
+    cdef OutSequence sequence = core.sequence
+    cdef Writer writer = core.ledger.writer
+    cdef size_t size = sizeof(whole) if core.srmp else sizeof(whole.stream)
+    memset(&whole, 0, sizeof(whole))
+    record.version = STREAM_RENAMED if core.srmp else STREAM_VERSION
+    record.resend_index = <uint8_t>min(sequence.resend_index, 255)
+    record.stamp = sequence.stamp
+    record.last_ack = sequence.last_ack
+    record.sequence_id = sequence.identifier
+    record.next_number = sequence.next_number
+    record.ack_count = sequence.ack_count
+    record.last_ack_s = sequence.last_ack_s
+    whole.alias = sequence.alias
+    whole.base = sequence.base
+    whole.answered = sequence.answered
+    if core._stream_handles == writer.handles():
+        return writer.patch_head(core._stream_place, &whole, size)
+    stream_key(key, core.ordinal)
+    core._stream_place = writer.put_head(TABLE_SEQUENCE, key, STREAM_KEY_SIZE, <const uint8_t*>&whole, size)
+    core._stream_handles = writer.handles()
+    return 0
+
+
+cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) except -1:
+    """A queue sends this sequence now; None: no queue does."""
+    log_in_ledger(ledger, UNDO_STREAM, identifier, ledger._streams.get(identifier))
+    if core is None:
+        ledger._streams.pop(identifier, None)
+    else:
+        ledger._streams[identifier] = core
+    return 0
+
+
+cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1:
+    """A FinalAck for this place in a sequence is for the message `key`."""
+    cdef LedgerBase ledger = core.ledger
+    forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session spoke
+    # Copies for several destinations may share an identifier.
+    return set_finals(ledger, ordinal, ledger._finals.get(ordinal, ()) + ((core, key, identifier, number),))
+
+
+cdef int leave_sequence(QueueBase core) except -1:
+    """The next sequence is about to begin: what is still here is ordered, and has to be found when its FinalAck is quicker than its session (QB-216)."""
+    cdef OutSequence sequence = core.sequence
+    cdef OutEntry* entry
+    cdef uint64_t key
+    for key in sequence.current():
+        entry = sequence.find(key)
+        expect_final(core, entry.ordinal, key, sequence.known_as(), entry.number - sequence.base)
+    return send_stream(core.ledger, sequence.known_as(), None)

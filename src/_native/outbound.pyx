@@ -1,0 +1,224 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Transactional messages of outgoing queues: OrderAcks and FinalAcks, what is sent again, start; and the queues whose messages leave by SRMP."""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.errno cimport EAGAIN
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from msmq_fast._native.batch cimport Callback
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport EVERY_STATE, OWNER_FINAL, OWNER_TRANSFER, LedgerBase
+from msmq_fast._native.numbering cimport number, send_stream, stream_changed, to_be_numbered
+from msmq_fast._native.outsequence cimport ANSWER_OTHER, ANSWER_OVER, LAST_NUMBER, OutEntry, OutSequence
+from msmq_fast._native.positions cimport FLAG_EXPIRE_WHEN_UNLOCKED, STATE_LOCKED, Slot
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport stored_record
+from msmq_fast._native.record cimport STREAM_RENAMED, STREAM_VERSION, NumberedPosition, OutgoingStream, RenamedStream
+from msmq_fast._native.removal cimport conclude, retire_all, retire_one
+
+from array import array
+
+
+
+def give_up(QueueCore core not None, uint64_t key, int reason) -> None:
+    """A message of an outgoing queue cannot be sent at all: it leaves, for a dead-letter queue if it asks for that. `reason` is a negative MessageClass."""
+    conclude(core, key, reason)
+
+
+def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "QueueCore | None":
+    """An OrderAck for a sequence up to `number`: what it covers leaves in the current unit. The queue that it is for.
+
+    None if no queue sends this sequence now, or if no message with this number was ever transmitted (AMB-14).
+    """
+    cdef QueueCore core = ledger._streams.get(identifier)
+    if core is None or number > LAST_NUMBER - core.sequence.base:
+        return None
+    ledger.writer.begin_unit()
+    try:
+        over = core.sequence.order(number + core.sequence.base)
+        if over is None:
+            core = None
+        else:
+            core.sequence.last_ack_s = ledger.now_s
+            if core.sequence.ack_count == 1:
+                stream_changed(core)
+                retire_all(core, over)
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
+    return core
+
+
+def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, uint32_t number=0) -> "QueueCore | None":
+    """The queue that sends a sequence, or in which the message `ordinal` with this place waits for its FinalAck."""
+    for waiting in ledger._finals.get(ordinal, ()):
+        if (waiting[2], waiting[3]) == (identifier, number):
+            return waiting[0]
+    return ledger._streams.get(identifier)
+
+
+def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uint32_t number, int reason) -> bool:
+    """A FinalAck for the message with the identifier `ordinal` of this queue manager, of the class `reason`; False if none waits for it.
+
+    It may come before the OrderAck, and says as much as one about this message.
+    """
+    cdef QueueCore core
+    cdef OutEntry* entry = NULL
+    for waiting in ledger._finals.get(ordinal, ()):
+        if (waiting[2], waiting[3]) == (identifier, number):
+            conclude(waiting[0], waiting[1], reason)
+            return True
+    core = ledger._streams.get(identifier)
+    if core is None or number > LAST_NUMBER - core.sequence.base:
+        return False
+    entry = core.sequence.numbered(core.sequence.identifier, number + core.sequence.base)
+    if entry == NULL or entry.ordinal != ordinal or entry.number > core.sequence.highest:
+        return False
+    conclude(core, entry.key, reason)
+    return True
+
+
+def resend(QueueCore core not None) -> int:
+    """Everything that was transmitted and is covered by no OrderAck is to be sent again, in order, with the same numbers. Returns how many."""
+    cdef Slot* slot = NULL
+    cdef uint64_t key
+    cdef int released = 0
+    for key in core.sequence.underway():
+        slot = core.positions.find(key)
+        if slot != NULL and slot.owner & <uint32_t>OWNER_TRANSFER:
+            released += core.release(array("Q", (key,)), slot.owner)
+    return released
+
+
+def resent(QueueCore core not None) -> None:
+    """ResendIntervalIndex has changed: it is kept."""
+    stream_changed(core)
+
+
+def session_ended(QueueCore core not None, uint32_t owner) -> int:
+    """As `resend`, of what a session had sent that has ended; what an OrderAck covers leaves. Returns how many are sent again."""
+    cdef Slot* slot = NULL
+    cdef uint64_t key
+    cdef list keys = []
+    for key in core.sequence.underway():
+        slot = core.positions.find(key)
+        if slot != NULL and slot.owner == owner:
+            keys.append(key)
+    return core.release(array("Q", keys), owner) if keys else 0
+
+
+def may_continue(QueueCore core not None, sink) -> bool:
+    """Whether the next message of an SRMP queue may be sent. If not, `sink(status)` is called when that is to be asked again; a status other
+    than 0: the store does not keep up.
+
+    A receiver takes a sequence from its message 1 on only, so that one of which nothing was ever answered and whose first message has left
+    begins again under an identifier of its own (A-14). What was answered is known for ever before anything else is sent: a sequence that
+    began again though its receiver has a part of it would be received twice.
+    """
+    cdef OutSequence sequence = core.sequence
+    cdef LedgerBase ledger = core.ledger
+    cdef uint64_t alias = 0
+    if not sequence.unsure:
+        if not sequence.headless():
+            return True
+        alias = ledger.open_stream()
+        if not alias:
+            sink(-EAGAIN)
+            return False
+    ledger.writer.begin_unit()
+    try:
+        if alias:
+            send_stream(ledger, sequence.known_as(), None)
+            sequence.rename(alias)
+            send_stream(ledger, alias, core)
+        stream_changed(core)
+        ledger.writer.notify(Callback(sink), 0)
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
+    return False
+
+
+def depart(QueueCore core not None, uint64_t key) -> tuple:
+    """A message that is locked is about to be sent: (identifier, number, previous) of its place in the sequence as its receiver knows it,
+    zeros if it has none. `previous`: the one before that is still here, else the last that a receipt covers, else 0."""
+    cdef OutSequence sequence = core.sequence
+    cdef uint32_t previous = 0
+    cdef OutEntry* entry = sequence.depart(key, &previous)
+    if entry == NULL:
+        return 0, 0, 0
+    return sequence.known_as(), entry.number - sequence.base, previous - sequence.base if previous > sequence.base else 0
+
+
+def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t keeper) -> bool:
+    """The receiver of a message that `owner` has locked says that it has it. Those of a sequence wait for a stream receipt, locked for `keeper`;
+    the others leave. Whether it waits."""
+    cdef OutSequence sequence = core.sequence
+    cdef Slot* slot = NULL
+    cdef int answer = sequence.acknowledged(key)
+    if answer == ANSWER_OTHER:
+        core.acked(array("Q", (key,)), owner)
+        return False
+    if answer == ANSWER_OVER:
+        retire_one(core, key)   # a receipt was quicker, and says more; it may be of the sequence before
+        return False
+    sequence.unsure = sequence.unsure or not sequence.answered
+    sequence.answered = True
+    slot = core.positions.find(key)
+    if slot == NULL or slot.owner != owner:
+        return False
+    slot.owner = keeper
+    if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED and slot.state == STATE_LOCKED:
+        slot.flags &= ~FLAG_EXPIRE_WHEN_UNLOCKED
+        core._late(slot)
+    elif core.ledger.cached_bytes > core.ledger.cache_limit // 2:
+        core.shed_body(key)
+    return True
+
+
+def resume_sequence(QueueCore core not None, bytes record) -> None:
+    """At start, before the positions are loaded: the stored state of a sequence, None if there is none. ValueError: it is damaged."""
+    cdef RenamedStream whole
+    cdef OutgoingStream stream
+    cdef bint renamed
+    if record is None:
+        return
+    renamed = record[:1] == bytes((STREAM_RENAMED,))
+    memset(&whole, 0, sizeof(whole))
+    if len(record) < <Py_ssize_t>(sizeof(whole) if renamed else sizeof(stream)) or not (renamed or record[0] == STREAM_VERSION):
+        raise ValueError("no state of an outgoing sequence of a known version")
+    memcpy(&whole, PyBytes_AS_STRING(record), sizeof(whole) if renamed else sizeof(stream))
+    stream = whole.stream
+    if not stream.sequence_id or not 0 < stream.next_number <= <uint64_t>LAST_NUMBER + 1 or stream.last_ack >= stream.next_number:
+        raise ValueError("the state of an outgoing sequence is impossible")
+    core.sequence.resume(stream.sequence_id, stream.next_number, stream.last_ack, stream.ack_count, stream.stamp)
+    core.sequence.resume_alias(whole.alias, whole.base, whole.answered)
+    core.sequence.resend_index = stream.resend_index
+    core.sequence.last_ack_s = stream.last_ack_s
+    core.ledger._streams[core.sequence.known_as()] = core
+
+
+def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
+    """At start, when the positions are loaded, in a unit: what is known to have arrived leaves, and what has no number gets one.
+
+    `stamp`: the TimeStamp of sequences that begin in this incarnation.
+    """
+    cdef Slot* slot = NULL
+    cdef NumberedPosition record
+    cdef uint64_t key = 0
+    if core.sequence.identifier:
+        core.ledger._streams[core.sequence.known_as()] = core
+    retire_all(core, core.sequence.covered())
+    if core.sequence.set_apart(stamp):
+        stream_changed(core)
+    while True:
+        slot = core.positions.following(key, EVERY_STATE)
+        if slot == NULL:
+            return
+        key = slot.key
+        if to_be_numbered(core, slot) and slot.owner != OWNER_FINAL and core.sequence.find(key) == NULL:
+            stored_record(core, slot, &record)
+            number(core, slot, &record)
+            core.ledger.writer.put_position(core.ordinal, key, &record.position)

@@ -1,0 +1,231 @@
+# What every layer of a queue builds on: its fields, its accounts, a message's way into the list and out of it, and how both are undone.
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from msmq_fast._native.batch cimport CommitListener
+from msmq_fast._native.framing cimport INFINITE, USER_JOURNAL_NEGATIVE, USER_JOURNAL_POSITIVE, UserMessage
+from msmq_fast._native.ledgerbase cimport (
+    ENQUEUED,
+    EVENT_ACKED,
+    EVENT_EXPIRED,
+    EVENT_PURGED,
+    EVENT_RECEIVED,
+    EXPIRED,
+    MACHINE_QUOTA,
+    QUEUE_GONE,
+    QUEUE_QUOTA,
+    REASON_DELETED,
+    REASON_LATE,
+    REASON_NONE,
+    REASON_PURGED,
+    REASON_RECEIVED,
+    REASON_SENT,
+    REASON_TIMEOUT,
+    REASON_UNSENT,
+    ROLE_DESTINATION,
+    LedgerBase,
+    QueueUndo,
+)
+from msmq_fast._native.outsequence cimport OutSequence
+from msmq_fast._native.positions cimport NO_DEADLINE, PositionList, Slot
+from msmq_fast._native.record cimport (
+    POSITION_ACK_MASK,
+    POSITION_FINAL,
+    POSITION_JOURNAL_NEGATIVE,
+    POSITION_JOURNAL_POSITIVE,
+    SEQUENCE_MASK,
+    NumberedPosition,
+    PositionRecord,
+)
+from msmq_fast._native.undo cimport Undoable
+
+
+cdef enum:
+    SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
+    FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
+
+
+@cython.final
+cdef class Received:
+    """A message handed out (DM-118)."""
+    cdef readonly uint64_t lookup_id, arrival_seq
+    cdef readonly uint64_t content_id
+    cdef readonly uint64_t arrived_us
+    cdef readonly bytes packet
+    cdef readonly uint32_t abort_count, move_count
+    cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, else 0
+    cdef readonly uint32_t dead_letter      # ordinal of the queue its application chose for its failure, else 0
+    cdef uint32_t _purges                   # of its queue, when it was handed out
+    cdef list _followed                     # (QueueBase, key) of what followed from its removal, or None
+
+
+cdef class QueueBase(CommitListener):
+    cdef readonly uint32_t ordinal
+    cdef readonly PositionList positions
+    cdef readonly LedgerBase ledger
+    cdef public uint64_t quota_bytes
+    cdef readonly bint outgoing             # TTRQ counts here
+    cdef readonly OutSequence sequence      # of an outgoing queue
+    cdef uint64_t _stream_handles, _stream_place    # where its state stands in the current batch, see Writer.put_head
+    cdef public bint srmp                   # an outgoing queue whose messages leave by SRMP
+    cdef set _passing                       # source << 32 | ordinal of the transactional messages of others that wait here
+    cdef public uint8_t role                # a Role
+    cdef public bint timeless               # nothing expires: journals and dead-letter queues
+    cdef public QueueBase journal           # gets what is received from here (X-60), or None
+    cdef uint64_t _entered                  # key of the latest message that came
+    cdef readonly uint64_t bytes            # TotalBytes (Q-21): of messages that are not pending
+    cdef readonly uint64_t used_bytes       # what the quota counts: pending and reserved ones too
+    cdef readonly uint64_t reserved_bytes   # of messages of transactions that are not committed (X-33)
+    cdef readonly QueueBase parent          # of a subqueue: its quota counts (X-34)
+    cdef readonly uint64_t sub_bytes        # used_bytes of the subqueues
+    cdef readonly uint64_t moving_bytes     # of messages that are counted in two queues of the family
+    cdef readonly uint32_t expected         # moves to this queue that are under way
+    cdef readonly uint64_t messages         # number of messages that are not pending
+    cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
+    cdef readonly uint64_t late             # messages that came behind the horizon: moved or given back
+    cdef readonly bint gone                 # deleted
+    cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
+    cdef public bint interested             # somebody waits: call `ready` when something becomes available
+    cdef public bint watched                # a cursor waits: fresh() tells what became available
+    cdef bint _peek_when_locked             # a message may have AllowPeekWhenLocked
+    cdef uint32_t _purges
+    cdef list _fresh
+    cdef public uint32_t poison_after       # aborts after which a message is moved away, 0: never
+    cdef list _poisoned
+    cdef public object ready                # called without arguments, at most once per batch and tick
+    cdef bint _dirty
+    cdef uint32_t _fetching
+    cdef uint32_t _consumed
+    cdef object _fetcher
+    # The feed hears of a message: of one that came, with its place in its transactional sequence.
+    cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=*) except -1
+    cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1
+    cdef int _tell_of_abort(self, const Slot* slot) except -1
+    # Whether `count` messages of `size` bytes together would all be taken now.
+    cdef bint has_room(self, uint64_t count, uint64_t size) noexcept
+    cdef uint64_t family_bytes(self) noexcept
+    cdef void _use(self, uint64_t size) noexcept
+    # The arrival sequence to be stored for a message: behind the purge marker, so that it is not taken for a purged one.
+    cdef uint64_t _arrival(self, uint64_t key) except 0
+    cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
+    cdef int _count(self, Slot* slot) except -1
+    cdef int _arm(self, Slot* slot) except -1
+    cdef int mark(self) except -1
+    cdef int _drop(self, Slot* slot) except -1
+    # Whether a transactional message of another queue manager waits here to be passed on.
+    cdef bint passes(self, const uint8_t* source, uint32_t ordinal) except -1
+    # A transactional message leaves the list of an outgoing queue.
+    cdef int _unnumber(self, Slot* slot) except -1
+    cdef Received _received(self, Slot* slot)
+    # For transactions. ENQUEUED with the quota taken (X-33), or why the message cannot come.
+    cdef int reserve(self, const UserMessage* m, uint64_t size) except -1
+    cdef void reserve_again(self, uint64_t size) noexcept
+    cdef void unreserve(self, uint64_t size) noexcept
+    # Writes the record of a message whose counts have changed, or will be `more` greater, with the current unit.
+    cdef int put_counts(self, uint64_t key, uint32_t more) except -1
+    cdef int shed_body(self, uint64_t key) except -1
+    cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL
+
+
+cdef struct RemovalUndo:
+    QueueUndo head
+    Slot slot
+    uint8_t source[16]
+
+
+# Log what is about to change, see undo.pxd.
+cdef int log_placed(QueueBase core, uint64_t key, int kind) except -1
+cdef int log_number(QueueBase core, int kind, uint64_t number) except -1
+cdef int log_changed(QueueBase core, const Slot* slot) except -1
+cdef int log_removed(Undoable owner, LedgerBase ledger, const Slot* slot, uint64_t total) except -1
+
+
+# A slot as it was when it was removed, without a timer and outside the accounts.
+cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo* undo, object packet) except NULL
+# The stored record of a position, as far as it follows from the slot and the packet.
+cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil
+# The record of a message that is available, or was before it was locked. ValueError: there is none.
+cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* record) except -1
+# Whether what the store kept is still a UserMessage packet.
+cdef bint is_packet(bytes packet) noexcept
+cdef int note_passing(QueueBase core, const Slot* slot) except -1
+# `size` bytes more are counted in two queues of the family, and shall count once.
+cdef void in_two_queues(QueueBase core, int64_t size) noexcept
+# A dead letter does not expire, and nothing more follows from its removal.
+cdef void lay_to_rest(QueueBase core, Slot* slot) noexcept
+cdef int set_finals(LedgerBase ledger, uint32_t ordinal, tuple waiting) except -1
+cdef int forget_final(LedgerBase ledger, uint32_t ordinal, QueueBase core, uint64_t key) except -1
+
+
+cdef inline uint32_t deadline_of(uint32_t sent, uint32_t reach, uint32_t received, bint outgoing) noexcept nogil:
+    """When a message expires where it stands (DA-031): seconds, or NO_DEADLINE."""
+    cdef uint64_t best = NO_DEADLINE
+    if received != INFINITE:
+        best = <uint64_t>sent + received
+    if outgoing and reach != INFINITE and <uint64_t>sent + reach < best:
+        best = <uint64_t>sent + reach
+    return <uint32_t>best if best < NO_DEADLINE else NO_DEADLINE
+
+
+cdef inline int effective_priority(const UserMessage* m) noexcept nogil:
+    """A transactional message counts as priority 0 (DM-100)."""
+    return 0 if m.transaction_offset else m.priority & 7
+
+
+cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept nogil:
+    """What the sender asked for, as a position record has it."""
+    return (
+        (m.ack_flags & POSITION_ACK_MASK if m.admin_type else 0)
+        | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_JOURNAL_NEGATIVE else 0)
+        | (POSITION_JOURNAL_POSITIVE if m.user_flags & USER_JOURNAL_POSITIVE else 0)
+        | (POSITION_FINAL if m.transaction_offset and packet[m.transaction_offset] & FINAL_ACK_REQUIRED else 0)
+    )
+
+
+cdef inline uint8_t final_wishes(uint8_t role, bint transactional, bint own, uint8_t wishes) noexcept nogil:
+    """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5).
+
+    So does one that this queue manager sent to itself over HTTP: it is kept in an outgoing queue meanwhile.
+    """
+    if role != ROLE_DESTINATION:
+        return wishes
+    if transactional and not own and wishes & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+        return wishes | POSITION_FINAL
+    return wishes & ~POSITION_FINAL
+
+
+cdef inline int reason_of(QueueBase core, int event) noexcept:
+    """Why a message leaves a queue, by what the feed is told: a MessageClass, REASON_SENT or REASON_NONE."""
+    if event == EVENT_RECEIVED:
+        return REASON_RECEIVED
+    if event == EVENT_ACKED:
+        return REASON_SENT
+    if event == EVENT_EXPIRED:
+        return REASON_LATE if core.outgoing else REASON_TIMEOUT
+    if event == EVENT_PURGED:
+        return REASON_DELETED if core.gone else REASON_UNSENT if core.outgoing else REASON_PURGED
+    return REASON_NONE
+
+
+cdef inline void note_late(QueueBase core, const Slot* slot) noexcept:
+    """Counts a message that becomes available where readers in bulk do not look any more."""
+    if slot.key & SEQUENCE_MASK < core.ledger.horizon:
+        core.late += 1
+
+
+cdef inline int refusal(QueueBase core, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
+    # Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for.
+    if core.gone:
+        return QUEUE_GONE
+    if (
+        m.time_to_reach_queue != INFINITE and core.ledger.now_s > m.sent_time
+        and core.ledger.now_s - m.sent_time > m.time_to_reach_queue
+    ):
+        return EXPIRED
+    if not in_any_case and (
+        core.ledger.stopped() or size > core.ledger.quota_bytes or core.ledger.bytes > core.ledger.quota_bytes - size
+    ):
+        return MACHINE_QUOTA
+    if size > core.quota_bytes or core.family_bytes() > core.quota_bytes - size:
+        return QUEUE_QUOTA
+    return ENQUEUED

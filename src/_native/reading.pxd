@@ -1,0 +1,39 @@
+# How messages are read: locked and released, received in bulk or one at a time, peeked, read ahead from the store, given back.
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.batch cimport CommitListener
+from msmq_fast._native.framing cimport UserMessage
+from msmq_fast._native.positions cimport Slot
+from msmq_fast._native.queuebase cimport Received
+from msmq_fast._native.removal cimport QueueRemoval
+from msmq_fast._native.tables cimport ReadListener
+
+
+cdef class QueueReading(QueueRemoval):
+    """Completed by QueueReading (queue.pxd)."""
+    cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0
+    cdef bint _release(self, uint64_t key, uint32_t owner) except -1
+    cdef int _expire_later(self, uint64_t key) except -1
+    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1
+    cdef int _read_ahead(self) except -1
+    cdef int _fetched(self, uint64_t key, object body, int status) except -1
+    cdef int _give_back(self, Received received, bint received_is_in_feed) except -1
+    cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
+
+
+@cython.final
+cdef class BodyFetcher(ReadListener):
+    """Packets that were read ahead."""
+    cdef QueueReading _core
+
+
+@cython.final
+cdef class Delivery(CommitListener):
+    """One plain bulk receive: removed in the current batch, handed to the sink when that is durable."""
+    cdef QueueReading _core
+    cdef list _messages
+    cdef object _sink
+    cdef object _wanted         # called when it is durable: whether the reader is still there; None: he is
+    cdef int _status

@@ -1,0 +1,79 @@
+# How messages leave: out of the list and the store with one unit, or bit by bit from a queue that was purged; and what an OrderAck or a
+# FinalAck says of those that were sent.
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
+from msmq_fast._native.ledgerbase cimport Doomed, LedgerBase
+from msmq_fast._native.positions cimport PositionList, Slot
+from msmq_fast._native.queuebase cimport QueueBase, Received
+from msmq_fast._native.record cimport NumberedPosition
+from msmq_fast._native.tables cimport ReadListener
+from msmq_fast._native.undo cimport Undoable
+
+
+cdef class QueueRemoval(QueueBase):
+    """Completed by QueueRemoval (queue.pxd)."""
+    cdef int _erase(self, Slot* slot, int event) except -1
+    cdef int _take_out(self, Slot* slot, int event) except -1
+    cdef int _postpone(self, Slot* slot, int event, int reason) except -1
+    # Deletes what is stored of a message that is received, inside a unit, with what follows. True: the content has moved.
+    # `reason`: it was received, or rejected by its application.
+    cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1
+    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept
+    # A plain receive removes a message; what follows is remembered, in case its reader is gone by then.
+    cdef int _leave(self, Slot* slot, Received received) except -1
+    # What was purged while it was locked or out goes; if the store takes nothing now, reap() repeats it.
+    cdef int _let_purged_go(self, Slot* slot) except -1
+    cdef int _return(self, Slot* slot) except -1
+    cdef int _back(self, Slot* slot) except -1
+    cdef int _available(self, Slot* slot) except -1
+    cdef int _expire(self, Slot* slot) except -1
+    cdef int _late(self, Slot* slot) except -1
+    # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
+    cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
+    # What `owner` locked leaves with the current unit; drop_locked() follows when that is durable. Whether it has to be stored.
+    cdef bint commit_dequeue(self, Slot* slot, int reason) except -1
+    cdef int drop_locked(self, uint64_t key, int status) except -1
+    # An aborted receive: back to its place, AbortCount + 1, unless the queue was purged or the message expired meanwhile.
+    cdef int abort_dequeue(self, Slot* slot) except -1
+
+
+@cython.final
+cdef class Drain(Undoable):
+    """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
+    cdef LedgerBase _ledger
+    cdef uint32_t _queue
+    cdef uint8_t _role
+    cdef bint _outgoing
+    cdef int _reason
+    cdef PositionList _positions
+    cdef size_t run(self, size_t limit) except? 0
+
+
+@cython.final
+cdef class Disposal(ReadListener):
+    """Doomed messages from whose removal something follows: their packets are read, then they go in one unit."""
+    cdef LedgerBase _ledger
+    cdef Doomed* _entries
+    cdef size_t _count, _left
+    cdef uint64_t _bytes
+    cdef list _packets
+    cdef object _sink
+    # False: what is read at a time is enough.
+    cdef bint add(self, const Doomed* entry) except -1
+    cdef int start(self, object sink) except -1
+    cdef int _remove(self) except -1
+    cdef int _remove_one(self, size_t number, bint follows) except -1
+
+
+# Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already.
+cdef bint recall(list followed) except -1
+# The receiver has a message: it leaves, or waits for its FinalAck (DU-14). Inside a unit; the other two have one of their own.
+cdef int retire(QueueRemoval core, uint64_t key) except -1
+cdef int retire_one(QueueRemoval core, uint64_t key) except -1
+cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1
+# Locked until its FinalAck comes, or until there is no hope of one (AMB-35).
+cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1
+# It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15).
+cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1

@@ -1,0 +1,578 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""How messages leave their queue; see removal.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from msmq_fast._native.batch cimport STATUS_OK, Callback, Writer, also
+from msmq_fast._native.effects cimport hand_on, packet_of
+from msmq_fast._native.framing cimport INFINITE
+from msmq_fast._native.ledgerbase cimport (
+    COUNT_LIMIT,
+    EVENT_ACKED,
+    EVENT_EXPIRED,
+    EVENT_NACKED,
+    EVENT_PURGED,
+    EVENT_RECEIVED,
+    EVENT_REMOVED,
+    EVERY_STATE,
+    MDB_CORRUPTED,
+    OWNER_FINAL,
+    OWNER_NONE,
+    OWNER_POISON,
+    OWNER_PURGED,
+    OWNER_TRANSFER,
+    REASON_ARRIVED,
+    REASON_NEGATIVE,
+    REASON_RECEIVED,
+    REASON_UNANSWERED,
+    ROLE_NONE,
+    ROLE_OUTGOING,
+    Doomed,
+    LedgerBase,
+    concerning,
+    doomed_of,
+    let_follow,
+    slot_of,
+)
+from msmq_fast._native.numbering cimport expect_final
+from msmq_fast._native.outsequence cimport ANSWER_OVER, ENTRY_ORDERED, OutEntry
+from msmq_fast._native.positions cimport (
+    FLAG_CACHED,
+    FLAG_COUNTED,
+    FLAG_EXPIRE_WHEN_UNLOCKED,
+    FLAG_RECOVERABLE,
+    FLAG_REMOVING,
+    FLAG_TRANSACTIONAL,
+    NO_DEADLINE,
+    NO_TIMER,
+    STATE_AVAILABLE,
+    STATE_LOCKED,
+    STATE_PENDING,
+    STATE_PURGE_PENDING,
+    PositionList,
+    Slot,
+)
+from msmq_fast._native.queuebase cimport (
+    QueueBase,
+    Received,
+    RemovalUndo,
+    is_packet,
+    log_changed,
+    log_removed,
+    put_back,
+    reason_of,
+    stored_record,
+)
+from msmq_fast._native.record cimport (
+    POSITION_FINAL,
+    POSITION_JOURNAL_NEGATIVE,
+    POSITION_JOURNAL_POSITIVE,
+    POSITION_ORDERED,
+    NumberedPosition,
+)
+
+from msmq_fast._native.tables import StoreError
+
+cdef enum:
+    DISPOSAL_COUNT = 256        # packets read at a time for what follows from removals
+    DISPOSAL_BYTES = 8 << 20
+
+
+cdef bint recall(list followed) except -1:
+    """Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already."""
+    cdef QueueRemoval core
+    cdef Slot* slot
+    cdef bint everything = True
+    for core, key in followed:
+        slot = core.positions.find(<uint64_t>key)
+        if slot != NULL and slot.state == STATE_AVAILABLE:
+            core._erase(slot, EVENT_REMOVED)
+        elif core.role != ROLE_NONE:
+            everything = False
+    return everything
+
+
+cdef int retire(QueueRemoval core, uint64_t key) except -1:
+    """The receiver has a message: it leaves, or waits for the FinalAck that its sender asked for (DU-14). Within a unit."""
+    cdef Slot* slot = core.positions.find(key)
+    if slot == NULL:
+        core.sequence.remove(key)
+        return 0
+    if slot.flags & FLAG_REMOVING:
+        return 0    # somebody has taken it out already; `_return` asks again should that not be kept
+    if slot.wishes & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+        return await_final(core, slot)
+    if core.srmp and slot.wishes & POSITION_JOURNAL_POSITIVE:
+        return conclude(core, key, REASON_ARRIVED)     # nobody tells what becomes of it (MC-MQSRM 3.1.1.3.3)
+    return core._take_out(slot, EVENT_ACKED)
+
+
+cdef int retire_one(QueueRemoval core, uint64_t key) except -1:
+    core.ledger.writer.begin_unit()
+    try:
+        retire(core, key)
+        core.ledger.removals.watch()
+    except BaseException:
+        core.ledger.writer.roll_back()
+        raise
+    core.ledger.writer.keep_unit()
+    return 0
+
+
+cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1:
+    cdef Py_ssize_t index
+    core.ledger.writer.begin_unit()
+    try:
+        for index in range(keys.shape[0]):
+            retire(core, keys[index])
+        core.ledger.removals.watch()
+    except BaseException:
+        core.ledger.writer.roll_back()
+        raise
+    core.ledger.writer.keep_unit()
+    return 0
+
+
+cdef int await_final(QueueRemoval core, Slot* slot) except -1:
+    """Its place in the store says from now on that the receiver has it, so that it is never sent again."""
+    cdef NumberedPosition record
+    stored_record(core, slot, &record)
+    record.position.flags |= POSITION_ORDERED
+    if core.sequence.alias and record.sequence_id == core.sequence.identifier:
+        record.sequence_id = core.sequence.alias
+        record.sequence_number -= core.sequence.base
+    for waiting in core.ledger._finals.get(slot.ordinal, ()):
+        if waiting[0] is core and waiting[1] == slot.key:   # its sequence is over, and with it what that was renamed to
+            record.sequence_id, record.sequence_number = waiting[2], waiting[3]
+    core.ledger.writer.put_position(core.ordinal, slot.key, &record.position)
+    log_changed(core, slot)
+    core.sequence.remove(slot.key)
+    if slot.state != STATE_LOCKED:
+        core.positions.set_state(slot, STATE_LOCKED)
+    slot.flags &= ~FLAG_EXPIRE_WHEN_UNLOCKED
+    hold_for_final(core, slot, &record)
+    return core.shed_body(slot.key)
+
+
+cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1:
+    """Locked until its FinalAck comes, or until there is no hope of one (AMB-35)."""
+    cdef LedgerBase ledger = core.ledger
+    cdef uint64_t end = <uint64_t>record.position.sent_s + record.position.time_to_be_received + ledger.final_grace
+    slot.owner = OWNER_FINAL
+    if slot.timer != NO_TIMER:
+        ledger.wheel.stop(slot.timer)
+        slot.timer = NO_TIMER
+    slot.deadline = NO_DEADLINE
+    if record.position.time_to_be_received != INFINITE and end < NO_DEADLINE:
+        slot.deadline = <uint32_t>end
+    core._arm(slot)
+    core.sequence.count_final(1)
+    return expect_final(core, slot.ordinal, slot.key, record.sequence_id, record.sequence_number)
+
+
+cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1:
+    """It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15)."""
+    cdef LedgerBase ledger = core.ledger
+    cdef Slot* slot = core.positions.find(key)
+    cdef Slot left
+    cdef bytes packet
+    cdef bint moved = False
+    cdef bint negative = reason & REASON_NEGATIVE != 0
+    if slot == NULL or slot.flags & FLAG_REMOVING:
+        return 0
+    left = slot[0]
+    # Acknowledgments were the receiver's to send: what follows here is the sender's own copy.
+    left.wishes &= POSITION_JOURNAL_NEGATIVE if negative else POSITION_JOURNAL_POSITIVE
+    if not negative:
+        reason = REASON_ARRIVED
+    if left.wishes:
+        packet = packet_of(core, slot)
+        if packet is None:
+            return 0
+    ledger.writer.begin_unit()
+    try:
+        if left.wishes:
+            moved = hand_on(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
+            slot = core.positions.find(key)
+        if left.flags & FLAG_RECOVERABLE:
+            ledger._condemn(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
+        if ledger.feed:
+            core._tell(EVENT_NACKED if negative else EVENT_ACKED, slot, not left.flags & FLAG_RECOVERABLE, reason)
+        core._drop(slot)
+        core.removed_total += 1
+        ledger.removals.watch()
+    except BaseException:
+        ledger.writer.roll_back()
+        raise
+    ledger.writer.keep_unit()
+    return 0
+
+
+cdef class QueueRemoval(QueueBase):
+    """The removal of messages."""
+
+    cdef int _erase(self, Slot* slot, int event) except -1:
+        """Message Position Deleted: out of the list, and out of the store with the current batch."""
+        cdef LedgerBase ledger = self.ledger
+        if not slot.flags & FLAG_RECOVERABLE:
+            return self._take_out(slot, event)
+        ledger.writer.begin_unit()
+        try:
+            self._take_out(slot, event)
+            ledger.removals.watch()
+        except BaseException:
+            ledger.writer.roll_back()
+            raise
+        ledger.writer.keep_unit()
+        return 0
+
+    cdef int _take_out(self, Slot* slot, int event) except -1:
+        """_erase as a part of a unit whose end watches over the removals. 1: it stays, see `packet_of`."""
+        cdef LedgerBase ledger = self.ledger
+        cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
+        cdef uint64_t key = slot.key
+        cdef int reason = reason_of(self, event)
+        cdef bytes packet
+        if slot.wishes or self.journal is not None:
+            if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
+                if slot.body == NULL and reason & REASON_NEGATIVE:
+                    return self._postpone(slot, event, reason)
+                packet = packet_of(self, slot)  # now: somebody is told that it is gone when this unit is durable
+                if packet is None:
+                    return 1
+                moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
+                slot = self.positions.find(key)
+        if recoverable:
+            ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
+        if ledger.feed and event:
+            self._tell(event, slot, not recoverable, reason)
+        self._drop(slot)
+        self.removed_total += 1
+        return 0
+
+    cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
+        """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
+        cdef Doomed entry
+        doomed_of(&entry, self.ordinal, self.role, slot, event, reason)
+        let_follow(&entry, self.role, slot, reason)
+        self.ledger.sources.retain(slot.source)
+        self.ledger.doom(&entry)
+        self._drop(slot)
+        self.removed_total += 1
+        return 0
+
+    cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1:
+        """Message Position Deleted as far as the store is concerned, and what follows from it (X-60, X-67)."""
+        cdef LedgerBase ledger = self.ledger
+        cdef Slot* slot = self.positions.find(key)
+        cdef bint moved = False
+        ledger.writer.delete_position(self.ordinal, key)
+        if self._is_followed(slot, reason):
+            moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
+            slot = self.positions.find(key)
+        if not moved:
+            ledger.writer.delete_content(slot.content_id, slot.size)
+        if ledger.feed:
+            self._tell(EVENT_RECEIVED if reason == REASON_RECEIVED else EVENT_REMOVED, slot, False, reason)
+        return moved
+
+    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept:
+        return (self.journal is not None and reason == REASON_RECEIVED) or slot.wishes & concerning(self.role, reason) != 0
+
+    cdef int _leave(self, Slot* slot, Received received) except -1:
+        cdef list followed = []
+        self.ledger._followed = followed
+        try:
+            if not slot.flags & FLAG_RECOVERABLE:
+                self._erase(slot, EVENT_RECEIVED)
+            elif self.forget(slot.key, received.packet, REASON_RECEIVED):
+                received.content_id = 0
+        finally:
+            self.ledger._followed = None
+        if followed:
+            received._followed = followed
+        return 0
+
+    cdef int _let_purged_go(self, Slot* slot) except -1:
+        cdef uint64_t key = slot.key
+        try:
+            return self._erase(slot, EVENT_PURGED)
+        except Exception:
+            slot = self.positions.find(key)
+            if slot == NULL or not slot.flags & FLAG_RECOVERABLE or self.ledger.writer.failed:
+                raise
+            return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
+
+    cdef int _return(self, Slot* slot) except -1:
+        """The removal of a received message was not kept: it is where it was, unless the queue was purged or deleted meanwhile."""
+        slot.flags &= ~FLAG_REMOVING
+        if self.gone or slot.owner == OWNER_PURGED:
+            return self._erase(slot, EVENT_PURGED)
+        return self._back(slot)
+
+    cdef int _back(self, Slot* slot) except -1:
+        """LOCKED -> AVAILABLE, unless an OrderAck has come meanwhile."""
+        if self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
+            return retire_one(self, slot.key)
+        return self._available(slot)
+
+    cdef int _available(self, Slot* slot) except -1:
+        """PENDING or LOCKED -> AVAILABLE, or gone if its time was over meanwhile (ST-1)."""
+        cdef LedgerBase ledger = self.ledger
+        self._count(slot)
+        slot.owner = OWNER_NONE
+        self.positions.set_state(slot, STATE_AVAILABLE)
+        if self.watched:
+            self._fresh.append(slot.key)
+        if slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED or slot.deadline <= self.ledger.now_s:
+            self._expire(slot)
+        return 0
+
+    cdef int _expire(self, Slot* slot) except -1:
+        """TimeToBeReceived or TimeToReachQueue is over (DM-213, ST-1)."""
+        if slot.state == STATE_AVAILABLE:
+            self._erase(slot, EVENT_EXPIRED)
+            self.expired_total += 1
+            return 0
+        if slot.state == STATE_LOCKED and slot.owner == OWNER_FINAL:
+            return conclude(self, slot.key, REASON_UNANSWERED)
+        if slot.state == STATE_LOCKED and slot.owner & <uint32_t>OWNER_TRANSFER:
+            return self._late(slot)
+        slot.flags |= FLAG_EXPIRE_WHEN_UNLOCKED
+        return 0
+
+    cdef int _late(self, Slot* slot) except -1:
+        """The time of a message is over that was transmitted: nobody waits for its acknowledgments any more (AMB-39).
+
+        The session passes over it when they come.
+        """
+        cdef OutEntry* entry = NULL
+        if self.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
+            entry = self.sequence.find(slot.key)
+        if entry != NULL and entry.flags & ENTRY_ORDERED:
+            return 0    # it has arrived: it leaves with the acknowledgment of its session
+        self._erase(slot, EVENT_EXPIRED)
+        self.expired_total += 1
+        return 0
+
+    cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
+        cdef size_t number, removed = 0
+        cdef Slot* slot = NULL
+        cdef bint purged
+        self.ledger.writer.begin_unit()
+        try:
+            for number in range(count):
+                slot = self.positions.find(keys[number])
+                if slot == NULL or slot.owner != owner:
+                    continue
+                if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
+                    continue
+                # DM-124: what was purged while it was out was purged, whatever its reader says.
+                purged = event == EVENT_RECEIVED and slot.state == STATE_PURGE_PENDING
+                if self._take_out(slot, EVENT_PURGED if purged else event) == 0:
+                    removed += 1
+            self.ledger.removals.watch()
+        except BaseException:
+            self.ledger.writer.roll_back()
+            raise
+        self.ledger.writer.keep_unit()
+        return removed
+
+    def remove(self, uint64_t key, uint32_t owner=OWNER_NONE) -> bool:
+        """Remove one message that is available, or locked by `owner`."""
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or slot.state == STATE_PENDING or slot.owner != owner:
+            return False
+        self._erase(slot, EVENT_REMOVED)
+        return True
+
+    cdef bint commit_dequeue(self, Slot* slot, int reason) except -1:
+        cdef bytes packet = None
+        log_changed(self, slot)
+        slot.flags |= FLAG_REMOVING
+        if not slot.flags & FLAG_RECOVERABLE:
+            return False
+        if slot.body != NULL:
+            packet = <bytes>slot.body
+        elif self._is_followed(slot, reason):
+            try:
+                packet = self.ledger.tables.read_content(slot.content_id, slot.size)
+            except StoreError as error:
+                self._report_damage(slot.key, error.status)
+                raise
+        self.forget(slot.key, packet, reason)
+        return True
+
+    cdef int drop_locked(self, uint64_t key, int status) except -1:
+        cdef Slot* slot = self.positions.find(key)
+        if slot == NULL or not slot.flags & FLAG_REMOVING:
+            return 0
+        slot.flags &= ~FLAG_REMOVING
+        if status != STATUS_OK:
+            return self.abort_dequeue(slot)
+        if not slot.flags & FLAG_RECOVERABLE:
+            return self._erase(slot, EVENT_RECEIVED)
+        self.removed_total += 1
+        return self._drop(slot)
+
+    cdef int abort_dequeue(self, Slot* slot) except -1:
+        if slot.state == STATE_PURGE_PENDING or slot.owner == OWNER_PURGED or self.gone:
+            return self._let_purged_go(slot)
+        if slot.abort_count < COUNT_LIMIT:
+            slot.abort_count += 1
+        self._tell_of_abort(slot)
+        if self.poison_after and slot.abort_count >= self.poison_after and not slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
+            # It is moved before anybody sees it again.
+            slot.owner = OWNER_POISON
+            self._poisoned.append(slot.key)
+            return self.mark()
+        self._back(slot)
+        if self.interested:
+            self.mark()
+        return 0
+
+
+cdef class Drain:
+    cdef size_t run(self, size_t limit) except? 0:
+        """Lets go of up to `limit` messages, inside a unit. Returns how many."""
+        cdef LedgerBase ledger = self._ledger
+        cdef PositionList positions = self._positions
+        cdef size_t count = 0
+        cdef Slot* slot = NULL
+        cdef Doomed entry
+        cdef bint recoverable, moved
+        while count < limit:
+            slot = positions.following(0, EVERY_STATE)
+            if slot == NULL:
+                break
+            count += 1
+            # The slot forgets what was let go of before anything can raise: the next run finds the same slot again.
+            if slot.timer != NO_TIMER:
+                ledger.wheel.stop(slot.timer)
+                slot.timer = NO_TIMER
+            if slot.flags & FLAG_CACHED:
+                slot.flags &= ~FLAG_CACHED
+                ledger.cached_bytes -= slot.size
+            recoverable = slot.flags & FLAG_RECOVERABLE
+            if slot.flags & FLAG_COUNTED:
+                slot.flags &= ~FLAG_COUNTED
+                if not recoverable:
+                    ledger.empty(slot.size)
+            moved = False
+            if slot.wishes & concerning(self._role, self._reason):
+                if slot.body == NULL:
+                    doomed_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
+                    ledger.doom(&entry)
+                    log_removed(self, ledger, slot, 0)
+                    positions.remove(slot)
+                    continue
+                # An acknowledgment cannot come into this list: the queue has another one by now.
+                moved = hand_on(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
+            if recoverable:
+                ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
+            if ledger.feed:
+                ledger.event(EVENT_PURGED, self._queue, self._outgoing, slot, not recoverable, self._reason)
+            log_removed(self, ledger, slot, 0)
+            ledger.sources.release(slot.source)
+            positions.remove(slot)
+        return count
+
+    cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
+        put_back(self._positions, self._ledger, <const RemovalUndo*>data, kept).timer = NO_TIMER
+        return 0
+
+
+cdef class Disposal:
+    """Doomed messages from whose removal something follows: their packets are read, then they go in one unit."""
+    def __dealloc__(self):
+        free(self._entries)
+
+    cdef bint add(self, const Doomed* entry) except -1:
+        """False: what is read at a time is enough."""
+        if self._entries == NULL:
+            self._entries = <Doomed*>realloc(NULL, DISPOSAL_COUNT * sizeof(Doomed))
+            if self._entries == NULL:
+                raise MemoryError("no memory for removals")
+        if self._count == DISPOSAL_COUNT or (self._count and self._bytes + entry.size > DISPOSAL_BYTES):
+            return False
+        self._entries[self._count] = entry[0]
+        self._count += 1
+        self._bytes += entry.size
+        return True
+
+    cdef int start(self, object sink) except -1:
+        cdef size_t number
+        self._sink = sink
+        self._left = self._count
+        self._packets = [None] * self._count
+        for number in range(self._count):
+            self._ledger.reader.fetch(self._entries[number].content_id, self._entries[number].size, self, number)
+        return 0
+
+    cdef int body_read(self, uint64_t token, object body, int status) except -1:
+        cdef Doomed* entry = &self._entries[token]
+        if status == STATUS_OK and is_packet(<bytes>body):
+            self._packets[token] = body
+        elif self._ledger.on_read_error is not None:
+            self._ledger.on_read_error(entry.queue, entry.key, status if status != STATUS_OK else MDB_CORRUPTED)
+        self._left -= 1
+        if self._left == 0:
+            self._remove()
+        return 0
+
+    cdef int _remove(self) except -1:
+        """Everything in one unit. A message of which nothing can follow leaves without that, and what raised is raised at the end."""
+        cdef LedgerBase ledger = self._ledger
+        cdef Writer writer = ledger.writer
+        cdef object fault = None
+        cdef size_t number
+        if writer.failed:
+            return 0
+        ledger._disposing = 0
+        writer.begin_unit()
+        try:
+            for number in range(self._count):
+                try:
+                    self._remove_one(number, True)
+                except Exception as error:
+                    fault = also(fault, error)
+                    self._remove_one(number, False)
+            ledger.removals.watch()
+            writer.notify(Callback(ledger._reap_ended(self._sink)), 0)
+        except BaseException:
+            writer.roll_back()
+            ledger.reaping = False
+            for number in range(self._count):
+                ledger.doom(&self._entries[number])     # for the next reap
+            raise
+        writer.keep_unit()
+        ledger._reaped = self._count
+        for number in range(self._count):
+            ledger.sources.release(self._entries[number].source)
+        if fault is not None:
+            raise fault
+        return 0
+
+    cdef int _remove_one(self, size_t number, bint follows) except -1:
+        cdef LedgerBase ledger = self._ledger
+        cdef Doomed* entry = &self._entries[number]
+        cdef QueueRemoval core = ledger._cores.get(entry.queue)
+        cdef Slot slot
+        cdef bint moved = False
+        packet = self._packets[number]
+        slot_of(&slot, entry)
+        ledger.writer.begin_unit()
+        try:
+            if follows and packet is not None:
+                moved = hand_on(
+                    ledger, entry.queue, entry.role, core.journal if core is not None else None, &slot, packet, entry.reason
+                )
+            ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
+            if ledger.feed and entry.event:
+                ledger.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
+        except BaseException:
+            ledger.writer.roll_back()
+            raise
+        ledger.writer.keep_unit()
+        return 0
