@@ -18,6 +18,7 @@ from msmq_fast._native.ledgerbase cimport (
     ROLE_OUTGOING,
     LedgerBase,
     concerning,
+    stopped,
 )
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, STATE_LOCKED, Slot
 from msmq_fast._native.queuebase cimport QueueBase, describe, effective_priority, lay_to_rest
@@ -188,6 +189,6 @@ def dead_letter(QueueBase target not None, bytes packet not None, int reason) ->
     memset(&slot, 0, sizeof(slot))
     slot.key = <uint64_t>(7 - effective_priority(&m)) << 56
     slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
-    if ledger.stopped():
+    if stopped(ledger):
         return discard(ledger, target)
     return duplicate(ledger, &slot, packet, target, reason)

@@ -188,7 +188,6 @@ cdef class LedgerBase(Undoable):
     cdef uint32_t _discard_told
     cdef readonly Removals removals
     cdef uint64_t next_sequence(self) except 0
-    cdef bint stopped(self) noexcept
     cdef int fill(self) except -1
     cdef int empty(self, uint32_t size) except -1
     cdef int _set_memory(self, int memory) except -1
@@ -247,6 +246,11 @@ cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slo
 cdef void let_follow(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept
 # The slot that a message had, as far as it matters for its removal.
 cdef void slot_of(Slot* slot, const Doomed* entry) noexcept
+
+
+cdef inline bint stopped(LedgerBase ledger) noexcept:
+    # Whether flow control lets nothing in (DM-096, X-38).
+    return ledger.throttled or ledger.memory == MEMORY_FULL
 
 
 cdef inline bint sequence_left(LedgerBase ledger) except -1:

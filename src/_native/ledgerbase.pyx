@@ -107,10 +107,6 @@ cdef class LedgerBase:
         self.now_us = now_us
         self.now_s = <uint32_t>(now_us // 1000000)
 
-    cdef bint stopped(self) noexcept:
-        """Whether flow control lets nothing in (DM-096, X-38)."""
-        return self.throttled or self.memory == MEMORY_FULL
-
     cdef int fill(self) except -1:
         """Express messages take more memory than the mark in the middle."""
         return self._set_memory(MEMORY_FULL if self.express_bytes > self.express_high or self.memory == MEMORY_FULL else MEMORY_SHORT)

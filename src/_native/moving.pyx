@@ -27,7 +27,16 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport in_two_queues, log_changed, log_number, log_placed, note_late, stored_record
+from msmq_fast._native.queuebase cimport (
+    arm,
+    in_two_queues,
+    log_changed,
+    log_number,
+    log_placed,
+    note_late,
+    stored_record,
+    use_room,
+)
 from msmq_fast._native.record cimport POSITION_PREPARED, POSITION_PURGE_PENDING, NumberedPosition
 
 
@@ -84,9 +93,9 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     ledger.sources.retain(there.source)
     if slot.body != NULL:
         target.positions.set_body(there, <object>slot.body)
-    target._use(there.size)
+    use_room(target, there.size)
     log_placed(target, key, UNDO_PLACED)
-    target._arm(there)
+    arm(target, there)
     if not recoverable:
         if ledger.feed:
             ledger.event(EVENT_MOVED, target.ordinal, False, slot, True, REASON_NONE, source.ordinal)

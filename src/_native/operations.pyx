@@ -30,7 +30,7 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport describe, effective_priority, lay_to_rest, log_changed
+from msmq_fast._native.queuebase cimport describe, effective_priority, family_bytes, lay_to_rest, log_changed
 from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
 
 
@@ -170,7 +170,7 @@ cdef int _refused(QueueCore core, uint64_t size) noexcept:
     """Why a queue has no room for a message."""
     if core.gone:
         return QUEUE_GONE
-    if size > core.quota_bytes or core.family_bytes() > core.quota_bytes - size:
+    if size > core.quota_bytes or family_bytes(core) > core.quota_bytes - size:
         return QUEUE_QUOTA
     return MACHINE_QUOTA
 

@@ -25,9 +25,10 @@ from msmq_fast._native.ledgerbase cimport (
     ROLE_DESTINATION,
     LedgerBase,
     QueueUndo,
+    stopped,
 )
 from msmq_fast._native.outsequence cimport OutSequence
-from msmq_fast._native.positions cimport NO_DEADLINE, PositionList, Slot
+from msmq_fast._native.positions cimport FLAG_TRANSACTIONAL, NO_DEADLINE, PositionList, Slot
 from msmq_fast._native.record cimport (
     POSITION_ACK_MASK,
     POSITION_FINAL,
@@ -103,13 +104,10 @@ cdef class QueueBase(CommitListener):
     cdef int _tell_of_abort(self, const Slot* slot) except -1
     # Whether `count` messages of `size` bytes together would all be taken now.
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept
-    cdef uint64_t family_bytes(self) noexcept
-    cdef void _use(self, uint64_t size) noexcept
     # The arrival sequence to be stored for a message: behind the purge marker, so that it is not taken for a purged one.
     cdef uint64_t _arrival(self, uint64_t key) except 0
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
     cdef int _count(self, Slot* slot) except -1
-    cdef int _arm(self, Slot* slot) except -1
     cdef int mark(self) except -1
     cdef int _drop(self, Slot* slot) except -1
     # Whether a transactional message of another queue manager waits here to be passed on.
@@ -148,7 +146,8 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
 cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* record) except -1
 # Whether what the store kept is still a UserMessage packet.
 cdef bint is_packet(bytes packet) noexcept
-cdef int note_passing(QueueBase core, const Slot* slot) except -1
+# Of `note_passing`: the message is one of another queue manager.
+cdef int add_passing(QueueBase core, const Slot* slot) except -1
 # `size` bytes more are counted in two queues of the family, and shall count once.
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept
 # A dead letter does not expire, and nothing more follows from its removal.
@@ -213,6 +212,33 @@ cdef inline void note_late(QueueBase core, const Slot* slot) noexcept:
         core.late += 1
 
 
+cdef inline uint64_t family_bytes(QueueBase core) noexcept:
+    # What the quota counts: the queue and its subqueues (X-34).
+    return core.used_bytes + core.sub_bytes - core.moving_bytes
+
+
+cdef inline void use_room(QueueBase core, uint64_t size) noexcept:
+    # A message takes up room.
+    core.used_bytes += size
+    core.ledger.bytes += size
+    if core.parent is not None:
+        core.parent.sub_bytes += size
+
+
+cdef inline int arm(QueueBase core, Slot* slot) except -1:
+    # Starts the timer of a message that expires.
+    if slot.deadline != NO_DEADLINE:
+        slot.timer = core.ledger.wheel.start(slot.deadline, core.ordinal, slot.key)
+    return 0
+
+
+cdef inline int note_passing(QueueBase core, const Slot* slot) except -1:
+    # A transactional message waits here to be passed on, or to be numbered.
+    if core.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
+        add_passing(core, slot)
+    return 0
+
+
 cdef inline int refusal(QueueBase core, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
     # Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for.
     if core.gone:
@@ -223,9 +249,9 @@ cdef inline int refusal(QueueBase core, const UserMessage* m, uint64_t size, bin
     ):
         return EXPIRED
     if not in_any_case and (
-        core.ledger.stopped() or size > core.ledger.quota_bytes or core.ledger.bytes > core.ledger.quota_bytes - size
+        stopped(core.ledger) or size > core.ledger.quota_bytes or core.ledger.bytes > core.ledger.quota_bytes - size
     ):
         return MACHINE_QUOTA
-    if size > core.quota_bytes or core.family_bytes() > core.quota_bytes - size:
+    if size > core.quota_bytes or family_bytes(core) > core.quota_bytes - size:
         return QUEUE_QUOTA
     return ENQUEUED

@@ -25,6 +25,7 @@ from msmq_fast._native.ledgerbase cimport (
     LedgerBase,
     QueueUndo,
     log_in_ledger,
+    stopped,
 )
 from msmq_fast._native.positions cimport (
     FLAG_CACHED,
@@ -103,8 +104,8 @@ cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* recor
     return 0
 
 
-cdef int note_passing(QueueBase core, const Slot* slot) except -1:
-    if core.sequence is not None and slot.flags & FLAG_TRANSACTIONAL and slot.source != core.ledger._own_source:
+cdef int add_passing(QueueBase core, const Slot* slot) except -1:
+    if slot.source != core.ledger._own_source:
         core._passing.add(<uint64_t>slot.source << 32 | slot.ordinal)
     return 0
 
@@ -217,7 +218,7 @@ cdef int _undo_change(QueueBase core, Slot* slot, const QueueUndo* undo) except 
             core.ledger.wheel.stop(slot.timer)
             slot.timer = NO_TIMER
         slot.deadline = undo.deadline
-        core._arm(slot)
+        arm(core, slot)
     return 0
 
 
@@ -246,7 +247,7 @@ cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo
 cdef int _undo_removal(QueueBase core, const RemovalUndo* undo, object packet) except -1:
     cdef LedgerBase ledger = core.ledger
     cdef Slot* slot = put_back(core.positions, ledger, undo, packet)
-    core._use(slot.size)
+    use_room(core, slot.size)
     if slot.flags & FLAG_COUNTED:
         core.bytes += slot.size
         core.messages += 1
@@ -256,7 +257,7 @@ cdef int _undo_removal(QueueBase core, const RemovalUndo* undo, object packet) e
                 ledger.fill()
     if slot.flags & FLAG_CACHED:
         ledger.cached_bytes += slot.size
-    core._arm(slot)
+    arm(core, slot)
     note_passing(core, slot)
     core.removed_total = undo.head.total
     return 0
@@ -320,22 +321,11 @@ cdef class QueueBase(CommitListener):
 
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept:
         cdef LedgerBase ledger = self.ledger
-        if self.gone or ledger.stopped() or ledger.sequence + count > ledger.sequence_limit:
+        if self.gone or stopped(ledger) or ledger.sequence + count > ledger.sequence_limit:
             return False
         if size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - size:
             return False
-        return size <= self.quota_bytes and self.family_bytes() <= self.quota_bytes - size
-
-    cdef uint64_t family_bytes(self) noexcept:
-        """What the quota counts: the queue and its subqueues (X-34)."""
-        return self.used_bytes + self.sub_bytes - self.moving_bytes
-
-    cdef void _use(self, uint64_t size) noexcept:
-        """A message takes up room."""
-        self.used_bytes += size
-        self.ledger.bytes += size
-        if self.parent is not None:
-            self.parent.sub_bytes += size
+        return size <= self.quota_bytes and family_bytes(self) <= self.quota_bytes - size
 
     cdef uint64_t _arrival(self, uint64_t key) except 0:
         if key & SEQUENCE_MASK > self.purged_to:
@@ -363,10 +353,10 @@ cdef class QueueBase(CommitListener):
             m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing
         )
         self.positions.set_body(slot, packet)
-        self._use(slot.size)
+        use_room(self, slot.size)
         if self.ledger.writer._depth:
             log_placed(self, key, UNDO_PLACED)
-        self._arm(slot)
+        arm(self, slot)
         note_passing(self, slot)
         return slot
 
@@ -389,11 +379,6 @@ cdef class QueueBase(CommitListener):
             self.ledger.express_bytes += slot.size
             if self.ledger.express_bytes > self.ledger.express_mid:
                 self.ledger.fill()
-        return 0
-
-    cdef int _arm(self, Slot* slot) except -1:
-        if slot.deadline != NO_DEADLINE:
-            slot.timer = self.ledger.wheel.start(slot.deadline, self.ordinal, slot.key)
         return 0
 
     cdef int mark(self) except -1:
@@ -536,6 +521,6 @@ cdef class QueueBase(CommitListener):
         slot.deadline = NO_DEADLINE if self.timeless or record.reason else deadline_of(
             record.sent_s, record.time_to_reach_queue, record.time_to_be_received, self.outgoing
         )
-        self._arm(slot)
+        arm(self, slot)
         note_passing(self, slot)
         return slot

@@ -16,7 +16,7 @@ from msmq_fast._native.ledgerbase cimport (
 )
 from msmq_fast._native.positions cimport BANDS, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport final_wishes, reason_of
+from msmq_fast._native.queuebase cimport final_wishes, reason_of, use_room
 from msmq_fast._native.record cimport (
     POSITION_FINAL,
     POSITION_NUMBERED,
@@ -47,7 +47,7 @@ cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* re
 cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) except -1:
     """A stored position at start: available, its packet on disk."""
     cdef Slot* slot = core._put_slot(key, record, STATE_AVAILABLE)
-    core._use(slot.size)
+    use_room(core, slot.size)
     core._count(slot)
     if core.sequence is not None and record.version == POSITION_NUMBERED:
         restore_numbered(core, slot, <const NumberedPosition*>record)

@@ -57,6 +57,7 @@ from msmq_fast._native.queuebase cimport (
     QueueBase,
     Received,
     RemovalUndo,
+    arm,
     is_packet,
     log_changed,
     log_removed,
@@ -166,7 +167,7 @@ cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* r
     slot.deadline = NO_DEADLINE
     if record.position.time_to_be_received != INFINITE and end < NO_DEADLINE:
         slot.deadline = <uint32_t>end
-    core._arm(slot)
+    arm(core, slot)
     core.sequence.count_final(1)
     return expect_final(core, slot.ordinal, slot.key, record.sequence_id, record.sequence_number)
 
