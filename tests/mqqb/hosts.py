@@ -10,7 +10,6 @@ from msmq_fast._native.instream import InStreams
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import QueueCore
-from msmq_fast._native.queuebase import Received
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.channel import Protect
 from msmq_fast.mqqb.destination import Destination

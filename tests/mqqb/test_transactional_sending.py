@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast._native.queuebase import Received
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.node import Node

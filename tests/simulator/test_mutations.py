@@ -12,10 +12,10 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.history import DuplicateHistory
-from msmq_fast._native.queue import QueueCore
-from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.outbound import order_ack as native_order_ack
+from msmq_fast._native.queue import QueueCore
+from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Transfer
 from msmq_fast.qm.deadlines import Deadlines

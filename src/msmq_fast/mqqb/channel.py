@@ -10,7 +10,6 @@ from typing import Protocol
 from uuid import UUID
 
 from msmq_fast._native.outbound import session_ended
-from msmq_fast._native.queuebase import Received
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.hops import Progress, Target

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.instream import KEY_PREFIX, InStream, InStreams
-from msmq_fast.mqqb.peers import Peers
 from msmq_fast._native.ledger import Ledger
+from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass

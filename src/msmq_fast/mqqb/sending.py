@@ -3,10 +3,7 @@ flight (3.1.7.1)."""
 
 from __future__ import annotations
 
-
 from msmq_fast._native.ledger import Ledger
-from msmq_fast._native.outsequence import OutSequence
-from msmq_fast._native.queuebase import Received
 from msmq_fast._native.window import SendWindow
 from msmq_fast.mqqb.channel import OutgoingChannel
 

@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from msmq_fast._native.queue import Received, answered, depart, give_up, may_continue
+from msmq_fast._native.outbound import answered, depart, give_up, may_continue
+from msmq_fast._native.queuebase import Received
 from msmq_fast._native.receive import head
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import PacketFault

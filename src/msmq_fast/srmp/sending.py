@@ -10,11 +10,6 @@ from typing import Final
 from uuid import UUID
 
 from msmq_fast._native.queue import QueueCore
-from msmq_fast._native.outbound import answered
-from msmq_fast._native.outbound import depart
-from msmq_fast._native.outbound import give_up
-from msmq_fast._native.outbound import may_continue
-from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.acks import FinalAck, OrderAck
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.qm.outgoing.resending import OutgoingSequences

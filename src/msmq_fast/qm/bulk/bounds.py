@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast._native.columns import Tally, first_sequence
-from msmq_fast._native.queue import Ledger
+from msmq_fast._native.horizon import Horizon
+from msmq_fast._native.ledger import Ledger
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.queue import Queue
-from msmq_fast._native.horizon import Horizon
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Bounds", "Plan", "Planned", "QueueBounds", "Range", "bounds_of", "plan"]

@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from msmq_fast._native.lease import chain, leased
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import Records
-from msmq_fast._native.lease import chain
-from msmq_fast._native.lease import leased
 from msmq_fast.store.schema import ORDINAL_KEY, MetaName
 
 __all__ = ["CHUNK", "Chunk", "LeaseHolder", "LeaseLost", "Stored", "stored_leases"]

@@ -20,7 +20,6 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import MetaName
 
-    from msmq_fast._native.ledger import Ledger
 __all__ = [
     "MOST_SUBSCRIPTIONS",
     "SlotDropped",

@@ -9,11 +9,9 @@ from uuid import UUID
 
 from msmq_fast._native.ledgerbase import EnqueueResult
 from msmq_fast._native.positions import PositionState
-from msmq_fast._native.queue import TAKEN
-from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast._native.queuebase import Received
-from msmq_fast._native.seek import readable
-from msmq_fast._native.seek import seek
+from msmq_fast._native.seek import readable, seek
 from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.errors import (
     AccessDenied,

@@ -7,7 +7,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.operations import is_transactional
 from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
     UnsupportedOperation,

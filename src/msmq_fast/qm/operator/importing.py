@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+from msmq_fast._native.operations import Identifiers, is_transactional, place
 from msmq_fast._native.queue import TAKEN
-from msmq_fast._native.queue import Identifiers
-from msmq_fast._native.queue import is_transactional
-from msmq_fast._native.queue import place
-
-from msmq_fast._native.operations import Identifiers
-
-from msmq_fast._native.operations import is_transactional
-
-from msmq_fast._native.operations import place
 from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.operator.jobs import Jobs, Progress

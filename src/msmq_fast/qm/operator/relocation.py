@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from msmq_fast._native.operations import is_transactional
-from msmq_fast._native.operations import place
-from msmq_fast._native.operations import survey
-from msmq_fast._native.operations import withdraw
+from msmq_fast._native.operations import is_transactional, place, withdraw
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN
 from msmq_fast._native.queuebase import Received

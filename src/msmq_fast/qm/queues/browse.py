@@ -11,7 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from msmq_fast._native.framing import BadPacket, parse
-from msmq_fast._native.queue import QueueCore, Received, survey
+from msmq_fast._native.operations import survey
+from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.queuebase import Received
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Page", "Selection", "Stretch", "browse"]

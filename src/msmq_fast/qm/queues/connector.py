@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 from uuid import UUID
 
-from msmq_fast.directory.filters import Filter
-from msmq_fast.directory.filters import equals
-from msmq_fast.directory.objects import IDENTIFIER
-from msmq_fast.directory.objects import DirectoryObject
-from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast._native.ledger import Ledger
+from msmq_fast.directory.filters import Filter, equals
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope, Suffix
 from msmq_fast.qm.queues.changes import QueueChanges

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmq_fast._native.framing import ParsedMessage, parse
-from msmq_fast._native.queue import is_transactional
+from msmq_fast._native.operations import is_transactional
 from msmq_fast.packet.errors import (
     IllegalPropertyValue,
     MessageNotAuthenticated,

@@ -57,9 +57,8 @@ from msmq_fast.rpc.stubs.qm2qm import (
 )
 
 if TYPE_CHECKING:
-    from msmq_fast.rpc.call import Call
-    from msmq_fast.rpc.call import Pending
     from msmq_fast._native.queuebase import Received
+    from msmq_fast.rpc.call import Call, Pending
     from msmq_fast.rpc.contexts import ContextHandles
     from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts

@@ -13,8 +13,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.base import NULL_GUID
 from msmq_fast._native.seek import holds
+from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState
@@ -23,8 +23,8 @@ from msmq_fast.rpc.call import Pending
 
 if TYPE_CHECKING:
     from msmq_fast._native.queue import QueueCore
-    from msmq_fast.qm.handles.handle import OpenQueue
     from msmq_fast._native.queuebase import Received
+    from msmq_fast.qm.handles.handle import OpenQueue
     from msmq_fast.qm.reading.cursor import Cursor
     from msmq_fast.qm.reading.readers import ReadRequest
     from msmq_fast.qm.transactions.transaction import Transaction
