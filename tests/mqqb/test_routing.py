@@ -114,11 +114,13 @@ def test_machines_without_a_site_are_near() -> None:
     assert hops(Directory(machine(OWN, A), machine(GOAL))) == [GOAL]
 
 
+@pytest.mark.rule("QB-366")
 def test_out_routing_servers_take_everything_in_their_order() -> None:
     own = machine(OWN, A, out_routers=(R2, R1))
     assert hops(Directory(own, machine(GOAL, A), machine(R1, A), machine(R2, A))) == [R2, R1]
 
 
+@pytest.mark.rule("QB-366")
 def test_in_routing_servers_of_the_destination_take_what_comes_from_its_site() -> None:
     goal = machine(GOAL, A, in_routers=(R1, R2))
     assert hops(Directory(machine(OWN, A), goal, machine(R1, A), machine(R2, A))) == [R1, R2]
@@ -141,6 +143,7 @@ def test_a_router_that_is_no_gate_hands_over_to_the_gates_of_its_site() -> None:
     assert hops(Directory(own, machine(GOAL, B), machine(G1, A), machine(G2, B), links=links)) == [G1]
 
 
+@pytest.mark.rule("QB-366")
 def test_a_router_delivers_inside_its_site() -> None:
     own = machine(OWN, A, router=True)
     assert hops(Directory(own, machine(GOAL, A))) == [GOAL]
@@ -177,6 +180,7 @@ def test_a_site_gate_that_is_no_routing_server_is_none() -> None:
     assert router(directory).next_hops(GOAL) == ()
 
 
+@pytest.mark.rule("QB-366")
 def test_the_own_queue_manager_is_never_its_own_next_hop() -> None:
     assert hops(Directory(machine(OWN, A, out_routers=(OWN, R1)), machine(GOAL, A), machine(R1, A))) == [R1]
 

@@ -430,6 +430,7 @@ def test_pings_from_forged_addresses_are_answered_at_a_limited_rate_in_all() -> 
 @pytest.mark.rule(
     "QB-012", "QB-062", "QB-065", "QB-068", "QB-082", "QB-172", "QB-173", "QB-368", "QB-369", "QB-371"
 )
+@pytest.mark.rule("QB-164")
 def test_an_answered_ping_comes_before_the_connection() -> None:
     bench = Bench(ping_first=True)
     bench.transfer.submit(bench.queue("10.0.0.7"), 10.0)

@@ -117,7 +117,7 @@ def test_other_levels(level: int) -> None:
     assert failure(sender(*PROVIDERS).key_for, TARGET, level, 0.0) is Failure.BAD_LEVEL
 
 
-@pytest.mark.rule("QB-251")
+@pytest.mark.rule("QB-251", "QB-248")
 def test_what_does_not_fit_a_level() -> None:
     blob = sender(ENHANCED).key_for(TARGET, 3, 0.0).blob
     keys = ReceivedKeys(KEYS)

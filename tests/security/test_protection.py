@@ -198,11 +198,14 @@ def test_a_certificate_of_nobody_or_somebody_else(registered: dict[Sid, list[byt
     assert side.open(signed()) is Refusal.SIGNED
 
 
+@pytest.mark.rule("QB-246")
 def test_the_certificate_of_another_user() -> None:
     other = Sid.build(5, 21, 1, 2, 3, 1001)
     assert Side().open(signed(sender=header(sender_id=other.data, certificate=CERTIFICATE))) is Refusal.SIGNED
     assert Side().open(signed(key=STRANGER, sender=header(certificate=FOREIGN))) is Refusal.SIGNED
     assert Side().open(signed(key=STRANGER)) is Refusal.SIGNED
+    malformed = header(sender_id=other.data[:-1], certificate=CERTIFICATE)
+    assert Side().open(signed(sender=malformed)) is Refusal.SIGNED
 
 
 @pytest.mark.rule("QB-243", "QB-247")
