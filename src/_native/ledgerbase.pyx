@@ -75,7 +75,7 @@ cdef int reserve_sequence(LedgerBase ledger) except -1:
 cdef class LedgerBase:
     """``LedgerBase(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
 
-    def __init__(self, bytes guid, Writer writer, Reader reader, uint64_t seed=0):
+    def __init__(self, bytes guid, Writer writer, Reader reader, uint64_t seed=0, owner=None):
         if len(guid) != 16:
             raise ValueError("a GUID has 16 bytes")
         memcpy(self._guid, PyBytes_AS_STRING(guid), 16)
@@ -98,6 +98,14 @@ cdef class LedgerBase:
         self._own_source = self.sources.intern(self._guid)
         self.removals = Removals.__new__(Removals)
         self.removals._ledger = self
+        if owner is not None:
+            self.dispose = owner.dispose
+            self.reserve = owner.reserve_sequence
+            self.open_stream = owner.new_stream
+            self.on_discard = owner.discarded
+            self.on_memory = owner.memory_changed
+            self.on_poison = owner.poisoned
+            self.on_read_error = owner.read_failed
 
     def __dealloc__(self):
         free(self._doomed)

@@ -141,6 +141,7 @@ def test_the_levels_have_hysteresis(steps: list[int]) -> None:
     ledger.reserved(1 << 40)
     ledger.feed = False
     flow = FlowControl(ledger)
+    ledger.on_memory = flow.memory_changed
     packet = Message(body=BODY).to_packet()
     flow.limit_memory(16 * len(packet))
     core = QueueCore(ledger, 1)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from random import Random
 from uuid import UUID
 
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.directory.notices import NOTIFY_QUEUE, TIME_TO_REACH_S, Notice, encode_notice
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet.errors import MSMQError
@@ -74,6 +75,36 @@ __all__ = ["QueueManager"]
 _log = logging.getLogger(__name__)
 
 
+class _LedgerOwner:
+    """What the ledger asks, by the parts of the queue manager that answer. They are made after the ledger."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+
+    def dispose(
+        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+    ) -> tuple[int, bool, QueueCore | None]:
+        return self._manager.disposition(role, packet, reason, wishes, chosen)
+
+    def reserve_sequence(self, limit: int) -> None:
+        self._manager.services.reserve_sequence(limit)
+
+    def new_stream(self) -> int:
+        return self._manager.streams.new()
+
+    def discarded(self, ordinal: int) -> None:
+        self._manager.disposition.no_room(ordinal)
+
+    def memory_changed(self, level: int) -> None:
+        self._manager.flow.memory_changed(level)
+
+    def poisoned(self, ordinal: int, keys: list[int]) -> None:
+        self._manager.poison.poisoned(ordinal, keys)
+
+    def read_failed(self, ordinal: int, key: int, status: int) -> None:
+        self._manager.services.read_failed(ordinal, key, status)
+
+
 class QueueManager:
     """Everything runs on one thread. The caller sets the time first (`tick`).
 
@@ -91,7 +122,7 @@ class QueueManager:
         guard: Guard | None = None,
         faults: Faults | None = None,
     ) -> None:
-        services = Services(store, settings, clock, random, faults)
+        services = Services(store, settings, clock, random, _LedgerOwner(self), faults)
         self.services = services
         self.store = store
         self.settings = settings
@@ -142,7 +173,6 @@ class QueueManager:
             self.incoming,
             insecure_nacks=settings.insecure_nacks,
         )
-        ledger.dispose = self.disposition
         self.streams = OutgoingStreams(services, registry)
 
         # Programs

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from enum import IntEnum
 from random import Random
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
@@ -17,6 +18,9 @@ from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
 from msmq_fast.qm.records import Records, Store
 from msmq_fast.qm.settings import QueueManagerSettings, quota_bytes
 from msmq_fast.store.schema import MetaName
+
+if TYPE_CHECKING:
+    from msmq_fast._native.ledger import LedgerOwner  # a Protocol, in the stub only
 
 __all__ = ["Services", "State"]
 
@@ -39,8 +43,8 @@ class State(IntEnum):
 class Services:
     """Everything runs on one thread. The caller sets the time first (`tick`).
 
-    `guid` and `name` are the identity; `ledger` is what all queues share; `damage` counts what was found
-    damaged in the store: records by kind, and packets.
+    `guid` and `name` are the identity; `ledger` is what all queues share, and `owner` what it asks; `damage`
+    counts what was found damaged in the store: records by kind, and packets.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Services:
         settings: QueueManagerSettings,
         clock: Clock,
         random: Random,
+        owner: LedgerOwner,
         faults: Faults | None = None,
     ) -> None:
         self.store = store
@@ -62,13 +67,11 @@ class Services:
         self.guid = self._identity()
         self.name = settings.computer_name
         seed = int.from_bytes(self.random_bytes(8))
-        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed)
+        self.ledger = Ledger(self.guid.bytes_le, store.writer, store.reader, seed, owner)
         self.ledger.tables = store.tables
         self.ledger.quota_bytes = quota_bytes(settings.quota_kb)
         self.ledger.cache_limit = settings.cache_bytes
         self.ledger.feed = settings.feed
-        self.ledger.reserve = self.reserve_sequence
-        self.ledger.on_read_error = self._read_error
         self.message_ordinals = Ordinals(
             self.records,
             MetaName.MESSAGE_ID_HW,
@@ -123,7 +126,8 @@ class Services:
         self.damage[kind] += count
         _log.error("set aside: %s", text)
 
-    def _read_error(self, ordinal: int, lookup_id: int, status: int) -> None:
+    def read_failed(self, ordinal: int, lookup_id: int, status: int) -> None:
+        """Report a message whose packet cannot be read."""
         self.report_corrupt(
             "packet", f"the packet of message {lookup_id} of queue {ordinal} cannot be read (status {status})"
         )

@@ -71,7 +71,6 @@ class Disposition:
         self.acknowledged: Counter[int] = Counter()
         self.discarded = 0
         self.unsent = UnsentAcks(self._finish, self._writer.unit, services.monotonic, services.faults)
-        services.ledger.on_discard = self._no_room
 
     def __call__(
         self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
@@ -223,7 +222,7 @@ class Disposition:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
-    def _no_room(self, ordinal: int) -> None:
+    def no_room(self, ordinal: int) -> None:
         """X-35, X-36: copies of messages are discarded, as those who run the computer have to know."""
         queue = self._registry.by_ordinal(ordinal)
         _log.warning(

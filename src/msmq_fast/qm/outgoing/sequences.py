@@ -26,9 +26,8 @@ class OutgoingStreams:
         records = services.records
         self.ordinals = Ordinals(records, MetaName.TX_SEQUENCE_HW, block=QUEUE_BLOCK)
         self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
-        services.ledger.open_stream = self._next
 
-    def _next(self) -> int:
+    def new(self) -> int:
         """TimeStamp << 32 | Ordinal of a new sequence; 0: none is reserved, the store does not keep up."""
         try:
             return (self._stamp << 32) + self.ordinals.take()  # greater, also behind the last ordinal

@@ -8,7 +8,7 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.wheel import TimerWheel
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.reading.readers import Readers, ReadRequest
+from msmq_fast.qm.reading.readers import Readers, ReadRequest, ReadTimer
 
 RECHECK = 30.0  # seconds after which a step of the wall clock is noticed at the latest
 
@@ -34,14 +34,15 @@ class Expiry:
         """A waiting read ends in `timeout_ms` milliseconds (DM-231)."""
         self._last += 1
         # Rounded up: a read never ends before its time.
-        request.timer = self._reads.add(self._milliseconds() + timeout_ms + 1, self._last)
-        request.timer_id = self._last
+        place = self._reads.add(self._milliseconds() + timeout_ms + 1, self._last)
+        request.timer = ReadTimer(self, self._last, place)
         self._requests[self._last] = (request, readers)
-        readers.on_timer_stop = self._stop_read
 
-    def _stop_read(self, request: ReadRequest) -> None:
-        if request.timer is not None and self._requests.pop(request.timer_id, None) is not None:
-            self._reads.cancel(request.timer)
+    def stop(self, request: ReadRequest) -> None:
+        """A read has ended, or got its message."""
+        timer = request.timer
+        if timer is not None and self._requests.pop(timer.number, None) is not None:
+            self._reads.cancel(timer.place)
         request.timer = None
 
     def next_deadline(self) -> float | None:

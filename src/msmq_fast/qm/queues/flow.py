@@ -24,7 +24,6 @@ class FlowControl:
         self._short = self._full = False
         self._watchers: list[Callable[[bool], object]] = []
         self.began = 0  # how often the intake was stopped
-        ledger.on_memory = self._memory
 
     def watch(self, on_shortage: Callable[[bool], object]) -> None:
         """`on_shortage(True)` is called when resources begin to run short, before anything is refused (now,
@@ -68,7 +67,8 @@ class FlowControl:
         self._ledger.throttled = bool(self._reasons)
         self._tell()
 
-    def _memory(self, level: int) -> None:
+    def memory_changed(self, level: int) -> None:
+        """`Ledger.memory` has changed."""
         used = self._ledger.express_bytes
         if level == _FULL:
             self.began += 1

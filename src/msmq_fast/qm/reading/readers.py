@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from msmq_fast._native.queue import QueueCore
@@ -63,6 +64,22 @@ class ReadCursor(Protocol):
         """The read gets the message with this key (DM-249)."""
 
 
+class ReadTimers(Protocol):
+    """What ends reads whose time is over."""
+
+    def stop(self, request: ReadRequest) -> None:
+        """A read has ended, or got its message."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTimer:
+    """The timer of a waiting read: its number among those of `timers`, and its place on the wheel."""
+
+    timers: ReadTimers
+    number: int
+    place: int
+
+
 class ReadRequest:
     """One receive or peek of the first message, or of the next one of a cursor.
 
@@ -80,7 +97,6 @@ class ReadRequest:
         "peek",
         "tag",
         "timer",
-        "timer_id",
     )
 
     def __init__(
@@ -102,8 +118,7 @@ class ReadRequest:
         self.locked: tuple[QueueCore, int] | None = None  # for `hold`, and not handed over yet
         self.offers: list[int] = []  # to a waiting cursor: what became available
         self.completion: Completion[Received] = Completion()
-        self.timer: int | None = None
-        self.timer_id = 0
+        self.timer: ReadTimer | None = None
 
     def cancel(self, error: MSMQError | None = None) -> bool:
         """End it with `error` (OPERATION_CANCELLED); False if it has ended.
@@ -344,7 +359,6 @@ class Readers:
         self._overdue: OrderedDict[ReadRequest, None] = OrderedDict()
         self._cursors = 0  # reads of cursors that wait
         self._serving = False
-        self.on_timer_stop: Callable[[ReadRequest], None] | None = None
         self._waited: set[Readers] | None = None
         core.ready = self.serve
 
@@ -412,8 +426,8 @@ class Readers:
                 self._cursors -= 1
             self._peekers.pop(reader, None)
             self._overdue.pop(reader, None)
-            if reader.timer is not None and self.on_timer_stop is not None:
-                self.on_timer_stop(reader)
+            if reader.timer is not None:
+                reader.timer.timers.stop(reader)
         self._takers.pop(reader, None)
         self._note_interest()
 

@@ -31,9 +31,9 @@ class PoisonHandling:
         self._registry = registry
         self._subqueues = subqueues
         self.moved = 0
-        services.ledger.on_poison = self._poisoned
 
-    def _poisoned(self, ordinal: int, keys: list[int]) -> None:
+    def poisoned(self, ordinal: int, keys: list[int]) -> None:
+        """Move messages that were put back too often; see `LedgerOwner.poisoned`."""
         queue = self._registry.by_ordinal(ordinal)
         if queue is None:
             return
