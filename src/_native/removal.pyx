@@ -216,8 +216,8 @@ cdef class QueueRemoval(QueueBase):
     cdef int _erase(self, Slot* slot, int event) except -1:
         """Message Position Deleted: out of the list, and out of the store with the current batch."""
         cdef LedgerBase ledger = self.ledger
-        if not slot.flags & FLAG_RECOVERABLE:
-            return self._take_out(slot, event)
+        if not slot.flags & FLAG_RECOVERABLE and not slot.wishes and self.journal is None:
+            return self._take_out(slot, event)  # nothing follows, and nothing is stored
         ledger.writer.begin_unit()
         try:
             self._take_out(slot, event)
