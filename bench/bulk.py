@@ -74,7 +74,7 @@ class Filled:
         self.store = Store.open(directory, now_s=int(time.time()), random=random.Random(1), options=options)
         settings = QueueManagerSettings(computer_name="HOST", cache_bytes=cache)
         self.manager = QueueManager(self.store, settings, SystemClock(), random.Random(2))
-        self.store.writer.before_seal = self.manager.before_submit
+        self.store.writer.before_seal.connect(self.manager.before_submit)
         self.manager.start()
         self.queue: Queue = self.run(self.manager.create_queue("orders"))
         packet = Message(

@@ -60,8 +60,8 @@ cdef class Writer(Undoable):
     cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
     cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
     cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
-    cdef public object on_failure   # called once, with the status, when `failed` becomes true
-    cdef public object before_seal  # called before a batch that submit() or complete() seals (fused receive)
+    cdef readonly object on_failure     # Signal: emitted once, with the status, when `failed` becomes true
+    cdef readonly object before_seal    # Signal: emitted before a batch that submit() or complete() seals (fused receive)
     cdef size_t _max_bytes
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units

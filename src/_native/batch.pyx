@@ -41,6 +41,7 @@ from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_COUNT, TABLE_FEED, TA
 from msmq_fast._native.undo cimport UndoLog, log_call
 
 from msmq_fast._native.tables import StoreError
+from msmq_fast.signals import Signal
 
 DEFAULT_BATCH_BYTES = 1 << 20
 DEFAULT_BATCH_UNITS = 4096
@@ -87,11 +88,10 @@ cdef int break_hold(Writer writer) except -1:
 
 cdef int _fail(Writer writer, int status) except -1:
     writer.failed = writer._strict = True
-    if writer.on_failure is not None:
-        try:
-            writer.on_failure(status)
-        except Exception as error:
-            writer._fault = also(writer._fault, error)
+    try:
+        writer.on_failure(status)
+    except Exception as error:
+        writer._fault = also(writer._fault, error)
     return 0
 
 
@@ -127,6 +127,8 @@ cdef class Writer:
     def __cinit__(self, *args, size_t max_bytes=DEFAULT_BATCH_BYTES, uint32_t max_units=DEFAULT_BATCH_UNITS, **kwargs):
         self._max_bytes = max_bytes
         self._max_units = max_units
+        self.on_failure = Signal()
+        self.before_seal = Signal()
         self.undo = UndoLog.__new__(UndoLog)
         self._handles = 1
         self._settling = []
@@ -432,11 +434,10 @@ cdef class Writer:
             raise RuntimeError("submit inside a unit")
         if self._busy() or self._closed or self._current.held:
             return 0
-        if self.before_seal is not None:
-            try:
-                self.before_seal()
-            except Exception as error:
-                fault = error   # what others have gathered leaves all the same
+        try:
+            self.before_seal()
+        except Exception as error:
+            fault = error   # what others have gathered leaves all the same
         fields = self._current
         if (fields.pressing or fields.bytes >= self._max_bytes) and not self._busy():
             self._seal()

@@ -45,7 +45,7 @@ class World:
             scan=partial(scan_pages, self.writer.tables.scan),
         )
         self.manager = QueueManager(store, QueueManagerSettings(computer_name="here"), self.clock, Random(7))
-        self.writer.before_seal = self.manager.before_submit
+        self.writer.before_seal.connect(self.manager.before_submit)
         self.manager.start()
         self.service = Service(
             self.manager, "msmq-fast test", statistics=lambda: {"extra": 1}, limits=Limits(**limits)

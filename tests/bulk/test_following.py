@@ -37,7 +37,7 @@ class Live:
         self.store = Store.open(directory, now_s=1_700_000_000, random=Random(1), options=options)
         settings = QueueManagerSettings(computer_name="HOST", cache_bytes=1 << 16)
         self.manager = QueueManager(self.store, settings, SystemClock(), Random(2))
-        self.store.writer.before_seal = self.manager.before_submit
+        self.store.writer.before_seal.connect(self.manager.before_submit)
         self.manager.start()
         self.reader = BulkReader(self.manager, self.settle, share=0)
 

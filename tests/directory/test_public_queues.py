@@ -55,7 +55,6 @@ def scripted(world: World, *, provisioning: bool = True) -> ScriptedDirectory:
     inner = world.manager.directory.events.provider
     script = ScriptedDirectory(inner)
     world.manager = QueueManager(world.store, world.settings, world.clock, world.random, script)
-    world.writer.before_seal = world.manager.before_submit
     return script
 
 

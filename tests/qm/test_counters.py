@@ -150,7 +150,7 @@ def test_states_of_a_start(world: World) -> None:
     store = Store.in_memory(now_s=WALL, random=world.random)
     manager = QueueManager(store, world.settings, world.clock, world.random)
     seen = [manager.state]
-    store.writer.before_seal = lambda: seen.append(manager.state)
+    store.writer.before_seal.connect(lambda: seen.append(manager.state))
     manager.start()
     seen.append(manager.state)
     assert list(dict.fromkeys(seen)) == [State.STOPPED, State.INITIALIZING, State.READY]

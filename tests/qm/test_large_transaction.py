@@ -36,7 +36,7 @@ class Disk:
         self.store = Store.open(directory, now_s=1_700_000_000, random=Random(1), options=options)
         settings = QueueManagerSettings(computer_name="HOST")
         self.manager = QueueManager(self.store, settings, StillClock(), Random(2))
-        self.store.writer.before_seal = self.manager.before_submit
+        self.store.writer.before_seal.connect(self.manager.before_submit)
         self.manager.start()
 
     def turn(self) -> None:

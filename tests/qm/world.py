@@ -107,7 +107,7 @@ class World:
 
     def _begin(self) -> None:
         self.manager = QueueManager(self.store, self.settings, self.clock, self.random, faults=self.faults())
-        self.writer.before_seal = self.manager.before_submit
+        self.writer.before_seal.connect(lambda: self.manager.before_submit())
         self.manager.start()
         self.run()
 

@@ -116,7 +116,7 @@ def test_an_undo_that_raises_ends_the_store_and_the_others_run() -> None:
     writer = MemoryWriter()
     failures: list[int] = []
     undone: list[int] = []
-    writer.on_failure = failures.append
+    writer.on_failure.connect(failures.append)
     writer.begin_unit()
     writer.on_roll_back(lambda: undone.append(1))
     writer.on_roll_back(lambda: [].pop())

@@ -165,7 +165,7 @@ def test_a_busy_writer_gathers_until_it_completes() -> None:
 
 def test_before_seal_may_add_to_the_batch_that_leaves() -> None:
     writer = MemoryWriter()
-    writer.before_seal = lambda: writer.put_record(0, b"late", b"1") if writer.pressing else None
+    writer.before_seal.connect(lambda: writer.put_record(0, b"late", b"1") if writer.pressing else None)
     writer.put_record(0, b"a", b"1")
     writer.submit()
     writer.complete_one()
@@ -225,7 +225,7 @@ def test_an_io_error_is_final_and_a_full_disk_is_not() -> None:
     writer = MemoryWriter()
     told: list[int] = []
     failures: list[int] = []
-    writer.on_failure = failures.append
+    writer.on_failure.connect(failures.append)
     writer.fail_commit(1, errno.ENOSPC)
     writer.put_record(0, b"a", b"1")
     writer.when_durable(told.append)
@@ -481,7 +481,7 @@ def test_a_writer_in_a_cycle_is_collected_before_its_environment(tables: LmdbTab
     second: dict[str, object] = {}
     first = {"second": second, "writer": writer, "reader": reader}
     second["first"] = first
-    writer.on_failure = first
+    writer.on_failure.connect(first)
     writer.put_record(Table.META, b"key", b"value")
     writer.submit()
     del writer, reader, first, second
@@ -549,7 +549,7 @@ def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:
     def bad(_status: int) -> None:
         raise ZeroDivisionError
 
-    writer.on_failure = bad
+    writer.on_failure.connect(bad)
     writer.when_durable(told.append)
     writer.submit()
     with pytest.raises(ZeroDivisionError):
@@ -606,7 +606,7 @@ def test_a_fault_before_the_seal_keeps_nothing_from_the_disk() -> None:
     def before_seal() -> None:
         raise ZeroDivisionError
 
-    writer.before_seal = before_seal
+    writer.before_seal.connect(before_seal)
     writer.put_record(0, b"a", b"1")
     with pytest.raises(ZeroDivisionError):
         writer.submit()

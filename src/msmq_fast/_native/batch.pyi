@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import TypedDict
 
 from msmq_fast._native.undo import UndoLog
+from msmq_fast.signals import Signal
 
 DEFAULT_BATCH_BYTES: int
 DEFAULT_BATCH_UNITS: int
@@ -36,8 +37,10 @@ class Unit:
 class Writer:
     undo: UndoLog
     failed: bool
-    on_failure: Callable[[int], object] | None
-    before_seal: Callable[[], object] | None
+    @property
+    def on_failure(self) -> Signal[[int]]: ...
+    @property
+    def before_seal(self) -> Signal[[]]: ...
     def begin_unit(self) -> int: ...
     def keep_unit(self) -> int: ...
     def roll_back(self) -> int: ...

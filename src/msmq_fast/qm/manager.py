@@ -108,7 +108,7 @@ class _LedgerOwner:
 class QueueManager:
     """Everything runs on one thread. The caller sets the time first (`tick`).
 
-    Set `before_submit` as the writer's hook before it seals a batch, and call `ledger.serve` in every turn,
+    Connect `before_submit` to `before_seal` of the writer, and call `ledger.serve` in every turn,
     also while a commit is under way.
     """
 

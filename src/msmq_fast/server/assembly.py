@@ -131,8 +131,8 @@ class Assembly:
             self._random,
             guard=access.guard,
         )
-        store.writer.on_failure = self._store_failed
-        store.writer.before_seal = manager.before_submit
+        store.writer.on_failure.connect(self._store_failed)
+        store.writer.before_seal.connect(manager.before_submit)
         self._tick()
         manager.start()
         self._note_name(store)

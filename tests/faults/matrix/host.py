@@ -66,7 +66,7 @@ class Host:
             computer_name="HOST", addresses=frozenset({"10.0.0.7"}), **self.settings
         )
         self.manager = QueueManager(self.store, settings, self.clock, self.random)
-        self.store.writer.before_seal = self.manager.before_submit
+        self.store.writer.before_seal.connect(self.manager.before_submit)
         self.manager.start()
 
     # ---- the loop
