@@ -589,7 +589,7 @@ def test_a_server_drops_what_its_caches_held_for_too_long(provider: Provider) ->
     world = World()
     own = world.manager.guid
     config = Config(protection=ProtectionConfig(key="5a" * 32))
-    security = MessageSecurity(config, world.manager, world.clock.monotonic)
+    security = MessageSecurity(config, world.manager, world.clock.monotonic, lambda: None)
     world.finish(security.keyring.keep({(KeyUse.EXCHANGE, provider): KEYS[provider]}))
     world.finish(security.certificates.add(SENDER, CERTIFICATE, None))
     began = world.clock.seconds
@@ -701,7 +701,7 @@ def test_a_signature_of_several_queues_is_looked_at_whatever_came_before() -> No
 def test_a_cache_that_cannot_be_cleaned_holds_up_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(faults=Faults)
     config = Config(protection=ProtectionConfig(key="5a" * 32))
-    security = MessageSecurity(config, world.manager, world.clock.monotonic)
+    security = MessageSecurity(config, world.manager, world.clock.monotonic, lambda: None)
     turns: list[float] = []
     monkeypatch.setattr(security._received, "expire", lambda now: 1 / 0)
     monkeypatch.setattr(security.turns, "expire", turns.append)
@@ -713,7 +713,10 @@ def test_a_cache_that_cannot_be_cleaned_holds_up_no_other_one(monkeypatch: pytes
 def test_a_certificate_that_the_directory_loses_is_not_believed_any_more() -> None:
     world = World(directory=DirectoryMode.EMBEDDED)
     security = MessageSecurity(
-        Config(protection=ProtectionConfig(key="5a" * 32)), world.manager, world.clock.monotonic
+        Config(protection=ProtectionConfig(key="5a" * 32)),
+        world.manager,
+        world.clock.monotonic,
+        lambda: None,
     )
     world.finish(security.certificates.add(SENDER, CERTIFICATE, None))
     target = Host().queues["private$\\q"]
@@ -743,7 +746,7 @@ def test_signatures_that_do_not_cover_the_destination_need_not_be_believed(belie
 def test_a_server_is_told_which_signatures_it_believes() -> None:
     world = World()
     config = Config(protection=ProtectionConfig(key="5a" * 32, accept_msmq1=False))
-    security = MessageSecurity(config, world.manager, world.clock.monotonic)
+    security = MessageSecurity(config, world.manager, world.clock.monotonic, lambda: None)
     world.finish(security.certificates.add(SENDER, CERTIFICATE, None))
     target = Host().queues["private$\\q"]
     assert isinstance(security.received.open(parsed(signed()), target), bytes)

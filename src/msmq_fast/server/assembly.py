@@ -140,20 +140,20 @@ class Assembly:
         self._tokens = token_table(config, access.logons)
         warn_of_readable_files(config)
         self._quarantine = access.quarantine(manager)
-        self._security = MessageSecurity(config, manager, self._clock.monotonic)
-        manager.signing = self._security.signing
-        store.commit()
-        self._snapshots = Snapshots(
-            cast(LmdbTables, store.tables),
-            lambda: self._clock.wall_us() // 1_000_000,
-            self._loop.call_soon_threadsafe,
-        )
         commit_loop = self._commit_loop = CommitLoop(
             self._loop,
             self._clock.monotonic,
             tick=self._tick,
             submit=store.writer.submit,
             faults=manager.faults,
+        )
+        self._security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
+        manager.signing = self._security.signing
+        store.commit()
+        self._snapshots = Snapshots(
+            cast(LmdbTables, store.tables),
+            lambda: self._clock.wall_us() // 1_000_000,
+            self._loop.call_soon_threadsafe,
         )
         commit_loop.watch(cast(LmdbWriter, store.writer))
         commit_loop.watch(cast(LmdbReader, store.reader))
@@ -172,7 +172,7 @@ class Assembly:
         commit_loop.add(self._disk)
         commit_loop.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
-        self._security.make_keys(commit_loop.touch)
+        self._security.make_keys()
         _log.info("%s", summary(config))
         self._not_ready = None
         if self._real_time:  # a start takes as long as the store is large

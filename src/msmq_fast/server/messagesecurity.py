@@ -53,13 +53,22 @@ _ALGORITHMS = {
 
 
 class MessageSecurity:
-    """Made when the queue manager runs. Raises DeclarationError for a key that cannot be used."""
+    """Made when the queue manager runs. Raises DeclarationError for a key that cannot be used.
 
-    def __init__(self, config: Config, manager: QueueManager, monotonic: Callable[[], float]) -> None:
+    `touch` asks for a turn of the commit loop: something is to be committed.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        manager: QueueManager,
+        monotonic: Callable[[], float],
+        touch: Callable[[], None],
+    ) -> None:
         settings = config.protection
         self._settings = settings
         self._making: set[asyncio.Task[None]] = set()
-        self._touch: Callable[[], None] = lambda: None
+        self._touch = touch
         self._providers = tuple(_named(_PROVIDERS, "providers", name) for name in settings.providers)
         accepted = frozenset(_named(_HASHES, "accept_hashes", name) for name in settings.accept_hashes)
         policy, switches = _policy(settings), _switches(settings)
@@ -105,12 +114,10 @@ class MessageSecurity:
 
     # ---- key pairs
 
-    def make_keys(self, touch: Callable[[], None]) -> None:
+    def make_keys(self) -> None:
         """Make the key pairs that are missing, beside the event loop, and publish them. Nobody can have
-        encrypted for a key that there is not yet, so nothing waits for this. `touch`: something is to be
-        committed.
+        encrypted for a key that there is not yet, so nothing waits for this.
         """
-        self._touch = touch
         missing = self.keyring.missing(self._providers)
         if not missing:
             self.keyring.publish().add_done_callback(_complain)
@@ -124,7 +131,7 @@ class MessageSecurity:
 
         async def run() -> None:
             pairs = await asyncio.to_thread(make)
-            touch()
+            self._touch()
             self.keyring.keep(pairs).add_done_callback(_complain)
 
         self._begin(run())
