@@ -83,7 +83,9 @@ class Secure(World):
         self.certificates = self.service.certificates = Certificates(services, directory, vault, make_key)
         self.keyring.load()
         self.certificates.load()
-        self.manager.signing = Signing(self.certificates, HashAlgorithm.SHA512, SecuritySwitches(**switches))
+        self.signing = self.service.signing = Signing(
+            self.certificates, HashAlgorithm.SHA512, SecuritySwitches(**switches)
+        )
 
     def done(self, completion: Any) -> Any:
         self.commit()

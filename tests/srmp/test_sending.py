@@ -264,7 +264,7 @@ def test_encrypted_messages_do_not_leave(station: Station) -> None:
     message = Message(body=b"a", privacy_level=1)
     handle.stamp(message)
     with pytest.raises(UnsupportedFormatNameOperation, match="HTTPS"):
-        prepare(station.manager.signing, handle.queue, message.to_packet(), None, None)
+        prepare(None, handle.queue, message.to_packet(), None, None)
 
 
 def test_names_are_opened_where_there_is_a_way() -> None:

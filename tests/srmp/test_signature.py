@@ -436,8 +436,7 @@ def test_a_program_that_wishes_for_it_signs(body: bytes, extension: bytes) -> No
     packet = replace(
         Message(body=body, extension=extension), source_machine=world.manager.guid, message_id=1
     ).to_packet()
-    assert world.manager.signing is not None
-    message = parse(world.manager.signing.sign_xml(packet, USER, digest=kept.digest))
+    message = parse(world.signing.sign_xml(packet, USER, digest=kept.digest))
     assert (bytes(message.body), bytes(message.extension)) == (body, extension)
     made = outgoing_signature(message)
     assert made is not None

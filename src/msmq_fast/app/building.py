@@ -12,7 +12,7 @@ from msmq_fast.packet.errors import MSMQError, error
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import ReplyNames
-from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.protection import demands
 
 if TYPE_CHECKING:
@@ -37,12 +37,20 @@ _TEXT = {
 
 
 class MessageBuilder:
-    """For one destination; `address` is the GUID of its queue manager, as far as it is known."""
+    """For one destination; `address` is the GUID of its queue manager, as far as it is known. `signing` signs
+    for programs; None: nothing is signed here.
+    """
 
     def __init__(
-        self, manager: QueueManager, address: UUID, destination: QueueField, token: Token | None
+        self,
+        manager: QueueManager,
+        address: UUID,
+        destination: QueueField,
+        token: Token | None,
+        signing: Signing | None,
     ) -> None:
         self._manager = manager
+        self._signing = signing
         self._token = token
         self._names = ReplyNames(manager.settings.known_as, manager.guid, address)
         self.native = PacketBuilder(
@@ -99,7 +107,7 @@ class MessageBuilder:
 
     def prepared(self, index: int, packet: bytes, queue: Queue) -> bytes:
         """The packet that was built last at an index as it goes into a queue. Raises what `prepare` does."""
-        return prepare(self._manager.signing, queue, packet, self.native.signatures.get(index), self._token)
+        return prepare(self._signing, queue, packet, self.native.signatures.get(index), self._token)
 
     def prepare(self, built: list[bytes | int], queue: Queue) -> dict[int, MSMQError]:
         """Make the packets that were built last as they go into a queue; what is refused gets its HRESULT in

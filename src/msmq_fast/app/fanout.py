@@ -14,6 +14,7 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.store.completion import Completion
 
@@ -27,12 +28,14 @@ __all__ = ["FanOut", "open_sending"]
 T = TypeVar("T")
 
 
-def open_sending(manager: QueueManager, name: str, share: Share, token: Token | None) -> SendTarget | FanOut:
+def open_sending(
+    manager: QueueManager, name: str, share: Share, token: Token | None, signing: Signing | None
+) -> SendTarget | FanOut:
     """Open a queue, or several, for sending. Raises what they are refused with."""
     opened = manager.open_destinations(name, Access.SEND, share, token=token)
     if isinstance(opened, MultipleQueue):
-        return FanOut(manager, opened, token)
-    return SendTarget(manager, opened, token)
+        return FanOut(manager, opened, token, signing)
+    return SendTarget(manager, opened, token, signing)
 
 
 class FanOut:
@@ -42,9 +45,15 @@ class FanOut:
     order of the names, where copies have identifiers of their own.
     """
 
-    def __init__(self, manager: QueueManager, opened: MultipleQueue, token: Token | None = None) -> None:
+    def __init__(
+        self,
+        manager: QueueManager,
+        opened: MultipleQueue,
+        token: Token | None = None,
+        signing: Signing | None = None,
+    ) -> None:
         self._opened = opened
-        self._builder = MessageBuilder(manager, NULL_GUID, sent_field(opened.names[0]), token)
+        self._builder = MessageBuilder(manager, NULL_GUID, sent_field(opened.names[0]), token, signing)
 
     def lane(self) -> LaneTarget | None:
         """There is no plain path."""

@@ -12,6 +12,7 @@ from msmq_fast.app.wire import Frame, SendFlag, pack_frame
 from msmq_fast.packet.errors import MSMQError, TransactionUsage
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.queues.protection import demands
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.transactions.transacted import TransactedQueue, check_usage
@@ -66,11 +67,17 @@ class SendResult:
 class SendTarget:
     """A queue that is open for sending: builds packets for it and hands them over."""
 
-    def __init__(self, manager: QueueManager, opened: OpenQueue, token: Token | None = None) -> None:
+    def __init__(
+        self,
+        manager: QueueManager,
+        opened: OpenQueue,
+        token: Token | None = None,
+        signing: Signing | None = None,
+    ) -> None:
         self._manager = manager
         self._opened = opened
         self._builder = MessageBuilder(
-            manager, opened.destination_manager, sent_field(opened.format_name), token
+            manager, opened.destination_manager, sent_field(opened.format_name), token, signing
         )
 
     def lane(self) -> LaneTarget:

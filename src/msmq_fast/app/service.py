@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmq_fast.app import wire
 from msmq_fast.app.auth import TokenTable
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import Users
@@ -70,4 +71,5 @@ class Service:
     principals: Principals = field(default_factory=_nobody_else)
     certificates: Certificates | None = None
     keyring: Keyring | None = None
+    signing: Signing | None = None  # for programs that ask for it
     snapshots: Snapshots | None = None

@@ -14,6 +14,7 @@ from msmq_fast.bulk.figures import Figures
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
+    from msmq_fast.qm.identity.signing import Signing
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.security.token import Token
 
@@ -61,6 +62,7 @@ class Context:
     release: str
     limits: Limits = field(default_factory=Limits)
     figures: Figures = field(default_factory=Figures)
+    signing: Signing | None = None
 
     async def settled(self, completion: Completion[T]) -> T:
         """The result of an operation, when it has one; raises its error."""

@@ -60,6 +60,7 @@ class _Publishing:
             asked,
             token=caller(request),
             touch=self._context.touch,
+            signing=self._context.signing,
             owner=_owner(request),
             most_bytes=self._context.limits.stage_bytes,
         )

@@ -32,7 +32,7 @@ from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.stages import MOST_QUEUES, Staged
 from msmq_fast.qm.handles.handle import OpenQueue
-from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.protection import demands
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.completion import Completion
@@ -72,6 +72,7 @@ class StageUpload:
         owner: str = "",
         touch: Callable[[], None],
         most_bytes: int = 1 << 40,
+        signing: Signing | None = None,
     ) -> None:
         """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names who
         stages: only he publishes it. `touch` has what was put into the current batch written; `most_bytes`:
@@ -82,6 +83,7 @@ class StageUpload:
         self._request = request
         self._token = token
         self._touch = touch
+        self._signing = signing
         self._most_bytes = most_bytes
         self._cutter = MessageCutter()
         self._decoder = StageDecoder(strict=request.strict)
@@ -185,8 +187,7 @@ class StageUpload:
         for place, queue in enumerate(queues):
             if demands(queue):
                 packet = packets[rows.row_of(place) - rows.first]
-                signing = self._manager.signing
-                self._of_row(rows, place, partial(prepare, signing, queue, packet, None, self._token))
+                self._of_row(rows, place, partial(prepare, self._signing, queue, packet, None, self._token))
         self._manager.tick()
         self._stage.put(packets, rows.places, queues, first=rows.first)
         self._touch()

@@ -27,7 +27,6 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
 from msmq_fast.qm.handles.opener import Opener
-from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.operator.definitions import Definitions
 from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
@@ -192,7 +191,6 @@ class QueueManager:
         self.directory_changes = DirectoryChanges(self.directory, registry, self.definitions)
         self.jobs = Jobs(services.records, registry)
         self.resubmission = Resubmission(services, self.transactions, self._opener)
-        self.signing: Signing | None = None  # signs for local programs
         self.remote: RemoteReader | None = None  # reads queues of other computers
 
         self._recovery = Recovery(

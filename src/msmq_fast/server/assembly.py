@@ -148,7 +148,6 @@ class Assembly:
             faults=manager.faults,
         )
         self._security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
-        manager.signing = self._security.signing
         store.commit()
         self._snapshots = Snapshots(
             cast(LmdbTables, store.tables),
@@ -311,6 +310,7 @@ class Assembly:
             acceptors(config, manager, self._access.principals, self._clock.wall_s, self._access.logons),
             bound,
             ports,
+            self._security.signing,
         )
         if config.remote.enabled:
             self._remote = RemoteReading(
@@ -356,6 +356,7 @@ class Assembly:
             principals=principals,
             certificates=certificates,
             keyring=keyring,
+            signing=self._security.signing,
             snapshots=self._snapshots,
         )
         path = config.app_socket
@@ -374,6 +375,7 @@ class Assembly:
                 principals=principals,
                 certificates=certificates,
                 keyring=keyring,
+                signing=self._security.signing,
                 snapshots=self._snapshots,
             )
             for listener in bound["app-tcp"]:
@@ -408,6 +410,7 @@ class Assembly:
                 self._clock,
                 commit_loop.touch,
                 lambda: self._not_ready,
+                self._security.signing,
             )
             parts[BULK_PATH] = self._bulk.application
         server = config.server

@@ -16,6 +16,7 @@ from msmq_fast.bulk.application import build
 from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
 from msmq_fast.bulk.reader import BulkReader
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.principals import Principals
 from msmq_fast.server.bulkaccess import bulk_callers
@@ -46,6 +47,7 @@ class BulkService:
         clock: SystemClock,
         touch: Callable[[], None],
         not_ready: Callable[[], str | None],
+        signing: Signing | None,
     ) -> None:
         bulk = config.bulk
         context = Context(
@@ -58,6 +60,7 @@ class BulkService:
             clock.wall_us(),
             release(),
             Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes, bulk.uploads),
+            signing=signing,
         )
         self._figures = context.figures
         self._subscriptions = manager.events.subscriptions

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, ip_address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled, ReaderView
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.rpc.auth.acceptors import Acceptors
 from msmq_fast.rpc.interface import Service
@@ -54,6 +55,7 @@ class RpcListener:
         acceptors: Acceptors,
         bound: Mapping[str, list[socket.socket]],
         ports: Ports,
+        signing: Signing | None,
     ) -> None:
         self._loop = loop
         self._accepting = ports
@@ -72,7 +74,7 @@ class RpcListener:
         self._endpoints: dict[str, RpcServer] = {}
         self._open: set[_Connection] = set()
         self._all_gone = asyncio.Event()
-        self._services = RpcServices(config, manager, self._ports(config))
+        self._services = RpcServices(config, manager, self._ports(config), signing)
         for timed in self._services.timed:
             commit_loop.add(timed)
         served: dict[str, list[Service]] = {

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.admin.view import ReaderView
+from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
 from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
@@ -53,7 +54,9 @@ ANNOTATIONS: Final[dict[UUID, str]] = {
 class RpcServices:
     """The interfaces of message queuing, and what they share. `timed` are those with deadlines."""
 
-    def __init__(self, config: Config, manager: QueueManager, ports: RpcPorts) -> None:
+    def __init__(
+        self, config: Config, manager: QueueManager, ports: RpcPorts, signing: Signing | None
+    ) -> None:
         rpc = config.rpc
         self._queues = queues = OpenQueues(manager)
         self.timed: list[Timed] = []
@@ -65,7 +68,7 @@ class RpcServices:
             server = SupportingServer(manager, DependentPolicy(rpc.dependent_clients, rpc.anonymous_outgoing))
             for service in (
                 QmCommService(manager, queues, server, ports),
-                QmComm2Service(manager, server),
+                QmComm2Service(manager, server, signing=signing),
             ):
                 self.at_rpc_port.append(self._under(rpc.qmcomm_level, service))
         if rpc.remote_read:

@@ -40,7 +40,7 @@ def _open(session: Session, request_id: int, payload: memoryview) -> None:
     try:
         if access & Access.SEND:
             alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
-            handle.sending = open_sending(manager, name, alone, token)
+            handle.sending = open_sending(manager, name, alone, token, session.service.signing)
         if access & Access.MOVE:
             alone = qm_access.Share(share) if access == Access.MOVE else qm_access.Share.DENY_NONE
             handle.moving = manager.open(name, qm_access.Access.MOVE, alone, token=token)

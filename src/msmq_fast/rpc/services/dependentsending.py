@@ -21,7 +21,7 @@ from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
 from msmq_fast.qm.handles.handle import refusal
-from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
@@ -174,8 +174,9 @@ def _signature(buffer: Any) -> bytes:
 class Sender:
     """Sends for dependent clients."""
 
-    def __init__(self, manager: QueueManager, queues: DependentQueues) -> None:
+    def __init__(self, manager: QueueManager, queues: DependentQueues, signing: Signing | None) -> None:
         self._manager = manager
+        self._signing = signing
         self._queues = queues
 
     def send(self, queue: DependentQueue, buffer: Any, transaction: Transaction | None) -> Completion[int]:
@@ -232,7 +233,7 @@ class Sender:
         security = security_of(parse(packet))
         protected = security is not None and (security.encrypted or security.signature)
         if queue.kind is QueueKind.OUTGOING or not protected:
-            return prepare(self._manager.signing, queue, packet, None, token)
+            return prepare(self._signing, queue, packet, None, token)
         kept = self._manager.incoming.judge(queue, packet)
         if kept is None:
             raise UnsupportedOperation("nothing is verified or decrypted here")

@@ -23,6 +23,7 @@ from msmq_fast.rpc.stubs.qmcomm2 import (
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
+    from msmq_fast.qm.identity.signing import Signing
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.call import Call, Pending
@@ -32,16 +33,22 @@ __all__ = ["QmComm2Service"]
 
 
 class QmComm2Service:
-    """Serves qmcomm2. `server` is that of qmcomm: queues and transactions are opened there."""
+    """Serves qmcomm2. `server` is that of qmcomm: queues and transactions are opened there. `signing` signs
+    for clients; None: nothing is signed here.
+    """
 
     table = QMCOMM2
 
     def __init__(
-        self, manager: QueueManager, server: SupportingServer, policy: InterfacePolicy | None = None
+        self,
+        manager: QueueManager,
+        server: SupportingServer,
+        policy: InterfacePolicy | None = None,
+        signing: Signing | None = None,
     ) -> None:
         self._manager = manager
         self._server = server
-        self._sender = Sender(manager, server.queues)
+        self._sender = Sender(manager, server.queues, signing)
         self.policy = policy or InterfacePolicy(refuse_by_fault=True)
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
