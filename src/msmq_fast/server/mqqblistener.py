@@ -45,7 +45,7 @@ from msmq_fast.server.connections import Slot
 from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.messagesecurity import MessageSecurity
-from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SessionContext
+from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SocketContext
 from msmq_fast.server.network import Network, PeerPorts
 from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
 from msmq_fast.signals import Signal
@@ -179,7 +179,7 @@ class MqqbListener:
             self.node.peers.last_address,
         )
         self._routing.start()
-        self._context = SessionContext(
+        self._context = SocketContext(
             self.endpoint, loop, clock.monotonic, manager.ledger.writer, self._touch
         )
         commit_loop.add(self)

@@ -13,15 +13,15 @@ from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.server.connections import Slot, Standing
 
-__all__ = ["AcceptedSession", "DialledSession", "PingResponder", "SessionContext"]
+__all__ = ["AcceptedSession", "DialledSession", "PingResponder", "SocketContext"]
 
 _PATIENCE = 60.0  # seconds of silence after which an open session makes room for another connection
 _PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bring much wait
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContext:
-    """What all sessions need. `monotonic` gives seconds."""
+class SocketContext:
+    """What the sockets of all sessions share. `monotonic` gives seconds."""
 
     endpoint: Endpoint
     loop: asyncio.AbstractEventLoop
@@ -34,7 +34,7 @@ class _CountedSession(SessionProtocol):
     """A SessionProtocol with a place in the table of connections."""
 
     def __init__(
-        self, context: SessionContext, slot: Slot, open_session: Callable[[str, Wake], Session | None]
+        self, context: SocketContext, slot: Slot, open_session: Callable[[str, Wake], Session | None]
     ) -> None:
         super().__init__(
             open_session, context.loop, context.monotonic, context.writer, _PENDING_BYTES, context.touch
@@ -50,7 +50,7 @@ class _CountedSession(SessionProtocol):
 class AcceptedSession(_CountedSession):
     """A connection of another queue manager."""
 
-    def __init__(self, context: SessionContext, slot: Slot) -> None:
+    def __init__(self, context: SocketContext, slot: Slot) -> None:
         def accept(address: str, wake: Wake) -> Session:
             now = context.monotonic()
             session = context.endpoint.accept(address, now, wake, crowded=slot.crowded)
@@ -63,7 +63,7 @@ class AcceptedSession(_CountedSession):
 class DialledSession(_CountedSession):
     """A connection to another queue manager, opened for the transfer engine's link of that number."""
 
-    def __init__(self, context: SessionContext, slot: Slot, link: int) -> None:
+    def __init__(self, context: SocketContext, slot: Slot, link: int) -> None:
         super().__init__(
             context, slot, lambda _, wake: context.endpoint.connected(link, context.monotonic(), wake)
         )
