@@ -14,8 +14,8 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.destination import Destination
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionstate import SessionState
 
 pytestmark = pytest.mark.benchmark(group=f"receive, {MESSAGES} messages")
@@ -33,7 +33,7 @@ def test_session(benchmark: Any, kind: str) -> None:
     ledger.reserved(1 << 40)
     ledger.tick(2_000 * 1_000_000)
     core = QueueCore(ledger, 1)
-    node = Node(OWN, ledger, lambda kind, name: Destination(core, transactional=stamped))
+    node = SessionContext(OWN, ledger, lambda kind, name: Destination(core, transactional=stamped))
     session = Session(node, "127.0.0.9", 100.0, initiator=False)
     session.receive(establish_connection(PEER, OWN, 1), 100.0)
     session.receive(connection_parameters(500, 20_000), 100.0)

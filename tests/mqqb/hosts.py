@@ -13,10 +13,10 @@ from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import head
 from msmq_fast.mqqb.channel import Protect
 from msmq_fast.mqqb.destination import Destination
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
@@ -101,7 +101,7 @@ class Host:
         self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now, peers=peers)
         self.queues: dict[str, Destination] = {}
         self.refusals: list[tuple[str, str]] = []
-        self.node = Node(
+        self.node = SessionContext(
             guid,
             self.ledger,
             self.resolve,

@@ -13,12 +13,12 @@ from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.hops import Target
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
@@ -74,7 +74,7 @@ class Station(World):
                 self.clock.monotonic,
                 peers=peers,
             )
-        self.node = Node(
+        self.node = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),

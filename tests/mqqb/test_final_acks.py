@@ -13,11 +13,11 @@ from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.classes import MessageClass
@@ -60,7 +60,7 @@ class Destination(World):
         )
         manager.incoming.register(final_acks=acks.final)
         manager.incoming.register(transfers=acks.transfers)
-        self.node = Node(
+        self.node = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda _queue: self.everybody),

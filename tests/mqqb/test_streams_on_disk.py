@@ -12,10 +12,10 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.destination import Destination
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.mqqb import wire
@@ -41,7 +41,7 @@ class Disk:
         ledger.tick(2_000 * 1_000_000)
         target = Destination(QueueCore(ledger, 7), transactional=True)
         acks = OrderAcks(OWN, ledger, InStreams(ledger), lambda *_: None, lambda: 100.0)
-        self.node = Node(OWN, ledger, lambda _kind, _name: target, order_acks=acks)
+        self.node = SessionContext(OWN, ledger, lambda _kind, _name: target, order_acks=acks)
 
     def session(self) -> Session:
         session = Session(self.node, "127.0.0.9", 100.0, initiator=False)

@@ -13,10 +13,10 @@ from msmq_fast._native.queuebase import Received
 from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
@@ -77,7 +77,7 @@ class Sender:
         manager = self.manager = self.world.manager
         self.sequences = OutgoingSequences(manager.guid, manager.ledger, Timers().resend)
         hooks = Hooks(sequences=self.sequences)
-        self.node = Node(
+        self.node = SessionContext(
             manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, peers=self.peers()
         )
         self.endpoint = Endpoint(self.node, self.effects.append, self.now)

@@ -7,9 +7,9 @@ import pytest
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.destination import Destination, destinations
 from msmq_fast.mqqb.hooks import Hooks
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet import Message
 from msmq_fast.packet.message import Journal
@@ -31,7 +31,7 @@ class Inbound:
         self.world.create("transacted", transactional=True)
         self.world.create("admin")
         manager = self.world.manager
-        self.node = Node(
+        self.node = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.hops import Target
-from msmq_fast.mqqb.node import Node
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -43,7 +43,7 @@ class Server:
             self.channel_of,
             lambda: self.node.forget_routes(),
         )
-        self.node = Node(manager.guid, manager.ledger, resolve)
+        self.node = SessionContext(manager.guid, manager.ledger, resolve)
         self.routing.start()
 
     def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:

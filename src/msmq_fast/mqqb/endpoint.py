@@ -10,9 +10,9 @@ from uuid import UUID
 
 from msmq_fast.mqqb import ping
 from msmq_fast.mqqb.limits import Admission
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionowner import ignore
 from msmq_fast.mqqb.transfer import Connect, Effect, Ping, Resolve, Transfer
 from msmq_fast.qm.faults import Faults
@@ -58,7 +58,7 @@ class Endpoint:
 
     def __init__(
         self,
-        node: Node,
+        node: SessionContext,
         execute: Callable[[Resolve | Connect | SendPing], None],
         now: float,
         *,

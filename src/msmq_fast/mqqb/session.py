@@ -23,9 +23,9 @@ from msmq_fast.mqqb.handshake import (
 )
 from msmq_fast.mqqb.keywait import KeyWait
 from msmq_fast.mqqb.limits import KeyBudget, PartialPackets
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sending import Outbox
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionowner import SessionOwner, ignore
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.packet.errors import PacketFaultCode
@@ -48,7 +48,7 @@ class Session:
 
     def __init__(
         self,
-        node: Node,
+        node: SessionContext,
         peer_address: str,
         now: float,
         *,

@@ -14,10 +14,10 @@ from msmq_fast.mqqb.handshake import NULL_GUID
 from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.link import Connect, Effect, Link, LinkState, Ping, Resolve
 from msmq_fast.mqqb.linktable import LinkTable
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.peersession import PeerSession
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.qm.deadlines import Deadlines
@@ -58,7 +58,7 @@ class Transfer:
 
     def __init__(
         self,
-        node: Node,
+        node: SessionContext,
         on_effect: Callable[[Effect, float], None],
         *,
         ping: bool = False,

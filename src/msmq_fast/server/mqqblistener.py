@@ -18,13 +18,13 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.protection import OutgoingProtection
 from msmq_fast.mqqb.reasons import Contest, Refusal
 from msmq_fast.mqqb.refused import about_message
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.packet.classes import MessageClass, name_of
@@ -117,7 +117,7 @@ class MqqbListener:
             config, manager, clock.monotonic, clock.wall_s, self.channel_of, self._rerouted
         )
         self.reports = self._routing.reports
-        self.node = Node(
+        self.node = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),

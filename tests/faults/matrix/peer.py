@@ -10,10 +10,10 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast.mqqb.destination import destinations
 from msmq_fast.mqqb.history import load_history
-from msmq_fast.mqqb.node import Node
 from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
+from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.store.completion import Completion
@@ -26,9 +26,9 @@ QUEUE = r"TCP:10.0.0.7\private$\orders"
 JOURNAL = 0x02  # UserHeader.Flags.JP, in the second byte
 
 
-def node(host: Host) -> Node:
+def node(host: Host) -> SessionContext:
     """What MS-MQQB keeps of this life of the host."""
-    known: dict[QueueManager, Node] = host.__dict__.setdefault("nodes", {})
+    known: dict[QueueManager, SessionContext] = host.__dict__.setdefault("nodes", {})
     manager = host.manager
     if manager not in known:
         peers = Peers(manager.guid)
@@ -37,7 +37,7 @@ def node(host: Host) -> Node:
         send = manager.disposition.send_away
         acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic, peers=peers)
         manager.incoming.register(final_acks=acks.final)
-        known[manager] = Node(
+        known[manager] = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda _queue: True),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 64
 
 
-class Node:
+class SessionContext:
     """Identity, settings and tables.
 
     `resolve` finds the local queue of a message, see `destination.Resolver`;
