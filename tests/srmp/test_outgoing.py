@@ -19,11 +19,11 @@ from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.identity.signing import prepare
+from msmq_fast.srmp.compose import Spelling
 from msmq_fast.srmp.compound import Compound, read_http, read_text
 from msmq_fast.srmp.incoming import to_packet
 from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, SignaturePart, StreamReceipt
 from msmq_fast.srmp.outgoing import Request, Requests
-from msmq_fast.srmp.saying import Spelling
 from msmq_fast.srmp.urls import parse_url
 from msmq_fast.srmp.values import Nonconforming
 from tests.qm.world import World

@@ -22,8 +22,8 @@ from msmq_fast.server.srmpnames import redirector, verifier
 from msmq_fast.server.srmpreceiving import SrmpReceiving
 from msmq_fast.server.srmpsending import SrmpSending, sends_http
 from msmq_fast.signals import Signal
+from msmq_fast.srmp.compose import Spelling
 from msmq_fast.srmp.outgoing import Requests
-from msmq_fast.srmp.saying import Spelling
 from msmq_fast.srmp.sending import Report, StreamReceipts
 from msmq_fast.srmp.signature import outgoing_signature
 

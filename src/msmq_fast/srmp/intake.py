@@ -15,10 +15,10 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.ledgerbase import EnqueueResult
 from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast.packet.properties import is_traced
+from msmq_fast.srmp.counters import Tally
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.streams import IncomingStreams, Verdict
-from msmq_fast.srmp.tally import Tally
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Intake", "identifier_of", "refusal"]

@@ -20,6 +20,7 @@ from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
+from msmq_fast.srmp.counters import Tally, described
 from msmq_fast.srmp.destinations import Destinations, Place
 from msmq_fast.srmp.forwarding import Forwarder
 from msmq_fast.srmp.http.request import HttpRequest
@@ -31,7 +32,6 @@ from msmq_fast.srmp.receipts import Receipts, Sequences
 from msmq_fast.srmp.returnpath import with_peer
 from msmq_fast.srmp.signature import SignaturePolicy, SignatureRefused, Signer, authenticated
 from msmq_fast.srmp.streams import IncomingStreams
-from msmq_fast.srmp.tally import Tally, described
 from msmq_fast.srmp.values import read_message_id
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
