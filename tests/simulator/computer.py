@@ -324,7 +324,7 @@ class Computer:
     def repeated(self) -> int:
         """Messages over HTTP that this run of the server knew for duplicates."""
         srmp = getattr(self.server, "_srmp", None)
-        return 0 if srmp is None else int(srmp.receiving.pipeline.tally.not_taken[Reason.DUPLICATE])
+        return 0 if srmp is None else int(srmp.receiving.pipeline.counters.not_taken[Reason.DUPLICATE])
 
     # -- the disk
 

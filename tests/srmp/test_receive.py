@@ -300,7 +300,7 @@ def test_dead_letters_of_one_address_have_a_bound_and_their_senders_keep_the_oth
 @pytest.mark.parametrize("headers", [DURABLE, ""])
 def test_the_same_message_twice_is_one(station: Station, headers: str) -> None:
     assert [station.post(envelope(url("in"), headers=headers), b"x") for _ in range(3)] == [200] * 3
-    assert (station.taken(), station.pipeline.tally.not_taken[Reason.DUPLICATE]) == ([b"x"], 2)
+    assert (station.taken(), station.pipeline.counters.not_taken[Reason.DUPLICATE]) == ([b"x"], 2)
 
 
 @pytest.mark.rule("SR-177")
@@ -662,7 +662,7 @@ def test_what_was_passed_on_is_not_passed_on_to_the_same_url_again() -> None:
         assert station.post(envelope(else_where, ordinal=len(headers), headers=headers), b"x") == 200
         assert len(station.sent()) == 1
         sent_away(station)
-    assert station.pipeline.tally.not_taken[Reason.DUPLICATE] == 2
+    assert station.pipeline.counters.not_taken[Reason.DUPLICATE] == 2
 
 
 def test_what_could_not_be_stored_may_be_passed_on_again() -> None:

@@ -13,10 +13,10 @@ from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
 
-__all__ = ["Tally", "described"]
+__all__ = ["Counters", "described"]
 
 
-class Tally:
+class Counters:
     """`on_refusal(reason, description)` hears of every message that was not taken, duplicates excepted."""
 
     __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "receipts", "stored")

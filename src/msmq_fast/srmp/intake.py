@@ -15,7 +15,7 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.ledgerbase import EnqueueResult
 from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast.packet.properties import is_traced
-from msmq_fast.srmp.counters import Tally
+from msmq_fast.srmp.counters import Counters
 from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope, StreamPart
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.streams import IncomingStreams, Verdict
@@ -45,7 +45,7 @@ class Intake:
         ledger: Ledger,
         history: DuplicateHistory,
         streams: IncomingStreams,
-        tally: Tally,
+        counters: Counters,
         report: Callable[[bytes], None] | None = None,
     ) -> None:
         """`report` hears of traced messages that were stored."""
@@ -53,7 +53,7 @@ class Intake:
         self._writer = ledger.writer
         self._history = history
         self._streams = streams
-        self._tally = tally
+        self._counters = counters
         self._report = report
         self._origin = history.origin(_SHARE)
 
@@ -74,9 +74,9 @@ class Intake:
             lifetime = int.from_bytes(places[0][1][_LIFETIME : _LIFETIME + 4], "little")
             known = history.check(identifier, now, fingerprint, lifetime)
             if known != NEW:
-                self._tally.count(Reason.DUPLICATE, "")
+                self._counters.count(Reason.DUPLICATE, "")
                 for core, packet in places:
-                    self._tally.tell(Reason.DUPLICATE, envelope, len(packet), core)
+                    self._counters.tell(Reason.DUPLICATE, envelope, len(packet), core)
                 return (
                     self.when_kept(lambda: history.check(identifier, now, fingerprint) != NEW)
                     if known == PENDING
@@ -103,9 +103,9 @@ class Intake:
             if result in TAKEN:
                 self.trace(packet)
             else:
-                refused = self._tally.turn_away(refusal(result), envelope, len(packet), core)
+                refused = self._counters.turn_away(refusal(result), envelope, len(packet), core)
                 answer = answer if taken else refused
-        self._tally.stored += bool(taken)
+        self._counters.stored += bool(taken)
         return answer
 
     def take(
@@ -117,16 +117,16 @@ class Intake:
         streams = self._streams
         verdict, stream = streams.judge(part, core.ordinal, envelope.to)
         if verdict is Verdict.DUPLICATE:
-            self._tally.turn_away(Reason.DUPLICATE, envelope, len(packet), core)
+            self._counters.turn_away(Reason.DUPLICATE, envelope, len(packet), core)
             if stream is not None:
                 self._moved(stream, peer)
             if stream is None or not stream.unsettled:
                 return _ok()
             return self.when_kept(lambda: stream.durable_number >= part.current)
         if verdict is Verdict.OUT_OF_ORDER:
-            return self._tally.turn_away(Reason.OUT_OF_ORDER, envelope, len(packet), core)
+            return self._counters.turn_away(Reason.OUT_OF_ORDER, envelope, len(packet), core)
         if stream is None:
-            return self._tally.turn_away(Reason.TOO_MANY_STREAMS, envelope, len(packet), core)
+            return self._counters.turn_away(Reason.TOO_MANY_STREAMS, envelope, len(packet), core)
         completion: Completion[int] = Completion()
         with self._writer.unit() as writer:
             (result,), _ = core.enqueue_packets([packet])
@@ -135,8 +135,8 @@ class Intake:
                 streams.accept(stream, part, core.ordinal, envelope.to, priority, peer)
                 writer.when_durable(_answers(completion))
         if result not in TAKEN:
-            return self._tally.turn_away(refusal(result), envelope, len(packet), core)
-        self._tally.stored += 1
+            return self._counters.turn_away(refusal(result), envelope, len(packet), core)
+        self._counters.stored += 1
         self.trace(packet)
         return completion
 

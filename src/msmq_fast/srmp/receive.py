@@ -20,7 +20,7 @@ from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
-from msmq_fast.srmp.counters import Tally, described
+from msmq_fast.srmp.counters import Counters, described
 from msmq_fast.srmp.destinations import Destinations, Place
 from msmq_fast.srmp.forwarding import Forwarder
 from msmq_fast.srmp.http.request import HttpRequest
@@ -83,17 +83,17 @@ class _Admitted:
 
 
 class Pipeline:
-    """Decides about one message at a time; what became of them is in `tally`."""
+    """Decides about one message at a time; what became of them is in `counters`."""
 
     def __init__(
         self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
     ) -> None:
-        self.tally = Tally(manager.ledger, on_refusal)
+        self.counters = Counters(manager.ledger, on_refusal)
         self._manager = manager
         self._ledger = manager.ledger
         self._parts = parts
         self._destinations = parts.destinations
-        self._intake = Intake(manager.ledger, parts.history, parts.streams, self.tally, parts.report)
+        self._intake = Intake(manager.ledger, parts.history, parts.streams, self.counters, parts.report)
         self._forwarder = Forwarder(manager)
         self._verifies_all = parts.verify is not None and parts.verify.policy.always
 
@@ -102,14 +102,14 @@ class Pipeline:
     def handle(self, request: HttpRequest) -> Completion[int]:
         """One request; resolved with the status of its answer."""
         if self._manager.state is not State.READY:
-            return self.tally.refuse(Reason.STOPPING, request.peer)
+            return self.counters.refuse(Reason.STOPPING, request.peer)
         content_type = request.header(b"content-type") or b""
         try:
             compound = read_http(content_type.decode("latin-1"), request.body)
             if compound.envelope.multicast is not None:
                 raise Nonconforming("a multicast address over HTTP")
         except Nonconforming as error:
-            return self.tally.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
+            return self.counters.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
         raw = request.raw_head + bytes(request.body)
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
@@ -120,7 +120,7 @@ class Pipeline:
         try:
             compound = read_text(data)
         except Nonconforming as error:
-            self.tally.count(Reason.MALFORMED, f"group {group}: {error}")
+            self.counters.count(Reason.MALFORMED, f"group {group}: {error}")
             return
         self._decide(lambda: self._spread(compound, data, group), f"group {group}")
 
@@ -133,11 +133,11 @@ class Pipeline:
         except KeyNeeded:
             return self._wait_for_turn(step, who)
         except Nonconforming as error:
-            return self.tally.refuse(Reason.MALFORMED, f"{who}: {error}")
+            return self.counters.refuse(Reason.MALFORMED, f"{who}: {error}")
         except InsufficientResources as error:
-            return self.tally.refuse(Reason.TOO_LARGE, f"{who}: {error}")
+            return self.counters.refuse(Reason.TOO_LARGE, f"{who}: {error}")
         except StoreError as error:
-            return self.tally.refuse(Reason.NOT_STORED, str(error))
+            return self.counters.refuse(Reason.NOT_STORED, str(error))
 
     def _wait_for_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
         turns = self._parts.turns
@@ -148,12 +148,12 @@ class Pipeline:
             if turns.ask(who, lambda _: came.resolve(None), self._manager.monotonic()) is None:
                 return turns.take(who, lambda: self._decide(step, who))
         except TooManyWait:
-            return self.tally.refuse(Reason.KEYS, who)
+            return self.counters.refuse(Reason.KEYS, who)
         return came.then(lambda _: self._in_turn(step, who))
 
     def _in_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
         if self._manager.state is not State.READY:
-            return self.tally.refuse(Reason.STOPPING, who)
+            return self.counters.refuse(Reason.STOPPING, who)
         return self._decide(step, who)
 
     # ---- where to
@@ -167,20 +167,20 @@ class Pipeline:
         queue = place.queue
         if queue is None:
             if place.destination.local:
-                return self.tally.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
+                return self.counters.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
             if not place.destination.forward:
-                return self.tally.turn_away(Reason.FOREIGN_HOST, envelope, len(raw))
+                return self.counters.turn_away(Reason.FOREIGN_HOST, envelope, len(raw))
             return self._forward(compound, raw, place, peer)
         kind = classify(envelope)
         if kind is None:
-            return self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
+            return self.counters.turn_away(Reason.UNTYPED, envelope, len(raw))
         if kind is not Kind.USER:
             return self._receipt(compound, raw, kind, place, queue)
         if place.internal:
-            return self.tally.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
+            return self.counters.turn_away(Reason.UNKNOWN_QUEUE, envelope, len(raw))
         if queue.transactional is (envelope.stream is None):
             demanded = Reason.TRANSACTIONAL if queue.transactional else Reason.NOT_TRANSACTIONAL
-            return self.tally.turn_away(demanded, envelope, len(raw), queue.core)
+            return self.counters.turn_away(demanded, envelope, len(raw), queue.core)
         admitted = self._let_in(compound, len(raw), queue, everybody=place.everybody)
         if admitted is None:
             return Completion.of(int(Status.REJECTED))
@@ -197,7 +197,7 @@ class Pipeline:
         """
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:
-            self.tally.turn_away(Reason.PRIVACY, envelope, size, queue.core)  # SRMP has none (5.1)
+            self.counters.turn_away(Reason.PRIVACY, envelope, size, queue.core)  # SRMP has none (5.1)
             return None
         signer, demanded = None, queue.properties.authenticated
         # An operation with a key is not for strangers to cause: where nothing depends on it there is none.
@@ -205,12 +205,12 @@ class Pipeline:
             try:
                 signer = self._signer(compound)
             except SignatureRefused as error:
-                self.tally.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
-                self.tally.tell(Reason.SIGNATURE, envelope, size, queue.core)
+                self.counters.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
+                self.counters.tell(Reason.SIGNATURE, envelope, size, queue.core)
                 return None
         user = None if signer is None else signer.user
         if not everybody and not self._destinations.admits(queue, user):
-            self.tally.turn_away(Reason.ACCESS_DENIED, envelope, size, queue.core)
+            self.counters.turn_away(Reason.ACCESS_DENIED, envelope, size, queue.core)
             return None
         return _Admitted(signer)
 
@@ -228,11 +228,11 @@ class Pipeline:
             raise Nonconforming("it is for another destination than the group")
         queues = [each for each in self._destinations.bound(group) if not each.transactional]
         if not queues:
-            self.tally.count(Reason.NO_GROUP, group)
+            self.counters.count(Reason.NO_GROUP, group)
         elif envelope.stream is not None:
-            self.tally.turn_away(Reason.MULTICAST_STREAM, envelope, len(raw))
+            self.counters.turn_away(Reason.MULTICAST_STREAM, envelope, len(raw))
         elif classify(envelope) is not Kind.USER:
-            self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
+            self.counters.turn_away(Reason.UNTYPED, envelope, len(raw))
         else:
             asked = [
                 (queue.core, self._let_in(compound, len(raw), queue, everybody=False)) for queue in queues
@@ -281,15 +281,15 @@ class Pipeline:
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
         core = None if queue is None else queue.core
         if not envelope.negative_only and not deadletter:
-            return self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
+            return self.counters.turn_away(Reason.EXPIRED, envelope, len(raw), core)
         address = peer if answers_to is None else answers_to
         packet = self._packet(compound, raw, address)
         disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if disposition.must_wait(packet, reason):
-            return self.tally.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
+            return self.counters.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
         if deadletter and not self._parts.dead_letters.take(peer, len(packet), self._manager.monotonic()):
-            return self.tally.turn_away(Reason.DEAD_LETTERS, envelope, len(raw), core)
-        self.tally.turn_away(Reason.EXPIRED, envelope, len(raw), core)
+            return self.counters.turn_away(Reason.DEAD_LETTERS, envelope, len(raw), core)
+        self.counters.turn_away(Reason.EXPIRED, envelope, len(raw), core)
 
         def follow() -> None:
             original = Message.from_packet(packet)
@@ -309,12 +309,12 @@ class Pipeline:
         effect = self._effect(envelope, kind)
         internal = place.internal
         if envelope.stream is not None or (internal and effect is None):
-            return self.tally.turn_away(Reason.UNTYPED, envelope, len(raw))
+            return self.counters.turn_away(Reason.UNTYPED, envelope, len(raw))
         if not internal and queue.transactional:
-            return self.tally.turn_away(Reason.TRANSACTIONAL, envelope, len(raw), queue.core)
+            return self.counters.turn_away(Reason.TRANSACTIONAL, envelope, len(raw), queue.core)
         if not internal and not place.everybody and not self._destinations.admits(queue):
-            return self.tally.turn_away(Reason.ACCESS_DENIED, envelope, len(raw), queue.core)
-        self.tally.receipts[kind] += 1
+            return self.counters.turn_away(Reason.ACCESS_DENIED, envelope, len(raw), queue.core)
+        self.counters.receipts[kind] += 1
         if internal and effect is not None:
             return self._intake.unit(effect)
         return self._intake.insert([(queue.core, self._packet(compound, raw, ""))], envelope, effect)
@@ -336,21 +336,21 @@ class Pipeline:
         """4.10: into the outgoing queue of its URL, as it came."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
-            return self.tally.refuse(Reason.NO_WAY, f"{described(envelope)} comes from here")
+            return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} comes from here")
         if len(via_of(raw)) >= self._parts.hop_limit:
-            return self.tally.turn_away(Reason.HOPS, envelope, len(raw))
+            return self.counters.turn_away(Reason.HOPS, envelope, len(raw))
         if self._late(envelope):
             return self._expired(compound, raw, peer)
         forwarder, url = self._forwarder, place.destination.url
         try:
             core = forwarder.way_out(url).core
         except InsufficientResources:
-            return self.tally.refuse(Reason.MACHINE_QUOTA, envelope.to)
+            return self.counters.refuse(Reason.MACHINE_QUOTA, envelope.to)
         except MSMQError:
-            return self.tally.refuse(Reason.NO_WAY, envelope.to)
+            return self.counters.refuse(Reason.NO_WAY, envelope.to)
         passage = forwarder.passage(url, envelope)
         if passage is not None and forwarder.is_known(passage):
-            self.tally.turn_away(Reason.DUPLICATE, envelope, len(raw))
+            self.counters.turn_away(Reason.DUPLICATE, envelope, len(raw))
             return self._intake.when_kept(lambda: forwarder.is_known(passage))
         completion: Completion[int] = Completion()
 
@@ -362,11 +362,11 @@ class Pipeline:
         packet = self._packet(compound, raw, peer)
         (result,), (key,) = core.enqueue_packets([packet], kept)
         if result not in TAKEN:
-            return self.tally.turn_away(refusal(result), envelope, len(raw))
+            return self.counters.turn_away(refusal(result), envelope, len(raw))
         self._intake.trace(packet)
         if passage is not None:
             forwarder.passed(passage, core, key)
-        self.tally.forwarded += 1
+        self.counters.forwarded += 1
         return completion
 
 
