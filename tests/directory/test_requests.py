@@ -77,6 +77,20 @@ def test_own_queues_are_shown_to_those_who_may_see_them(root: Client, nobody: Cl
     assert value(root.call(Frame.SHOW_DIRECTORY, ["Queue", path]))["Label"] == "secret"
 
 
+@pytest.mark.rule("DM-170", "DM-171", "DM-172")
+def test_a_queue_is_shown_by_its_format_name(world: World, root: Client, nobody: Client) -> None:
+    shown = value(root.call(Frame.SHOW_DIRECTORY, ["Queue", r".\open"]))
+    computer = shown["Pathname"].split("\\")[0]
+    for name in (f"PUBLIC={shown['Identifier']}", rf"direct=os:{computer}\open"):
+        assert value(root.call(Frame.SHOW_DIRECTORY, ["queue", name])) == shown
+    closed = value(root.call(Frame.SHOW_DIRECTORY, ["Queue", r".\closed"]))["Identifier"]
+    assert error(nobody.call(Frame.SHOW_DIRECTORY, ["Queue", f"PUBLIC={closed}"])) == DENIED
+    own = world.manager.guid
+    for name in (f"PUBLIC={UUID(int=7)}", f"PRIVATE={own}\\99", "DIRECT=HTTP://host/msmq/q", "PUBLIC=orders"):
+        assert error(root.call(Frame.SHOW_DIRECTORY, ["Queue", name])) == "MQ_ERROR_ILLEGAL_FORMATNAME"
+    assert error(root.call(Frame.SHOW_DIRECTORY, ["Site", f"PUBLIC={closed}"])) == "MQ_ERROR_DS_ERROR"
+
+
 @pytest.mark.parametrize(
     ("frame", "payload"),
     [

@@ -10,10 +10,11 @@ from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame
 from msmq_fast.directory.document import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
+from msmq_fast.directory.names import QueuePath, get_queue_path
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.packet.errors import IllegalFormatName, InvalidParameter
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.queues.queue import Queue
 
 _MAX_PAGE = 1000
+_FORMAT_NAMES = ("PUBLIC", "PRIVATE", "DIRECT")
 _TYPE = Field("object", str)
 _NAME = Field("name", str)
 
@@ -47,6 +49,22 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
         return DirectoryObject(kind, {RULES[kind].unique[0]: name})
     except ValueError as error:
         raise InvalidParameter(str(error)) from None
+
+
+def _object(session: Session, title: str, name: str) -> Completion[DirectoryObject]:
+    """As `named`; the format name of a queue stands for its path. ILLEGAL_FORMATNAME: it has none."""
+    computer = session.manager.name
+    if name.partition("=")[0].upper() not in _FORMAT_NAMES or _kind(title) is not ObjectType.QUEUE:
+        return Completion.of(named(title, name, computer))
+    directory = session.manager.directory
+    found = get_queue_path(name, directory.events, directory)
+
+    def of_path(queue: QueuePath) -> Completion[DirectoryObject]:
+        if not queue.path:
+            raise IllegalFormatName(f"the path of {name} is not known")
+        return Completion.of(named(title, queue.path, computer))
+
+    return found.then(of_path)
 
 
 def _found(directory: DirectoryChanges, item: DirectoryObject) -> Completion[DirectoryObject]:
@@ -94,7 +112,8 @@ def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, A
 
 def _show(session: Session, request_id: int, payload: memoryview) -> None:
     title, name = arguments(payload, _TYPE, _NAME)
-    found = _found(session.manager.directory_changes, named(title, name, session.manager.name))
+    directory = session.manager.directory_changes
+    found = _object(session, title, name).then(lambda item: _found(directory, item))
 
     def checked(item: DirectoryObject) -> Completion[DirectoryObject]:
         queue = _own_queue(session, item)

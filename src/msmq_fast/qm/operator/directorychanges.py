@@ -21,7 +21,7 @@ __all__ = ["DirectoryChanges"]
 
 
 class DirectoryChanges:
-    """Fulfils `exchange.Changes`. Objects of own public queues are changed by way of their queues, so that
+    """Fulfils `document.Changes`. Objects of own public queues are changed by way of their queues, so that
     both stay equal.
     """
 
