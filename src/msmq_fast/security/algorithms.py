@@ -39,14 +39,6 @@ class EncryptionAlgorithm(IntEnum):
     AES_256 = 0x6610
     RC4 = 0x6801
 
-    @property
-    def aes(self) -> bool:
-        """Whether it takes the provider with AES."""
-        return self in _AES
-
-
-_AES: Final = (EncryptionAlgorithm.AES_128, EncryptionAlgorithm.AES_192, EncryptionAlgorithm.AES_256)
-
 
 class PrivacyLevel(IntEnum):
     """MessagePropertiesHeader.PrivacyLevel; every other value but these is wrong."""
