@@ -19,7 +19,7 @@ from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.interface import Service
 from msmq_fast.rpc.limits import Limits
-from msmq_fast.rpc.services.dependent import DependentPolicy, SupportingServer
+from msmq_fast.rpc.services.dependent.server import DependentPolicy, SupportingServer
 from msmq_fast.rpc.services.openqueues import OpenQueues
 from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.services.qm2qm import Qm2QmService

@@ -16,7 +16,7 @@ from msmq_fast.rpc.idl.qmcomm import (
     TRANSFER_SEND,
 )
 from msmq_fast.rpc.idl.qmcomm2 import TRANSFER_BUFFER_V2
-from msmq_fast.rpc.services.dependent import DependentPolicy, SupportingServer
+from msmq_fast.rpc.services.dependent.server import DependentPolicy, SupportingServer
 from msmq_fast.rpc.services.qmcomm import QmCommService
 from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
 from msmq_fast.rpc.services.queueformat import queue_format

@@ -14,7 +14,7 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.call import Pending
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
-from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 
 from .dependents import DependentWorld, sent, wanted
 from .peers import MadeCall

@@ -14,7 +14,7 @@ from msmq_fast.packet.user import parse_provider_info
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import OBJECTID, QUEUE_FORMAT
-from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.store.completion import Completion
 
 from .dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted

@@ -12,7 +12,7 @@ import pytest
 from msmq_fast.rpc.faults import RPC_X_BAD_STUB_DATA, RpcFault
 from msmq_fast.rpc.idl.mqmq import PROPVARIANT, QUEUE_FORMAT
 from msmq_fast.rpc.idl.qmcomm import OBJECT_FORMAT, QMCOMM
-from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.sddl import parse_sddl, to_sddl

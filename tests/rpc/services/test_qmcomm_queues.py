@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
-from msmq_fast.rpc.services.dependent import DependentPolicy
-from msmq_fast.rpc.services.dependentqueues import RESERVED_CURSOR
+from msmq_fast.rpc.services.dependent.queues import RESERVED_CURSOR
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.security.sddl import parse_sddl
 
 from .dependents import NOBODY, ORDERS, DependentWorld, sent, wanted

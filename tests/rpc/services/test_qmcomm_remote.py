@@ -11,7 +11,7 @@ from msmq_fast.packet.names import Suffix
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import QUEUE_FORMAT
 from msmq_fast.rpc.idl.qmcomm import TRANSFER_BUFFER_V1, TRANSFER_SEND
-from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.rpc.services.queueformat import name_of
 
 from .dependents import NOBODY, ORDERS, DependentWorld, named, open_remote

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
-from msmq_fast.rpc.services.dependent import DependentPolicy
+from msmq_fast.rpc.services.dependent.server import DependentPolicy
 
 from .dependents import Dependent, DependentWorld, sent, wanted
 

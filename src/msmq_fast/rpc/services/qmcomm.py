@@ -28,8 +28,8 @@ from msmq_fast.rpc.idl.mqmq import PROPVARIANT
 from msmq_fast.rpc.idl.qmcomm import OBJECT_FORMAT, QMCOMM
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
-from msmq_fast.rpc.services.dependentobjects import DependentObjects
-from msmq_fast.rpc.services.dependentproperties import Variant
+from msmq_fast.rpc.services.dependent.objects import DependentObjects
+from msmq_fast.rpc.services.dependent.properties import Variant
 from msmq_fast.rpc.services.qm2qm import VERSION
 from msmq_fast.rpc.services.queueformat import name_of, queue_format
 from msmq_fast.rpc.stubs.qmcomm import (
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from msmq_fast.packet.names import FormatName
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.rpc.call import Call
-    from msmq_fast.rpc.services.dependent import SupportingServer
+    from msmq_fast.rpc.services.dependent.server import SupportingServer
     from msmq_fast.rpc.services.openqueues import OpenQueues
     from msmq_fast.rpc.services.ports import RpcPorts
     from msmq_fast.rpc.services.reads import RemoteQueue

@@ -12,8 +12,8 @@ from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.services.deferring import when
-from msmq_fast.rpc.services.dependentreceiving import DependentRead
-from msmq_fast.rpc.services.dependentsending import Sender
+from msmq_fast.rpc.services.dependent.receiving import DependentRead
+from msmq_fast.rpc.services.dependent.sending import Sender
 from msmq_fast.rpc.stubs.qmcomm2 import (
     CreateCursorExArgs,
     ReceiveMessageExArgs,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.call import Call, Pending
-    from msmq_fast.rpc.services.dependent import SupportingServer
+    from msmq_fast.rpc.services.dependent.server import SupportingServer
 
 __all__ = ["QmComm2Service"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast.packet.errors import IllegalCursorAction, InvalidParameter, MSMQError
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.call import Pending
-from msmq_fast.rpc.services.dependentfilling import fill
+from msmq_fast.rpc.services.dependent.filling import fill
 from msmq_fast.rpc.services.reads import Action
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.reading.readers import Gate, ReadRequest
     from msmq_fast.qm.transactions.transaction import Transaction
     from msmq_fast.rpc.ndr.record import Record
-    from msmq_fast.rpc.services.dependentqueues import DependentQueue
+    from msmq_fast.rpc.services.dependent.queues import DependentQueue
     from msmq_fast.store.completion import Completion
 
 __all__ = ["RECEIVE", "DependentRead"]

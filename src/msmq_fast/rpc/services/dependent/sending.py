@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.transactions.multiple import Finish
     from msmq_fast.qm.transactions.transaction import Transaction
-    from msmq_fast.rpc.services.dependentqueues import DependentQueue, DependentQueues
+    from msmq_fast.rpc.services.dependent.queues import DependentQueue, DependentQueues
     from msmq_fast.security.token import Token
 
 __all__ = ["Sender", "message_of"]

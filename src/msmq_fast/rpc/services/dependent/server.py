@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msmq_fast.packet.errors import IllegalOperation
-from msmq_fast.rpc.services.dependentqueues import DependentQueues
-from msmq_fast.rpc.services.dependenttransactions import DependentTransactions
+from msmq_fast.rpc.services.dependent.queues import DependentQueues
+from msmq_fast.rpc.services.dependent.transactions import DependentTransactions
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

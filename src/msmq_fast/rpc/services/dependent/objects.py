@@ -18,7 +18,7 @@ from msmq_fast.packet.errors import (
 from msmq_fast.packet.names import Scope
 from msmq_fast.packet.text import printable
 from msmq_fast.qm.queues.queue import QueueKind
-from msmq_fast.rpc.services.dependentproperties import Variant, read, to_create, to_set
+from msmq_fast.rpc.services.dependent.properties import Variant, read, to_create, to_set
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.token import Privilege
@@ -58,7 +58,7 @@ class DependentObjects:
     ) -> Completion[Any]:
         """R_QMCreateObjectInternal: resolved when the queue is durable.
 
-        Raises what dependentproperties.to_create and Definitions.create do, ILLEGAL_QUEUE_PATHNAME: not the
+        Raises what properties.to_create and Definitions.create do, ILLEGAL_QUEUE_PATHNAME: not the
         path of a private queue of this computer, ILLEGAL_SECURITY_DESCRIPTOR.
         """
         values, named = to_create(given)
@@ -91,7 +91,7 @@ class DependentObjects:
     def set_properties(
         self, token: Token, name: FormatName, given: Sequence[tuple[int, Variant]]
     ) -> Completion[None]:
-        """R_QMSetObjectProperties: resolved when durable. Raises what dependentproperties.to_set does."""
+        """R_QMSetObjectProperties: resolved when durable. Raises what properties.to_set does."""
         values = to_set(given)
         return self._manager.set_properties(self._find(name), token=token, **values)
 
