@@ -5,9 +5,14 @@
 #   and above them: outbound, moving, lease, seek, operations, horizon, recovery
 # Fields and calls that cross a border are declared in the .pxd of the one that has them.
 #
-# To add an event kind: 1. add EVENT_… to FeedEvent here, with the next free number; 2. add it under the same name to EventKind in
-# store/decode.py, and say there what it means; 3. call `LedgerBase.event` where it happens, inside the unit of its cause, and only if
-# `feed` is set. Readers get it like any other; tests/store/test_decode.py compares the two enums.
+# To add an event kind of the feed:
+#   1. Name it in EventKind (store/decode.py), with the next number behind all kinds there, and say what it means. Some kinds are in
+#      EventKind only, so that a number that looks free in FeedEvent may be taken. All readers get name and number from EventKind.
+#   2. If native code tells of it, add it to FeedEvent here as EVENT_NAME with the same number; tests/store/test_decode.py compares the two.
+#   3. Tell of it where it happens, inside the unit of its cause. Native code calls `QueueBase._tell` (or `LedgerBase.event`, where a
+#      queue's ordinal is known only) if `ledger.feed` is set; ride=True if that alone is no reason for a commit. Python code calls
+#      `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
+#   docs/operations.md and docs/bulk-columns.md list the kinds for operators and readers.
 
 cimport cython
 from libc.stddef cimport size_t

@@ -1,4 +1,5 @@
-# One queue of the queue manager: what other native modules call of it. The layers below are in ledgerbase.pxd, which lists them.
+# One queue of the queue manager: what other native modules call of it. The layers below are in ledgerbase.pxd, which lists them, and
+# says how to add an event kind.
 #
 # What must hold: everything runs on the event loop. Pointers to slots hold until the next insert into, or removal from, their list; what
 # calls Python or enqueues may do either, so look a slot up again behind it. What changes the store is called inside a unit.
