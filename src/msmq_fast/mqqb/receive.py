@@ -2,6 +2,19 @@
 
 Counting and the SessionHeader come before it and are native for every message. What is here runs
 once for a message with any special demand, and does for a plain message exactly what the native path does.
+
+To add a reason for refusing a message:
+
+1. Name it in `Refusal` (reasons.py). The metric and the log line get their text from there.
+2. If the sender is to be told, or a dead letter is to follow, give it a MessageClass in `_REASONS` below.
+   Without one the message is only counted and dropped.
+3. Check it in `Pipeline.handle`, behind `receiver.order` and `receiver.sight`, and end with
+   `return self.refuse(receiver, Refusal.NAME)`. A transactional message that is refused there uses up its
+   number; if it is refused earlier, its stream waits for that number for ever. `Pipeline.judge` decides about
+   messages that reach a local queue from an outgoing one: check it there too, and return the MessageClass.
+4. Keep such messages off the native plain path, which does not know the reason. If it follows from the
+   message, return False in `Receiver._is_plain` (src/_native/receive.pyx). If it follows from the queue, let
+   `Destination.plain` (destination.py) be False.
 """
 
 from __future__ import annotations
