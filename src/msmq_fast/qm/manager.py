@@ -1,8 +1,15 @@
 """The queue manager (MS-MQDMPR 3.1.1.1): puts its parts together, and is what front ends call.
 
-To add a part: 1. write it in the package it belongs to, with what it uses as arguments of its constructor;
-2. make it in `QueueManager.__init__`, behind what it uses; 3. if it has deadlines, name it in `_timed`; 4. if
-it keeps something in the store, have `Recovery.run` read it back. Nothing below imports this module.
+To add a part:
+
+1. Write it in the package it belongs to, with what it uses as arguments of its constructor. It imports from
+   its own package and from those below it in tools/layers.toml.
+2. Make it in `QueueManager.__init__`, behind what it uses. Nothing below imports this module.
+3. If it has deadlines, give it `next_deadline` and `expire` (timed.py), and name it in `_timed`.
+4. If it keeps something in the store, name the key in `MetaName` (store/schema.py), pass the part to the
+   constructor of `Recovery` (recovery.py), and have `Recovery.run` call it behind what it needs. That call
+   runs inside a unit.
+5. If something of it is under way at the end, end that in `stop`.
 """
 
 from __future__ import annotations
