@@ -3,6 +3,18 @@ layouts.
 
 Keys are big-endian, so that LMDB's byte order is the order of numbers. The first byte of every value is its
 record version; fixed records are little-endian, cold ones are msgpack.
+
+To store something new, a prefix in META is enough in most cases; leases, stages and subscriptions have one
+each. Name it in `MetaName` below, write it with `Records.set_meta` (qm/records.py) inside a unit, and have
+`Recovery.run` (qm/recovery.py) read it back with `Records.metas`.
+
+To add a table, for records that are many or large:
+
+1. Give it the next number in `Table` below, and describe its key and value there.
+2. Do what the head of src/_native/tables.pxd says: native code has the same numbers, and the names in LMDB.
+3. Write it with `Writer.put_record(Table.NAME, key, records.cold(value))` inside a unit, and read it with
+   `Store.scan` or `Tables.get`. `SCHEMA_VERSION` stays as it is: a server that opens an older store for
+   writing creates the table. Only a change of what is stored already needs a step in upgrade.py.
 """
 
 from __future__ import annotations
