@@ -77,10 +77,10 @@ cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, ui
 
 
 cdef class QueueCore(QueueReading):
-    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None)``: registers itself with the ledger."""
+    """``QueueCore(ledger, ordinal, quota_bytes, outgoing=False, parent=None, ready=None)``: registers itself with the ledger."""
 
     def __init__(self, Ledger ledger, uint32_t ordinal, uint64_t quota_bytes=0xFFFFFFFFFFFFFFFF, bint outgoing=False,
-                 QueueCore parent=None):
+                 QueueCore parent=None, ready=None):
         cdef BodyFetcher fetcher = BodyFetcher()
         if ordinal in ledger._cores:
             raise ValueError("the ordinal is in use")
@@ -91,6 +91,7 @@ cdef class QueueCore(QueueReading):
         self.sequence = OutSequence(ledger.writer.undo) if outgoing else None
         self._passing = set() if outgoing else None
         self.parent = parent
+        self.ready = ready
         self._fresh = []
         self._poisoned = []
         self.positions = PositionList()

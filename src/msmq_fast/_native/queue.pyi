@@ -1,5 +1,5 @@
-"""Types of one queue, see src/_native/queue.pyx, and of the ledger of all queues, which msmq_fast._native.ledger
-has.
+"""Types of one queue, see src/_native/queue.pyx, and of the ledger of all queues, which
+msmq_fast._native.ledger has.
 """
 
 import builtins
@@ -54,6 +54,7 @@ class QueueCore(CommitListener):
         quota_bytes: int = 0xFFFFFFFFFFFFFFFF,
         outgoing: bool = False,
         parent: QueueCore | None = None,
+        ready: Callable[[], None] | None = None,
     ) -> None: ...
     def nudge(self) -> None: ...
     def acked(self, keys: array[int], owner: int, sink: Callable[[int], None] | None = None) -> int: ...

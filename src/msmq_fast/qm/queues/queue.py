@@ -196,6 +196,7 @@ class Queue:
             quota_bytes(properties.quota_kb),
             kind is QueueKind.OUTGOING,
             None if parent is None else parent.core,
+            self._serve,
         )
         if parent is None:
             self.core.poison_after = properties.poison_after
@@ -204,6 +205,10 @@ class Queue:
         self.journal: Queue | None = None  # gets what is received, while `journaling` is set (X-23)
         self.readers = Readers(self.core, on_available)
         self.descriptors: list[Descriptor] = []
+
+    def _serve(self) -> None:
+        """Messages became available while a reader waits."""
+        self.readers.serve()
 
     @property
     def name(self) -> str:

@@ -346,8 +346,8 @@ class Subscription:
 
 
 class Readers:
-    """The reads that wait for messages of one queue. While it is watched, `on_available` is called whenever
-    messages are available that no reader took.
+    """The reads that wait for messages of one queue; `core.ready` calls `serve`. While the queue is watched,
+    `on_available` is called whenever messages are available that no reader took.
     """
 
     def __init__(self, core: QueueCore, on_available: Callable[[], None] | None = None) -> None:
@@ -360,7 +360,6 @@ class Readers:
         self._cursors = 0  # reads of cursors that wait
         self._serving = False
         self._waited: set[Readers] | None = None
-        core.ready = self.serve
 
     def __len__(self) -> int:
         return len(self._peekers) + len(self._takers)
