@@ -124,5 +124,10 @@ cdef class Writer(Undoable):
     cdef uint64_t handles(self) noexcept
 
 
+# For assertions at the borders of what has to be called inside a unit.
+cdef inline bint in_unit(Writer writer) noexcept:
+    return writer._depth > 0
+
+
 # The store is closed before all of a held batch was gathered: then none of it is kept.
 cdef int break_hold(Writer writer) except -1

@@ -4,6 +4,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
+from msmq_fast._native.batch cimport in_unit
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
 from msmq_fast._native.ledgerbase cimport (
     EVENT_ACKED,
@@ -55,6 +56,7 @@ cdef bint hand_on(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase jou
     cdef QueueBase target
     cdef bint moved = False, told
     cdef int what
+    assert in_unit(ledger.writer), "call inside a unit"
     if ledger.dispose is not None and left.wishes & concerning(role, reason):
         what, told, goal = ledger.dispose(role, packet, reason, left.wishes, left.dead_letter)
         if told and ledger.feed:
@@ -87,6 +89,7 @@ cdef bint transfer(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase 
     cdef UserMessage m
     cdef uint64_t sequence
     cdef Slot* there = NULL
+    assert in_unit(ledger.writer), "call inside a unit"
     # Dead letters of messages from elsewhere leave half of the room to those of local programs: strangers cause them at will.
     cdef uint64_t room = target.quota_bytes
     if reason & REASON_NEGATIVE and slot.source != ledger._own_source:
@@ -163,6 +166,7 @@ cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
     """
     cdef LedgerBase ledger = core.ledger
     cdef Slot there = slot[0]
+    assert in_unit(core.ledger.writer), "call inside a unit"
     if core.role != ROLE_DESTINATION or ledger.dispose is None or not there.wishes & concerning(core.role, REASON_ARRIVED):
         return 0
     if there.source != ledger._own_source:

@@ -3,6 +3,7 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.batch cimport in_unit
 from msmq_fast._native.effects cimport packet_of
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.ledgerbase cimport EVENT_RECEIVED, REASON_RECEIVED
@@ -77,6 +78,7 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int received = 0
+    assert in_unit(core.ledger.writer), "call inside a unit"
     for number in range(keys.shape[0]):
         slot = core.positions.find(keys[number])
         if slot == NULL or slot.owner != owner or slot.state != STATE_LOCKED:

@@ -6,7 +6,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer, in_unit
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, Slot
 from msmq_fast._native.record cimport SEQUENCE_MASK, FeedEntry
 from msmq_fast._native.sources cimport SourceTable
@@ -184,6 +184,7 @@ cdef class LedgerBase:
         The source gets a reference.
         """
         cdef Doomed entry
+        assert in_unit(self.writer), "call inside a unit"
         doomed_of(&entry, queue, role, slot, event, reason)
         self.writer.delete_position(queue, slot.key)
         if moved:
@@ -292,6 +293,7 @@ cdef class Removals(CommitListener):
         return 0
 
     cdef int watch(self) except -1:
+        assert in_unit(self._ledger.writer), "call inside a unit"
         if self._told != self._tail:
             self._told = self._tail
             self._ledger.writer.notify(self, self._tail)

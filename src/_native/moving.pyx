@@ -3,7 +3,7 @@
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, in_unit
 from msmq_fast._native.ledgerbase cimport (
     COUNT_LIMIT,
     EVENT_MOVED,
@@ -73,6 +73,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     cdef Slot* there = NULL
     cdef uint64_t key = slot.key
     cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+    assert in_unit(source.ledger.writer), "call inside a unit"
     if recoverable:
         stored_record(source, slot, &record)
         record.position.arrival_seq = target._arrival(key)      # may raise: before anything is in two lists

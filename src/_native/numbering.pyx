@@ -4,7 +4,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
-from msmq_fast._native.batch cimport Writer
+from msmq_fast._native.batch cimport Writer, in_unit
 from msmq_fast._native.ledgerbase cimport UNDO_STREAM, LedgerBase, log_in_ledger
 from msmq_fast._native.outsequence cimport LAST_NUMBER, OutEntry, OutSequence
 from msmq_fast._native.positions cimport Slot
@@ -62,6 +62,7 @@ cdef int stream_changed(QueueBase core) except -1:
     cdef OutSequence sequence = core.sequence
     cdef Writer writer = core.ledger.writer
     cdef size_t size = sizeof(whole) if core.srmp else sizeof(whole.stream)
+    assert in_unit(core.ledger.writer), "call inside a unit"
     memset(&whole, 0, sizeof(whole))
     record.version = STREAM_RENAMED if core.srmp else STREAM_VERSION
     record.resend_index = <uint8_t>min(sequence.resend_index, 255)

@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, in_unit
 from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, parse_user_message
 from msmq_fast._native.ledgerbase cimport (
     COUNT_LIMIT,
@@ -132,6 +132,7 @@ def place(QueueCore core not None, list entries not None) -> list:
     cdef uint32_t aborts, moves, reason
     cdef bint recoverable
     cdef list results = []
+    assert in_unit(core.ledger.writer), "call inside a unit"
     for packet, _, _, _, _ in entries:
         _entire(packet, &m)
     for packet, arrived, aborts, moves, reason in entries:
@@ -185,6 +186,7 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
     cdef Slot* slot = NULL
     cdef uint64_t key
     cdef int taken = 0
+    assert in_unit(core.ledger.writer), "call inside a unit"
     withdrawal._core = core
     withdrawal._keys = []
     for key in keys:

@@ -93,7 +93,13 @@ def resend(QueueCore core not None) -> int:
 
 def resent(QueueCore core not None) -> None:
     """ResendIntervalIndex has changed: it is kept."""
-    stream_changed(core)
+    core.ledger.writer.begin_unit()
+    try:
+        stream_changed(core)
+    except BaseException:
+        core.ledger.writer.roll_back()
+        raise
+    core.ledger.writer.keep_unit()
 
 
 def session_ended(QueueCore core not None, uint32_t owner) -> int:

@@ -97,3 +97,9 @@ cdef class PositionList:
     cdef inline void _count_in(self, Band* band, Slot* slot, uint64_t index, int state) noexcept nogil
     cdef int _grow(self, Band* band) except -1
     cdef void _compact(self, Band* band) noexcept nogil
+
+
+# Whether a pointer still leads to a slot of this list: for assertions. One that was kept over an insert or a removal may not.
+cdef inline bint has_slot(PositionList positions, const Slot* slot) noexcept:
+    cdef Band* band = &positions._bands[(slot.key >> 56) & (BANDS - 1)]
+    return band.slots <= slot < band.slots + band.capacity and slot.state != STATE_DELETED

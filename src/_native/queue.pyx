@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer, in_unit
 from msmq_fast._native.effects cimport arrived
 from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, parse_user_message
 from msmq_fast._native.ledger cimport Ledger
@@ -172,6 +172,7 @@ cdef class QueueCore(QueueReading):
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef Slot* slot = self._enter(packet, m, dead_letter)
         cdef NumberedPosition record
+        assert in_unit(self.ledger.writer), "call inside a unit"
         describe(&record.position, slot, m, data)
         number(self, slot, &record)
         writer.put_position(self.ordinal, slot.key, &record.position, True)
@@ -192,6 +193,7 @@ cdef class QueueCore(QueueReading):
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = NULL
         cdef NumberedPosition numbered
+        assert in_unit(self.ledger.writer), "call inside a unit"
         if sequence == 0:
             sequence = ledger.next_sequence()
         record.arrival_seq = sequence

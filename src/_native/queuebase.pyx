@@ -42,6 +42,7 @@ from msmq_fast._native.positions cimport (
     STATE_PENDING,
     PositionList,
     Slot,
+    has_slot,
 )
 from msmq_fast._native.record cimport (
     POSITION_FINAL,
@@ -397,6 +398,7 @@ cdef class QueueBase(CommitListener):
     cdef int _drop(self, Slot* slot) except -1:
         """Takes a slot out of the list and of every account. Count the removal behind it."""
         cdef LedgerBase ledger = self.ledger
+        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
         log_removed(self, ledger, slot, self.removed_total)
         if slot.timer != NO_TIMER:
             ledger.wheel.stop(slot.timer)

@@ -4,7 +4,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from msmq_fast._native.batch cimport STATUS_OK, Callback, Writer, also
+from msmq_fast._native.batch cimport STATUS_OK, Callback, Writer, also, in_unit
 from msmq_fast._native.effects cimport hand_on, packet_of
 from msmq_fast._native.framing cimport INFINITE
 from msmq_fast._native.ledgerbase cimport (
@@ -52,6 +52,7 @@ from msmq_fast._native.positions cimport (
     STATE_PURGE_PENDING,
     PositionList,
     Slot,
+    has_slot,
 )
 from msmq_fast._native.queuebase cimport (
     QueueBase,
@@ -97,6 +98,7 @@ cdef bint recall(list followed) except -1:
 cdef int retire(QueueRemoval core, uint64_t key) except -1:
     """The receiver has a message: it leaves, or waits for the FinalAck that its sender asked for (DU-14). Within a unit."""
     cdef Slot* slot = core.positions.find(key)
+    assert in_unit(core.ledger.writer), "call inside a unit"
     if slot == NULL:
         core.sequence.remove(key)
         return 0
@@ -235,6 +237,7 @@ cdef class QueueRemoval(QueueBase):
         cdef uint64_t key = slot.key
         cdef int reason = reason_of(self, event)
         cdef bytes packet
+        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
         if slot.wishes or self.journal is not None:
             if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
                 if slot.body == NULL and reason & REASON_NEGATIVE:
@@ -268,6 +271,7 @@ cdef class QueueRemoval(QueueBase):
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = self.positions.find(key)
         cdef bint moved = False
+        assert in_unit(self.ledger.writer), "call inside a unit"
         ledger.writer.delete_position(self.ordinal, key)
         if self._is_followed(slot, reason):
             moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
@@ -321,6 +325,7 @@ cdef class QueueRemoval(QueueBase):
     cdef int _available(self, Slot* slot) except -1:
         """PENDING or LOCKED -> AVAILABLE, or gone if its time was over meanwhile (ST-1)."""
         cdef LedgerBase ledger = self.ledger
+        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
         self._count(slot)
         slot.owner = OWNER_NONE
         self.positions.set_state(slot, STATE_AVAILABLE)
@@ -390,6 +395,7 @@ cdef class QueueRemoval(QueueBase):
 
     cdef bint commit_dequeue(self, Slot* slot, int reason) except -1:
         cdef bytes packet = None
+        assert in_unit(self.ledger.writer), "call inside a unit"
         log_changed(self, slot)
         slot.flags |= FLAG_REMOVING
         if not slot.flags & FLAG_RECOVERABLE:
