@@ -41,6 +41,10 @@ INTERNAL = frozenset(
         "staging",
         "tables",
         "transaction",
+        "transactionahead",
+        "transactionbase",
+        "transactionend",
+        "transactionrecovery",
         "wheel",
         "window",
     )

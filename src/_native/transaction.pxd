@@ -1,68 +1,14 @@
-# What one transaction has done and has still to do: its operations, in their order, and how they end.
+# A transaction as others use it: what it sends and receives, and its end.
 
-from cpython.object cimport PyObject
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from msmq_fast._native.batch cimport CommitListener
-from msmq_fast._native.positions cimport Slot
-from msmq_fast._native.ledger cimport Ledger
+cimport cython
+from libc.stdint cimport uint64_t
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.transactionbase cimport Operation, TransactionBase
 
 
-cdef enum OperationKind:
-    OPERATION_ENQUEUE = 1
-    OPERATION_DEQUEUE = 2
-    OPERATION_MOVE = 3
-    OPERATION_REJECT = 4        # a Dequeue whose message its application rejects
-
-
-cdef struct Operation:
-    PyObject* core              # QueueCore, owned
-    PyObject* goal              # Move: QueueCore, owned
-    PyObject* packet            # Enqueue: bytes, owned; NULL when they are in the store only
-    uint64_t key                # LookupIdentifier; of an Enqueue since the commit
-    uint64_t content_id         # Enqueue: under which it was written ahead, else 0
-    uint32_t queue              # its ordinal
-    uint8_t kind
-    bint reserved               # Enqueue: it has its quota
-    bint leaving                # Dequeue: it has left with a unit that is not durable yet
-    uint32_t target             # Move: ordinal of the queue
-    PositionRecord record       # Enqueue: what becomes its position
-
-
-cdef class Transaction(CommitListener):
-    cdef readonly Ledger ledger
-    cdef readonly uint32_t owner        # under which it locks messages
-    cdef readonly uint32_t number       # 20 bits, in the TransactionHeader of what it sends
-    cdef readonly bytes identifier      # 16 bytes
-    cdef readonly uint64_t enqueued, dequeued, moved
-    cdef readonly uint64_t locked_bytes # of packets of received messages in memory
-    cdef readonly uint64_t held_bytes   # of packets in memory
-    cdef readonly uint64_t ahead_bytes  # of packets on their way to the disk before the commit
-    cdef readonly bint broken           # something written ahead was not kept: it can only abort
-    cdef readonly bint ended
-    cdef readonly bint prepared
-    cdef public uint64_t limit_bytes    # of packets in memory, above which they are written ahead
-    cdef readonly bint slicing          # a commit has begun: `step` goes on with it
-    cdef object _on_ahead               # called when what was written ahead is durable, or was not kept
-    cdef object _on_slices              # called when `slicing` begins; without it there are no pauses between the slices
-    cdef Operation* _operations
-    cdef size_t _count, _capacity
-    cdef size_t _ahead                  # operations before this one are not in memory any more
-    cdef size_t _flying                 # of them, on their way: up to here
-    cdef dict _tails                    # QueueCore -> (index, packet) of its last Enqueue
-    cdef uint32_t _rows                 # rows of the store that belong to it
-    cdef uint32_t _writes               # units under way
-    cdef object _wish, _sink            # what waits for _writes, and who is told of the end
-    cdef bytes _head
-    cdef int _status, _result
-    cdef size_t _done                   # operations of the commit
-    cdef uint64_t _next                 # SequentialID that is reserved for the next Enqueue, or 0
-    cdef bint _stored, _broke_off
-    cdef bint _settled
-    cdef Operation* _add(self, int kind, QueueCore core) except NULL
+@cython.final
+cdef class Transaction(TransactionBase):
+    """One transaction."""
     cpdef int lock(self, QueueCore core, uint64_t key) except -1
     cdef Operation* _received_as(self, QueueCore core, uint64_t key) noexcept
-    cdef bytes _key(self, uint32_t row)
-    cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept
     cdef int _clear(self) except -1

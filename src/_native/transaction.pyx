@@ -7,83 +7,52 @@ transaction was prepared. Rows of the META table, whose keys begin with ROW_PREF
 and, once it is prepared, the operations.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from libc.errno cimport ENOMEM, ENOSPC
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer, also
-from msmq_fast._native.lmdbapi cimport status_is_space
-from msmq_fast._native.tables cimport TABLE_META
+from libc.errno cimport ENOSPC
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+from msmq_fast._native.batch cimport STATUS_OK, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
-from msmq_fast._native.positions cimport (
-    FLAG_REMOVING, FLAG_TRANSACTIONAL, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot,
-)
 from msmq_fast._native.ledger cimport Ledger
-from msmq_fast._native.ledgerbase cimport ENQUEUED, REASON_RECEIVED, REASON_REJECTED
-from msmq_fast._native.moving cimport abort_move, complete_move
+from msmq_fast._native.ledgerbase cimport ENQUEUED
+from msmq_fast._native.positions cimport FLAG_TRANSACTIONAL, Slot
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport Received, describe
-from msmq_fast._native.record cimport PositionRecord
+from msmq_fast._native.transactionahead cimport ahead_written, delete_ahead, mark_broken, mark_last, write_ahead
+from msmq_fast._native.transactionbase cimport (
+    LOCKED_BYTES,
+    OPERATION_DEQUEUE,
+    OPERATION_ENQUEUE,
+    OPERATION_MOVE,
+    OPERATION_REJECT,
+    TOKEN_ABORTED,
+    TOKEN_AHEAD,
+    TOKEN_BITS,
+    TOKEN_MASK,
+    TOKEN_PREPARED,
+    Operation,
+    TransactionBase,
+)
+from msmq_fast._native.transactionend cimport commit_now, finish, next_slice, prepare_now, put_counts, release_all
+from msmq_fast._native.transactionrecovery cimport restore_operations
 
 from array import array
 
-from msmq_fast._native.tables import StoreError
 from msmq_fast._native.moving import lock_for_move
+from msmq_fast._native.transactionbase import TransactionBroken
 
-cdef enum:
-    TOKEN_END = 0               # of notices: the commit
-    TOKEN_AHEAD = 1
-    TOKEN_PREPARED = 2
-    TOKEN_ABORTED = 3
-    TOKEN_BITS = 2              # above them: the operation up to which it is written ahead
-    TOKEN_MASK = 3
-    FLAG_LAST = 1 << 3          # TransactionHeader.Flags.LM
-    AHEAD_STEP = 1 << 20        # bytes written ahead in one unit
-    ROW_STAGED = 1              # kinds of rows: content ids written ahead,
-    ROW_OPERATIONS = 2          # and operations of a prepared transaction
-    ROW_LENGTH = 4096           # entries of a row
-    SLICED_FROM = 1024          # operations that are committed in one go
-    COUNTS_STEP = 2048          # messages whose counts are written in one unit
-    LOCKED_BYTES = 8 << 20      # of received packets that stay in memory for an abort; others are read again
-
-ROW_PREFIX = b"txn\x00"
 LIMIT_BYTES = 1 << 20
 
 
-cdef struct StagedEntry:
-    uint64_t content_id
-    uint64_t size
-
-
-cdef packed struct OperationEntry:
-    uint8_t kind
-    uint32_t queue
-    uint32_t target
-    uint64_t key
-    uint64_t content_id
-    PositionRecord record
-
-
-class TransactionBroken(Exception):
-    """Something that was written ahead of the commit was not kept; `status` is the commit's."""
-
-    def __init__(self, int status):
-        super().__init__("what was written ahead was not kept")
-        self.status = status
-
-
-def row_key(bytes identifier not None, uint32_t row) -> bytes:
-    """Key in META of a row of a transaction; row 0 is its head."""
-    return ROW_PREFIX + identifier + row.to_bytes(4, "big")
-
-
-cdef class Transaction(CommitListener):
+cdef class Transaction(TransactionBase):
     """``Transaction(ledger, identifier, number)``: active from the start, over when `commit` or `abort` has ended it.
 
     `on_ahead` is called when what was written ahead is durable, or was not kept; `on_slices` when `slicing` begins.
+
     """
 
     def __init__(
@@ -100,14 +69,6 @@ cdef class Transaction(CommitListener):
         self._on_slices = on_slices
         self._tails = {}
 
-    def __dealloc__(self):
-        cdef size_t index
-        for index in range(self._count):
-            Py_XDECREF(self._operations[index].core)
-            Py_XDECREF(self._operations[index].goal)
-            Py_XDECREF(self._operations[index].packet)
-        free(self._operations)
-
     def __len__(self) -> int:
         return self._count
 
@@ -115,31 +76,6 @@ cdef class Transaction(CommitListener):
     def busy(self) -> bool:
         """Whether a commit or prepare is under way."""
         return self._wish is not None or self._sink is not None
-
-    # ---- operations
-
-    cdef Operation* _add(self, int kind, QueueCore core) except NULL:
-        cdef size_t capacity
-        cdef Operation* grown
-        cdef Operation* operation
-        if self.ended or self.prepared or self._sink is not None:
-            raise ValueError("the transaction takes no more operations")
-        if self._count == self._capacity:
-            capacity = self._capacity * 2 if self._capacity else 4
-            grown = <Operation*>realloc(self._operations, capacity * sizeof(Operation))
-            if grown == NULL:
-                raise MemoryError("no memory for operations")
-            self._operations = grown
-            self._capacity = capacity
-        operation = &self._operations[self._count]
-        memset(operation, 0, sizeof(Operation))
-        if core is not None:
-            Py_INCREF(core)
-            operation.core = <PyObject*>core
-            operation.queue = core.ordinal
-        operation.kind = <uint8_t>kind
-        self._count += 1
-        return operation
 
     def first_for(self, QueueCore core not None) -> bool:
         """Whether the next message sent to this queue is the first of this transaction."""
@@ -250,11 +186,6 @@ cdef class Transaction(CommitListener):
         self.moved += 1
         return True
 
-    # ---- ahead of the commit
-
-    cdef bytes _key(self, uint32_t row):
-        return row_key(self.identifier, row)
-
     # ---- the end
 
     def commit(self, sink not None) -> None:
@@ -308,36 +239,7 @@ cdef class Transaction(CommitListener):
         If one cannot be done, the whole batch is not kept, and the commit ends as one that was not: also if the store has lost what
         the operation needs. That is no failure of the disk, which would end the server.
         """
-        cdef Writer writer = self.ledger.writer
-        cdef size_t end = min(self._done + count, self._count)
-        if not self.slicing:
-            return False
-        try:
-            commit_part(self, end)
-            if end < self._count:
-                return True
-        except Exception as error:
-            self._broke_off = True
-            status = getattr(error, "status", 0)
-            writer.doom(status if status and status_is_space(status) else ENOMEM)
-            writer.notify(self, TOKEN_END)
-        self.slicing = False
-        self._next = 0
-        writer.let_go()
-        if not self._stored and not self._broke_off:
-            finish(self, STATUS_OK)
-            self.settled()
-        return False
-
-    cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept:
-        """What this transaction has locked under `key`, or NULL."""
-        cdef Slot* slot
-        if core is None:
-            return NULL
-        slot = core.positions.find(key)
-        if slot == NULL or slot.owner != self.owner:
-            return NULL
-        return slot if slot.state == STATE_LOCKED or slot.state == STATE_PURGE_PENDING else NULL
+        return next_slice(self, count)
 
     def abort(self, sink=None) -> None:
         """Nothing happens: what was sent is forgotten, what was received is back in its place with AbortCount + 1 (DM-032 … DM-036).
@@ -457,9 +359,3 @@ cdef class Transaction(CommitListener):
         What it had received is locked again, what it had sent has its quota again. ValueError for a row that is damaged.
         """
         restore_operations(self, rows, cores)
-
-
-include "transaction_ahead.pxi"
-include "transaction_commit.pxi"
-include "transaction_abort.pxi"
-include "transaction_recovery.pxi"

@@ -16,8 +16,9 @@ import msgpack
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
-from msmq_fast._native.transaction import ROW_PREFIX, drop_staged, held
 from msmq_fast._native.transaction import Transaction as Operations
+from msmq_fast._native.transactionbase import ROW_PREFIX
+from msmq_fast._native.transactionrecovery import drop_staged, held
 from msmq_fast.packet.errors import (
     InsufficientResources,
     MessageStorageFailed,

@@ -1,6 +1,158 @@
-# The commit: all operations of a transaction in one unit, or in slices that share a batch; and the vote before it.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""How a transaction ends: the vote, the commit in one unit or in slices that share a batch, the abort."""
 
-cdef int prepare_now(Transaction tx) except -1:
+from libc.errno cimport ENOMEM
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer, also
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport REASON_RECEIVED, REASON_REJECTED
+from msmq_fast._native.lmdbapi cimport status_is_space
+from msmq_fast._native.moving cimport abort_move, complete_move
+from msmq_fast._native.positions cimport FLAG_REMOVING, Slot
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.transactionahead cimport delete_ahead, delete_rows, mark_last
+from msmq_fast._native.transactionbase cimport (
+    COUNTS_STEP,
+    OPERATION_ENQUEUE,
+    OPERATION_MOVE,
+    OPERATION_REJECT,
+    ROW_LENGTH,
+    ROW_OPERATIONS,
+    SLICED_FROM,
+    TOKEN_END,
+    TOKEN_PREPARED,
+    Operation,
+    OperationEntry,
+    TransactionBase,
+)
+
+from msmq_fast._native.tables import StoreError
+from msmq_fast._native.transactionbase import TransactionBroken
+
+
+cdef class AbortCounts(CommitListener):
+    """Counts of messages that were aborted, on their way to the store: in units that keep nobody waiting."""
+    cdef Writer _writer
+    cdef list _places           # (QueueCore, key)
+    cdef size_t _done
+
+    cdef int run(self) except -1:
+        cdef QueueCore core
+        cdef size_t end = min(self._done + COUNTS_STEP, <size_t>len(self._places))
+        if self._writer.failed or self._done == end:
+            return 0
+        try:
+            self._writer.begin_unit()
+        except StoreError:
+            return 0    # an increment may be lost, see X-72
+        try:
+            for core, key in self._places[self._done:end]:
+                core.put_counts(<uint64_t>key, 0)
+            self._writer.notify(self, 0)
+        except (StoreError, ValueError):    # ValueError: the store has lost a record
+            self._writer.roll_back()
+            return 0
+        except BaseException:
+            self._writer.roll_back()
+            raise
+        self._writer.keep_unit()
+        self._done = end
+        return 0
+
+    cdef int committed(self, uint64_t token, int status) except -1:
+        return 0
+
+    cdef int settled(self) except -1:
+        return self.run()
+
+
+cdef int release_all(TransactionBase tx) except -1:
+    """Lets go of everything that is locked or reserved, and keeps the new counts."""
+    cdef size_t index
+    fault = None
+    for index in range(tx._count):
+        try:
+            release_one(tx, &tx._operations[index])
+        except Exception as error:
+            fault = also(fault, error)
+    keep_counts(tx)
+    if fault is not None:
+        raise fault
+    return 0
+
+
+cdef int release_one(TransactionBase tx, Operation* operation) except -1:
+    cdef QueueCore core
+    cdef Slot* slot
+    if operation.core == NULL:
+        return 0
+    core = <QueueCore>operation.core
+    if operation.kind == OPERATION_ENQUEUE:
+        return unreserve(tx, operation)
+    slot = tx._locked(core, operation.key)
+    if operation.kind == OPERATION_MOVE and operation.goal != NULL:
+        abort_move(core, operation.key, tx.owner, <QueueCore>operation.goal)
+    elif slot != NULL:
+        core.abort_dequeue(slot)
+    return 0
+
+
+cdef int put_counts(TransactionBase tx, size_t index, size_t end, uint32_t more) except -1:
+    """With the current unit: the counts of what operations [index, end) have received."""
+    cdef Operation* operation
+    while index < end:
+        operation = &tx._operations[index]
+        index += 1
+        if operation.kind != OPERATION_ENQUEUE and operation.core != NULL:
+            (<QueueCore>operation.core).put_counts(operation.key, more)
+    return 0
+
+
+cdef int keep_counts(TransactionBase tx) except -1:
+    """Has the new counts written, which nobody waits for (X-72)."""
+    cdef AbortCounts counts
+    cdef Operation* operation
+    cdef size_t index
+    if not tx.dequeued and not tx.moved:
+        return 0
+    counts = AbortCounts.__new__(AbortCounts)
+    counts._writer = tx.ledger.writer
+    counts._places = []
+    for index in range(tx._count):
+        operation = &tx._operations[index]
+        if operation.kind != OPERATION_ENQUEUE and operation.core != NULL:
+            counts._places.append((<QueueCore>operation.core, operation.key))
+    counts.run()
+    return 0
+
+
+cdef int unreserve(TransactionBase tx, Operation* operation) except -1:
+    if operation.reserved:
+        operation.reserved = False
+        (<QueueCore>operation.core).unreserve(operation.record.content_bytes)
+    return 0
+
+
+cdef int forget_failed(TransactionBase tx) except -1:
+    """After a commit that was not kept: the new counts, and away with what was written ahead."""
+    cdef Writer writer = tx.ledger.writer
+    if writer.failed:
+        return 0
+    keep_counts(tx)
+    if tx._rows:
+        writer.begin_unit()
+        try:
+            delete_ahead(tx)
+        except BaseException:
+            writer.roll_back()
+            raise
+        writer.keep_unit()
+    return 0
+
+
+cdef int prepare_now(TransactionBase tx) except -1:
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef OperationEntry entry
@@ -37,7 +189,7 @@ cdef int prepare_now(Transaction tx) except -1:
     return 0
 
 
-cdef int commit_now(Transaction tx) except -1:
+cdef int commit_now(TransactionBase tx) except -1:
     cdef Ledger ledger = tx.ledger
     if tx.broken:
         raise TransactionBroken(tx._status)
@@ -57,7 +209,7 @@ cdef int commit_now(Transaction tx) except -1:
     return 0
 
 
-cdef int commit_part(Transaction tx, size_t end) except -1:
+cdef int commit_part(TransactionBase tx, size_t end) except -1:
     """The operations that are not done yet, up to `end`, in one unit; what raises leaves them undone."""
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
@@ -113,7 +265,7 @@ cdef int commit_part(Transaction tx, size_t end) except -1:
     return 0
 
 
-cdef bint goes_out(Transaction tx) noexcept:
+cdef bint goes_out(TransactionBase tx) noexcept:
     """Whether something goes to an outgoing queue: numbers are given there in one go."""
     cdef size_t index
     for index in range(tx._count):
@@ -123,7 +275,7 @@ cdef bint goes_out(Transaction tx) noexcept:
     return False
 
 
-cdef int begin_slices(Transaction tx) except -1:
+cdef int begin_slices(TransactionBase tx) except -1:
     cdef Ledger ledger = tx.ledger
     if tx.enqueued:
         tx._next = ledger.sequence + 1
@@ -134,12 +286,43 @@ cdef int begin_slices(Transaction tx) except -1:
     if tx._on_slices is not None:
         tx._on_slices()
         return 0
-    while tx.step(SLICED_FROM):
+    while next_slice(tx, SLICED_FROM):
         pass
     return 0
 
 
-cdef int undo_operations(Transaction tx, size_t start, size_t end) except -1:
+# A commit of very many operations would keep the loop for long: it is done in slices, while its batch is held back. They get
+# their places in the queues beforehand, so that nothing that comes meanwhile stands between them.
+
+cdef bint next_slice(TransactionBase tx, size_t count) except -1:
+    """The next `count` operations of a commit in slices; whether some are left.
+
+    If one cannot be done, the whole batch is not kept, and the commit ends as one that was not: also if the store has lost what
+    the operation needs. That is no failure of the disk, which would end the server.
+    """
+    cdef Writer writer = tx.ledger.writer
+    cdef size_t end = min(tx._done + count, tx._count)
+    if not tx.slicing:
+        return False
+    try:
+        commit_part(tx, end)
+        if end < tx._count:
+            return True
+    except Exception as error:
+        tx._broke_off = True
+        status = getattr(error, "status", 0)
+        writer.doom(status if status and status_is_space(status) else ENOMEM)
+        writer.notify(tx, TOKEN_END)
+    tx.slicing = False
+    tx._next = 0
+    writer.let_go()
+    if not tx._stored and not tx._broke_off:
+        finish(tx, STATUS_OK)
+        tx.settled()
+    return False
+
+
+cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1:
     """Operations [start, end) of a commit did not happen: its unit was rolled back."""
     cdef Operation* operation
     cdef size_t index
@@ -154,7 +337,7 @@ cdef int undo_operations(Transaction tx, size_t start, size_t end) except -1:
     return 0
 
 
-cdef int finish(Transaction tx, int status) except -1:
+cdef int finish(TransactionBase tx, int status) except -1:
     """The commit or abort has an outcome."""
     cdef Operation* operation
     cdef QueueCore core
@@ -199,7 +382,7 @@ cdef int finish(Transaction tx, int status) except -1:
     return 0
 
 
-cdef int move_failed(Transaction tx, Operation* operation, QueueCore core) except -1:
+cdef int move_failed(TransactionBase tx, Operation* operation, QueueCore core) except -1:
     """A move that was not kept: if the transaction stays prepared the message stays locked and the target expects it."""
     cdef Slot* slot
     if tx.prepared:

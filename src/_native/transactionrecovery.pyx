@@ -1,6 +1,31 @@
-# Transactions of an earlier life of the process, from their rows.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Transactions of an earlier life of the process, from their rows."""
 
-cdef int restore_operations(Transaction tx, dict rows, cores) except -1:
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
+from msmq_fast._native.batch cimport Writer
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, Slot
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.transactionbase cimport (
+    OPERATION_ENQUEUE,
+    OPERATION_MOVE,
+    OPERATION_REJECT,
+    ROW_OPERATIONS,
+    ROW_STAGED,
+    Operation,
+    OperationEntry,
+    StagedEntry,
+    TransactionBase,
+)
+
+
+cdef int restore_operations(TransactionBase tx, dict rows, cores) except -1:
     cdef OperationEntry entry
     cdef Operation* operation
     cdef QueueCore core
@@ -46,7 +71,7 @@ cdef int restore_operations(Transaction tx, dict rows, cores) except -1:
     return 0
 
 
-cdef int restore_goal(Transaction tx, Operation* operation, QueueCore goal) except -1:
+cdef int restore_goal(TransactionBase tx, Operation* operation, QueueCore goal) except -1:
     if goal is not None:
         Py_INCREF(goal)
         operation.goal = <PyObject*>goal

@@ -1,6 +1,30 @@
-# What a transaction writes to the store before it ends: contents, and the rows that name them.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What a transaction writes to the store before it ends: contents, and the rows that name them."""
 
-cdef int write_ahead(Transaction tx) except -1:
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.errno cimport ENOSPC
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
+from msmq_fast._native.batch cimport STATUS_OK, Writer
+from msmq_fast._native.framing cimport UserMessage, parse_user_message
+from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.transactionbase cimport (
+    AHEAD_STEP,
+    FLAG_LAST,
+    OPERATION_ENQUEUE,
+    ROW_LENGTH,
+    ROW_STAGED,
+    TOKEN_AHEAD,
+    TOKEN_BITS,
+    Operation,
+    StagedEntry,
+    TransactionBase,
+)
+
+
+cdef int write_ahead(TransactionBase tx) except -1:
     """Contents to the store, in units of about a mebibyte; they stay in memory until they are durable."""
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
@@ -39,13 +63,13 @@ cdef int write_ahead(Transaction tx) except -1:
     return 0
 
 
-cdef int mark_broken(Transaction tx, int status) except -1:
+cdef int mark_broken(TransactionBase tx, int status) except -1:
     tx.broken = True
     tx._status = status
     return 0
 
 
-cdef int ahead_written(Transaction tx, size_t end, int status) except -1:
+cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
     """A unit that was written ahead has ended; units end in their order."""
     cdef Operation* operation
     cdef uint64_t size = 0
@@ -64,7 +88,7 @@ cdef int ahead_written(Transaction tx, size_t end, int status) except -1:
     return 0
 
 
-cdef int mark_last(Transaction tx, bint stored) except -1:
+cdef int mark_last(TransactionBase tx, bint stored) except -1:
     """LastInTransaction on the last message to each queue (DM-024): `stored`, of those that are written already, inside a unit."""
     cdef Operation* operation
     cdef UserMessage m
@@ -85,7 +109,7 @@ cdef int mark_last(Transaction tx, bint stored) except -1:
     return 0
 
 
-cdef int delete_rows(Transaction tx) except -1:
+cdef int delete_rows(TransactionBase tx) except -1:
     cdef uint32_t row
     if tx.prepared:
         tx.ledger.writer.delete_record(TABLE_META, tx._key(0))
@@ -94,7 +118,7 @@ cdef int delete_rows(Transaction tx) except -1:
     return 0
 
 
-cdef int delete_ahead(Transaction tx) except -1:
+cdef int delete_ahead(TransactionBase tx) except -1:
     """What was written ahead leaves with the current unit."""
     cdef Operation* operation
     cdef size_t index

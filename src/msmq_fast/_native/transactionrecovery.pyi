@@ -1,0 +1,6 @@
+"""Types of transactions of an earlier life of the process; see src/_native/transactionrecovery.pyx."""
+
+from msmq_fast._native.ledger import Ledger
+
+def held(row: bytes) -> list[tuple[int, int]]: ...
+def drop_staged(ledger: Ledger, key: bytes, row: bytes) -> int: ...
