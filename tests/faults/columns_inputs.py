@@ -17,7 +17,7 @@ from tests.bulk import model, test_events
 from tests.bulk.cores import NOW_US, OF_MESSAGES, dicts
 from tests.bulk.packets import plain
 from tests.faults.fuzz_store import mutate
-from tests.packet import samples
+from tests.support.packet import samples
 
 KEY = 3 << 56 | 7
 MESSAGE, EVENT = b"\0", b"\1"

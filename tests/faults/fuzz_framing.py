@@ -39,11 +39,11 @@ def main() -> None:
     options.add_argument("--native", help="an extension module file to test instead of the installed one")
     chosen = options.parse_args()
 
-    with atheris.instrument_imports(include=["tests.packet.reference"]):
-        from tests.packet import reference
+    with atheris.instrument_imports(include=["tests.support.packet.reference"]):
+        from tests.support.packet import reference
     from msmq_fast._native import framing as installed
     from msmq_fast.packet.errors import PacketFaultCode
-    from tests.packet.samples import seeds
+    from tests.support.packet.samples import seeds
 
     framing = fuzz_native.load("framing", chosen.native) if chosen.native else installed
 

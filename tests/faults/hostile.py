@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
-from tests.packet.samples import seeds
+from tests.support.packet.samples import seeds
 
 _WIDTHS = {1: "<B", 2: "<H", 4: "<I"}
 BASE_PRESENCE = {"SH": 4, "DH": 5}

@@ -12,7 +12,7 @@ from enum import Enum
 from uuid import UUID
 
 from msmq_fast.mqqb.reasons import CloseReason
-from tests.packet.reference import LIMIT, Refused, reference
+from tests.support.packet.reference import LIMIT, Refused, reference
 
 NULL = bytes(16)
 

@@ -40,10 +40,10 @@ def branches(corpus: Path) -> float:
 MEASURE = """
 import io, pathlib, sys
 import coverage
-measured = coverage.Coverage(branch=True, include=["*/tests/packet/reference.py"], data_file=None)
+measured = coverage.Coverage(branch=True, include=["*/tests/support/packet/reference.py"], data_file=None)
 measured.start()
 from tests.faults.fuzz_framing import whole
-from tests.packet.reference import Refused, reference
+from tests.support.packet.reference import Refused, reference
 for path in pathlib.Path(sys.argv[1]).iterdir():
     data = path.read_bytes()
     for packet in (data, whole(data)):

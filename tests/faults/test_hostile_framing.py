@@ -24,7 +24,7 @@ spec = importlib.util.spec_from_file_location(name, sys.argv[1], loader=loader)
 framing = importlib.util.module_from_spec(spec)
 loader.exec_module(framing)
 from tests.faults.hostile import hostile_packets, hostile_session_packets
-from tests.packet.samples import seeds
+from tests.support.packet.samples import seeds
 packets = [packet for _, packet in [*hostile_packets(), *hostile_session_packets(), *seeds()]]
 packets += [packet[:size] for _, packet in seeds() for size in range(len(packet))]
 for packet in packets:

@@ -21,7 +21,7 @@ from tests.faults.hostile_frames import (
     strange_requests,
 )
 from tests.faults.hostile_server import target
-from tests.packet.samples import frame as published
+from tests.support.packet.samples import frame as published
 
 MIB = 1 << 20
 PATIENCE = 20.0

@@ -20,8 +20,8 @@ from tests.interop import dissected, shark
 from tests.interop.capture import Capture
 from tests.interop.conversations import frames
 from tests.mqqb import wire
-from tests.packet.mutations import mutated_packets, random_packets
-from tests.packet.samples import build, combinations, frame, seeds
+from tests.support.packet.mutations import mutated_packets, random_packets
+from tests.support.packet.samples import build, combinations, frame, seeds
 
 pytestmark = [pytest.mark.long(seconds=15), pytest.mark.needs("tshark")]
 

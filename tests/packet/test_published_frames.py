@@ -9,7 +9,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, Ping, SessionAck
 from msmq_fast.packet.user import sid_text
 from msmq_fast.packet.user_message import UserMessagePacket
-from tests.packet.samples import frame, published
+from tests.support.packet.samples import frame, published
 
 FRAMES = published()
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from msmq_fast._native.framing import BadPacket, parse
 from msmq_fast.packet.errors import PacketFaultCode
 from tests.faults.hostile import hostile_packets
-from tests.packet import reference
-from tests.packet.mutations import mutated_packets, random_packets, valid_packets
-from tests.packet.samples import seeds
+from tests.support.packet import reference
+from tests.support.packet.mutations import mutated_packets, random_packets, valid_packets
+from tests.support.packet.samples import seeds
 
 
 def outcome_native(data: bytes) -> dict[str, Any] | str:

@@ -36,7 +36,7 @@ from msmq_fast.packet.user import (
     sid_text,
 )
 from msmq_fast.packet.user_message import UserMessagePacket
-from tests.packet.samples import OPTIONAL, OTHER, QUEUE_FIELDS, SOURCE, build, combinations, frame
+from tests.support.packet.samples import OPTIONAL, OTHER, QUEUE_FIELDS, SOURCE, build, combinations, frame
 
 u16, u32 = st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF)
 guids = st.uuids()

@@ -10,7 +10,7 @@ from msmq_fast._native.framing import PacketScanner, build_user_message, parse
 from msmq_fast.packet.base import MAX_PACKET
 from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.packet.fields import direct_wire
-from tests.packet.samples import OPTIONAL, build, frame, seeds
+from tests.support.packet.samples import OPTIONAL, build, frame, seeds
 
 IDLE = 65536
 BUSY = 131072  # of one whose reads fill the buffer

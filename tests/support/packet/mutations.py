@@ -6,7 +6,7 @@ import struct
 
 from hypothesis import strategies as st
 
-from tests.packet.samples import OPTIONAL, build, seeds
+from tests.support.packet.samples import OPTIONAL, build, seeds
 
 SEEDS = [packet for _, packet in seeds()]
 _EDGES = [0, 1, 2, 3, 4, 0x7F, 0xFA, 0xFB, 0xFF, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF]

@@ -26,7 +26,7 @@ from msmq_fast.packet.soap import CompoundMessageHeader, SoapHeader, SRMPEnvelop
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, UserHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "packet"
 SOURCE = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 OTHER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 SID = bytes.fromhex("010500000000000515000000ad4a9ebd36d9fa3d63a656dae8030000")
