@@ -11,7 +11,7 @@ from typing import cast
 from uuid import UUID
 
 from tests.faults.hostile_model import Expected, Model, Position
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 PROBE_SIZE = 36
 HANDSHAKE_SIZE = 572 + 32

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from tests.faults.hostile_model import Position
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 QUEUE = "OS:host\\private$\\queue"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST

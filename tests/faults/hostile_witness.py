@@ -34,8 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import msmq_fast
 from msmq_fast.packet.errors import IOTimeout
-from tests.interop.conversations import frames
-from tests.mqqb import wire
+from tests.support.mqqb import frames, wire
 
 INTERVAL = 0.05
 PAUSE = 0.4  # between two probes of one kind

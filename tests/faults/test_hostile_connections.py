@@ -15,7 +15,7 @@ import uvloop
 
 from tests.faults.attacked import Scene, attacked
 from tests.faults.hostile_sessions import Raw
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 HOST = "127.0.54.40"
 CROWD = tuple(f"127.0.54.{last}" for last in range(41, 61))

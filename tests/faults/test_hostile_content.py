@@ -18,11 +18,11 @@ from msmq_fast.security.sid import sid
 from tests.bulk import api
 from tests.faults.attacked import Resources, attacked
 from tests.faults.hostile_sessions import Raw
-from tests.mqqb import wire
 from tests.srmp.independent import post
 from tests.srmp.partner import request
 from tests.srmp.test_signature import NS, expensive
 from tests.srmp.test_signed_messages import reference
+from tests.support.mqqb import wire
 
 MIB = 1 << 20
 STRANGER = "127.0.56.66"

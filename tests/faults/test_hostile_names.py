@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from tests.faults.attacked import attacked
-from tests.mqqb import wire
 from tests.mqqb.test_hostile_names import FATES, FIELDS, NAMES, cell
 from tests.server.processes import Server
+from tests.support.mqqb import wire
 
 HOST = "127.0.50.1"
 CONFIG = "[mqqb]\nrouter = true\nreport_messages = true\ninsecure_nacks = true\n"

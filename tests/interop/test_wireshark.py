@@ -18,8 +18,7 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from tests.interop import dissected, shark
 from tests.interop.capture import Capture
-from tests.interop.conversations import frames
-from tests.mqqb import wire
+from tests.support.mqqb import frames, wire
 from tests.support.packet.mutations import mutated_packets, random_packets
 from tests.support.packet.samples import build, combinations, frame, seeds
 

@@ -20,7 +20,7 @@ from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 OWN = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 

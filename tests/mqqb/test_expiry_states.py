@@ -12,8 +12,8 @@ from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from tests.mqqb import wire
 from tests.mqqb.test_transactional_sending import DEADXACT, NAME, Sender
+from tests.support.mqqb import wire
 
 DEADLETTER = r".\system$;DEADLETTER"
 LIFE = 100  # seconds to reach the queue; longer than an attempt to connect, shorter than an idle session

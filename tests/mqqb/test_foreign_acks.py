@@ -11,8 +11,8 @@ from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
 from msmq_fast.qm.outgoing.resending import Heard
-from tests.mqqb import wire
 from tests.mqqb.test_transactional_sending import DEADXACT, JOURNAL, Sender, Sent, asked, sender
+from tests.support.mqqb import wire
 
 __all__ = ["asked", "sender"]
 

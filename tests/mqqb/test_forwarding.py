@@ -18,10 +18,10 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.security.sid import sid
-from tests.mqqb import wire
 from tests.mqqb.hosts import sent
 from tests.mqqb.stations import Network, Station
 from tests.qm.world import WALL
+from tests.support.mqqb import wire
 
 SENDER, ROUTER, RECEIVER = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 

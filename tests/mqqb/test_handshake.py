@@ -10,8 +10,8 @@ import pytest
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from tests.mqqb import wire
 from tests.mqqb.hosts import OWN, Host, sent
+from tests.support.mqqb import wire
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 

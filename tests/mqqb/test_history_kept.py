@@ -14,9 +14,9 @@ from msmq_fast.store import records
 from msmq_fast.store.decode import HistoryItem
 from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
-from tests.mqqb import wire
 from tests.store.golden import make
 from tests.store.support import open_store
+from tests.support.mqqb import wire
 
 _PACKET = wire.message(make.ITEM.ordinal)
 GOLDEN = Path(__file__).parent.parent / "store" / "golden"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.history import DURABLE, NEW, PENDING, DuplicateHistory
 from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 
 def identifier(number: int) -> bytes:

@@ -20,11 +20,11 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transaction import State
-from tests.mqqb import wire
 from tests.mqqb.stations import Network
 from tests.mqqb.test_streams import header
 from tests.mqqb.test_trace import traced
 from tests.qm.world import WALL
+from tests.support.mqqb import wire
 
 HUB, PEER, STRANGER = "10.0.0.1", "10.0.0.2", "10.0.0.99"
 IDLE = 30.0

@@ -19,7 +19,7 @@ from msmq_fast._native.window import (
     SendWindow,
     session_header,
 )
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 
 @dataclass

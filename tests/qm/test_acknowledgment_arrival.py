@@ -13,9 +13,9 @@ from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet import Message
 from msmq_fast.packet.message import Journal
-from tests.mqqb import wire
 from tests.qm.test_acknowledgment import HERE, answers
 from tests.qm.world import WALL, World
+from tests.support.mqqb import wire
 
 NEGATIVE_ARRIVAL, ALL = 4, 15
 ADMIN = r"OS:HOST\private$\admin"

@@ -14,9 +14,9 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
-from tests.mqqb import wire
 from tests.qm.test_acknowledgment_arrival import Inbound
 from tests.qm.world import WALL, World
+from tests.support.mqqb import wire
 
 DEADLETTER = r".\system$;DEADLETTER"
 DEADXACT = r".\system$;DEADXACT"

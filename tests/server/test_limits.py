@@ -9,8 +9,8 @@ import struct
 
 import pytest
 
-from tests.mqqb import wire
 from tests.server.processes import Server, until
+from tests.support.mqqb import wire
 
 
 def refusals(server: Server) -> dict[str, int]:

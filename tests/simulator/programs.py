@@ -21,7 +21,7 @@ from msmq_fast.qm.handles.handle import OpenQueue, SentMessage
 from msmq_fast.qm.reading.readers import Subscription
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.completion import Completion
-from tests.mqqb.wire import ordinal
+from tests.support.mqqb.wire import ordinal
 
 from .account import Account, Fate, Key, Kind, Stream, body
 from .computer import Computer

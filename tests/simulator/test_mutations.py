@@ -30,7 +30,7 @@ from msmq_fast.srmp.sending import StreamReceipts
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store.completion import Completion
-from tests.mqqb.wire import ordinal
+from tests.support.mqqb.wire import ordinal
 
 from .account import Wrong
 from .computer import Computer

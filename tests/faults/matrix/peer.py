@@ -18,7 +18,7 @@ from msmq_fast.packet.errors import MessageStorageFailed
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.store.completion import Completion
 from tests.faults.matrix.host import Host
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 ADDRESS = "10.0.0.9"
 STRANGER = UUID(int=0x1234)

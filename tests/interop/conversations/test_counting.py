@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.interop.conversations.peer import Line, Peer
-from tests.mqqb import wire
 from tests.server.processes import Server, until
+from tests.support.mqqb import wire
+from tests.support.mqqb.peer import Line, Peer
 
 pytestmark = pytest.mark.long(seconds=2)
 

@@ -9,10 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.interop.conversations import frames
-from tests.interop.conversations.peer import Peer
-from tests.mqqb import wire
 from tests.server.processes import Server, until
+from tests.support.mqqb import frames, wire
+from tests.support.mqqb.peer import Peer
 
 FOREIGN = UUID("12345678-9abc-def0-1122-334455667788")
 

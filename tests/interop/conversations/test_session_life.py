@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.conversations import frames
-from tests.interop.conversations.peer import Peer
-from tests.mqqb import wire
 from tests.server.processes import Server, sync_shim, until
+from tests.support.mqqb import frames, wire
+from tests.support.mqqb.peer import Peer
 
 pytestmark = pytest.mark.long(seconds=8)
 

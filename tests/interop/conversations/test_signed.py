@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from cryptography.x509.oid import NameOID
 
-from tests.interop.conversations import frames
-from tests.interop.conversations.frames import DEAD_LETTER, direct
-from tests.interop.conversations.peer import Peer
 from tests.server.processes import Server
+from tests.support.mqqb import frames
+from tests.support.mqqb.frames import DEAD_LETTER, direct
+from tests.support.mqqb.peer import Peer
 
 pytestmark = pytest.mark.long(seconds=6)
 

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from uuid import UUID
 
-from tests.mqqb import wire
+from tests.support.mqqb import wire
 
 NULL = UUID(int=0)
 NEVER = 0xFFFFFFFF

@@ -9,8 +9,7 @@ import time
 from uuid import UUID, uuid4
 
 from tests.interop.capture import Capture, Stream
-from tests.interop.conversations import frames
-from tests.mqqb import wire
+from tests.support.mqqb import frames, wire
 
 PATIENCE = 10.0
 SESSION_ACK = wire.base(0x1B, 36) + struct.pack("<HH", 0, 1)
