@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from msmq_fast.spark.bulk import BulkClient, Endpoint
-from tests.server.processes import Server, command, data_directory
+from tests.support.processes.servers import Server, command, data_directory
 
 ARROW = "application/vnd.apache.arrow.stream"
 USERS = ("admin", "reader", "sender", "taker", "nobody")

@@ -8,7 +8,7 @@ import pytest
 
 from msmq_fast.spark.bulk import BulkClient
 from tests.bulk import api
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 COUNT = 300
 

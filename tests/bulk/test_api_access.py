@@ -11,8 +11,8 @@ import pytest
 
 from msmq_fast.spark.bulk import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
 from tests.bulk import api
-from tests.server.processes import Server, command, data_directory
 from tests.server.test_programs_over_tcp import certify
+from tests.support.processes.servers import Server, command, data_directory
 
 ROWS = [(b"a body", "a label")]
 

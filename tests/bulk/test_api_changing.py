@@ -22,7 +22,7 @@ from msmq_fast.spark.bulk import (
     Unavailable,
 )
 from tests.bulk import api
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from msmq_fast.bulk.patterns import NamePattern
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.spark.bulk import BulkClient, WrongIncarnation
 from tests.bulk import api
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 HUGE = 1 << 63
 FAR = 10**400

@@ -12,7 +12,7 @@ from msmq_fast.bulk.schema import EVENT_COLUMNS, MESSAGE_COLUMNS
 from msmq_fast.spark.bulk import BadRequest, BulkClient, GoneEvents, SubscriptionNotFound
 from tests.bulk import api
 from tests.bulk.conftest import COUNT
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 
 def test_bounds_tell_where_the_queue_manager_and_a_queue_stand(bulk_server: Server, bulk: BulkClient) -> None:

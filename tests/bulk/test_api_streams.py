@@ -11,7 +11,7 @@ import pytest
 
 from msmq_fast.spark.bulk import NoArrow, Truncated, Unavailable
 from tests.bulk import api
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 BODY = 100_000  # bytes of a message
 COUNT = 400

@@ -12,7 +12,7 @@ import pytest
 
 from msmq_fast.spark.bulk import BulkError
 from tests.bulk import api
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 QUEUE = r"KILLED\private$\work"
 EVERYTHING = (1 << 62) - 1

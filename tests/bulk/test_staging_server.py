@@ -17,7 +17,7 @@ from msmq_fast import sync
 from msmq_fast.client import Access, Message
 from msmq_fast.spark.bulk import BulkClient
 from tests.bulk import api
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 SCHEMA = pa.schema([("body", pa.string()), ("queue", pa.string())])
 QUEUES = ("plain", "exact")

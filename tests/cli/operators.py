@@ -27,7 +27,7 @@ from msmq_fast.packet import message as packet
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 
 @contextlib.contextmanager

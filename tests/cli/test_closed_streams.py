@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server import forking
-from tests.server.processes import Server, data_directory, inherited, until
+from tests.support.processes import forking
+from tests.support.processes.servers import Server, data_directory, inherited, until
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 
 @pytest.fixture(scope="module")

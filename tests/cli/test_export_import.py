@@ -28,7 +28,7 @@ from tests.cli.operators import (
     peak_memory,
     running,
 )
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 FORMS = ("msgpack", "jsonl")
 PLACE = ("lookup_id", "arrival_seq")  # what a message gets anew in another queue

@@ -30,7 +30,7 @@ from tests.cli.operators import (
     transactional_packets,
     write_file,
 )
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 DEAD = r".\system$;deadletter"
 XACT = r".\system$;deadxact"

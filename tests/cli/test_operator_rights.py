@@ -10,7 +10,7 @@ import pytest
 
 from msmq_fast.cli.exits import Exit
 from tests.cli.operators import count, fill
-from tests.server.processes import Server, command, data_directory
+from tests.support.processes.servers import Server, command, data_directory
 
 CONFIG = """
 [server]

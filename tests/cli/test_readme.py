@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server import forking
-from tests.server.processes import Server, command, data_directory, inherited
+from tests.support.processes import forking
+from tests.support.processes.servers import Server, command, data_directory, inherited
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server.processes import Server, data_directory
-from tests.server.remotes import HOST, NAME, computers
+from tests.support.processes.remotes import HOST, NAME, computers
+from tests.support.processes.servers import Server, data_directory
 
 
 @pytest.fixture(scope="module", params=["RemoteRead", "qm2qm"])

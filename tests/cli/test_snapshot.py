@@ -14,7 +14,7 @@ import pytest
 
 from msmq_fast import sync
 from msmq_fast.packet.errors import InvalidParameter
-from tests.server.processes import Server, data_directory, inherited, until
+from tests.support.processes.servers import Server, data_directory, inherited, until
 
 BODY = "x" * 100_000
 

@@ -13,8 +13,8 @@ import pytest
 
 from msmq_fast import Access, errors, sync
 from msmq_fast.cli.exits import Exit
-from tests.client.contract import JSON_KEYS
-from tests.server.processes import Server, command, data_directory
+from tests.support.processes.contract import JSON_KEYS
+from tests.support.processes.servers import Server, command, data_directory
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 
 import msmq_fast
 from msmq_fast import Access, BatchRefused, ConnectionLost, Lookup, Message, errors
-from tests.client.contract import JSON_KEYS
 from tests.client.server import Server, running
+from tests.support.processes.contract import JSON_KEYS
 
 Test = Callable[[Server, msmq_fast.Connection], Awaitable[None]]
 

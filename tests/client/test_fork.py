@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory, inherited
+from tests.support.processes.servers import Server, data_directory, inherited
 
 PROGRAM = """
 import os, sys

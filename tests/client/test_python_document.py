@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 SHOWN = (

@@ -15,8 +15,8 @@ from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
 from msmq_fast.packet.errors import IOTimeout, MSMQError
-from tests.server.processes import Server
-from tests.server.remotes import HOST, NAME, computers
+from tests.support.processes.remotes import HOST, NAME, computers
+from tests.support.processes.servers import Server
 
 MESSAGES = 3_000
 KILLS = 10

@@ -16,10 +16,10 @@ import pytest
 from msmq_fast.app.wire import Access
 from msmq_fast.client import sync
 from msmq_fast.packet.errors import AccessDenied
-from tests.rpc.auth.kdc import REALM, Kdc, serving
-from tests.server.processes import Server, command, data_directory
-from tests.server.remotes import HOST, NAME, READER_HOST
 from tests.server.test_serve import http
+from tests.support.processes.kdc import REALM, Kdc, serving
+from tests.support.processes.remotes import HOST, NAME, READER_HOST
+from tests.support.processes.servers import Server, command, data_directory
 
 PATIENCE = 20.0
 BODIES = ["one", "two", "three", "four", "five"]

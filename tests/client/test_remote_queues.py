@@ -23,8 +23,8 @@ from msmq_fast.packet.errors import (
     TransactionEnlist,
     UnsupportedOperation,
 )
-from tests.server.processes import Server
-from tests.server.remotes import NAME, computers
+from tests.support.processes.remotes import NAME, computers
+from tests.support.processes.servers import Server
 
 PATIENCE = 20.0
 

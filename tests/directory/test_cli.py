@@ -11,7 +11,7 @@ import pytest
 from msmq_fast.cli.exits import Exit
 from tests.cli.test_windows_definitions import JSON, ORDERS, PUBLIC, exported
 from tests.interop.test_two_queue_managers import free_port
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 
 @pytest.fixture(scope="module")

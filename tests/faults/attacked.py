@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import hostile_witness
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 15.0

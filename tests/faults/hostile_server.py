@@ -12,8 +12,8 @@ from tests.faults.attacked import Scene, attacked
 from tests.faults.hostile import hostile_packets, hostile_session_packets
 from tests.faults.hostile_attack import Case, identified
 from tests.faults.hostile_model import Position
-from tests.server.processes import until
 from tests.support.packet.samples import OTHER
+from tests.support.processes.servers import until
 
 OWN = UUID(str(OTHER))  # what the sample packets name as their queue manager
 QUEUES = ("queue", "q", "probe")

@@ -21,7 +21,7 @@ from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.client import RECOVERABLE, Access, Connection, Message, MSMQError, connect
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 QUEUE = "inbox"
 CHUNK = 50

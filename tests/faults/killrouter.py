@@ -19,7 +19,7 @@ from uuid import UUID
 
 from msmq_fast.client import Access, Message, MSMQError, connect
 from tests.interop.test_routing import free_port
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 SENDERS, RECEIVERS = 4, 2
 PATIENCE = 240.0

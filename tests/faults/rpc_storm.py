@@ -21,8 +21,8 @@ from typing import Any
 from tests.faults.attacked import Witness, log_is_clean
 from tests.faults.rpc_stubs import Batch
 from tests.rpc import wire
-from tests.server.processes import Server, data_directory, until
 from tests.server.remotereader import readable
+from tests.support.processes.servers import Server, data_directory, until
 
 ROOT = Path(__file__).parents[2]
 STOCK = 20_000

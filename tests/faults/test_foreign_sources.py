@@ -16,8 +16,8 @@ from uuid import UUID
 import pytest
 
 from tests.faults.attacked import attacked
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, data_directory, until
 
 SENDER, RECEIVER, STRANGER = "127.0.52.6", "127.0.52.7", "127.0.52.66"
 STRANGE = UUID("0bad0002-0000-4000-8000-000000000000")

@@ -11,8 +11,8 @@ import pytest
 
 from tests.faults.attacked import attacked
 from tests.mqqb.test_hostile_names import FATES, FIELDS, NAMES, cell
-from tests.server.processes import Server
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server
 
 HOST = "127.0.50.1"
 CONFIG = "[mqqb]\nrouter = true\nreport_messages = true\ninsecure_nacks = true\n"

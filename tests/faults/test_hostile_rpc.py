@@ -20,8 +20,8 @@ from tests.faults.hostile_rpc import NEGOTIATE, QM2QM, conversations
 from tests.faults.rpc_storm import Storm, break_off, broken, converse, sockets, storm, tell
 from tests.faults.rpc_stubs import batches
 from tests.rpc import wire
-from tests.server.processes import until
 from tests.server.remotereader import ACK, Caller, Fault, RemoteQueue, readable, reading
+from tests.support.processes.servers import until
 
 _MIB = 1 << 20
 _WIDTH = 24  # connections at a time

@@ -14,8 +14,8 @@ from tests.faults.hostile_attack import Attack, Case, guid
 from tests.faults.hostile_model import totals
 from tests.faults.hostile_server import OWN, Target, target
 from tests.faults.hostile_sessions import QUEUE, Raw, abuses
-from tests.server.processes import until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import until
 
 PROBE_QUEUE = "OS:host\\private$\\probe"
 MIB = 1 << 20

@@ -14,8 +14,8 @@ import uvloop
 from msmq_fast.packet.user import TransactionHeader
 from tests.faults.attacked import Scene, attacked
 from tests.faults.hostile_sessions import Raw
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, data_directory, until
 
 HOST, ATTACKER = "127.0.53.4", "127.0.53.66"
 GUID = UUID(int=0xA77AC4)

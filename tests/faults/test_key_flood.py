@@ -12,8 +12,8 @@ from uuid import UUID
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.user import SecurityHeader
 from tests.faults.attacked import attacked
-from tests.server.processes import Server
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server
 
 STRANGER, HONEST = "127.0.55.66", "127.0.55.1"
 SIMPLEBLOB = struct.pack("<BBHII", 1, 2, 0, 0x6610, 0xA400)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.client import Connection, Message, Queue, Transaction, connect
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 COUNT = 100_000
 BODY = 2_000

@@ -23,8 +23,8 @@ from tests.faults.rpc_stubs import SERVED
 from tests.rpc import wire
 from tests.rpc.ndr.values import Values
 from tests.rpc.services.dependents import CLIENT, named, sent
-from tests.server.processes import Server, command, data_directory, preloaded, until
 from tests.server.remotereader import Caller, Fault, readable
+from tests.support.processes.servers import Server, command, data_directory, preloaded, until
 
 PASSWORD = "correct horse"  # noqa: S105 - of a user of the test
 ELSEWHERE = (

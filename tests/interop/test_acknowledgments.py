@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.test_two_queue_managers import collect, drained, pair
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 __all__ = ["pair"]
 

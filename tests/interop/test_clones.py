@@ -12,7 +12,7 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, Message, sync
 from tests.interop.test_two_queue_managers import drained, free_port
-from tests.server.processes import Server, command, data_directory, until
+from tests.support.processes.servers import Server, command, data_directory, until
 
 RETRY = {"MSMQ_FAST_MQQB__RETRY_INTERVAL": "0.3"}
 TARGET = r"DIRECT=TCP:127.0.0.3\private$\inbox"

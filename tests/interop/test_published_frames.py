@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 VECTORS = Path(__file__).parent / "vectors" / "mqqb-section4.json"
 SERVER_GUID = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.test_two_queue_managers import free_port
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 SENDER, ROUTER, RECEIVER = "127.0.53.11", "127.0.53.12", "127.0.53.13"
 COUNT = 20

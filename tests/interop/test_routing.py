@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 COUNT = 500
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 COUNT = 300
 

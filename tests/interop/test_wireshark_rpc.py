@@ -34,7 +34,14 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tests of RPC over sockets in a network of their own, captured."""
     path = tmp_path_factory.mktemp("shark") / "rpc.pcapng"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    isolated = ["unshare", "--net", "--map-root-user", sys.executable, "-m", "tests.interop.isolated"]
+    isolated = [
+        "unshare",
+        "--net",
+        "--map-root-user",
+        sys.executable,
+        "-m",
+        "tests.support.processes.isolated",
+    ]
     done = subprocess.run(
         [*isolated, str(path), "-q", "-p", "no:cacheprovider", *TRAFFIC],
         cwd=ROOT,

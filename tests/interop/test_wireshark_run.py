@@ -29,7 +29,14 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = [f"--ignore={file}" for file in HERE.glob("test_wireshark*.py")]
     room = os.environ.get("MSMQ_FAST_CAPTURED_TESTS", str(HERE)).split()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    isolated = ["unshare", "--net", "--map-root-user", sys.executable, "-m", "tests.interop.isolated"]
+    isolated = [
+        "unshare",
+        "--net",
+        "--map-root-user",
+        sys.executable,
+        "-m",
+        "tests.support.processes.isolated",
+    ]
     done = subprocess.run(
         [*isolated, str(path), "-q", "-p", "no:cacheprovider", *room, *ignored, *skipped],
         cwd=HERE.parents[1],

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import forking
-from tests.server.processes import Server, data_directory
+from tests.support.processes import forking
+from tests.support.processes.servers import Server, data_directory
 
 UNIT = Path(__file__).parents[2] / "contrib" / "msmq-fast.service"
 WITHOUT_WRITABLE_CODE = """

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from msmq_fast.security.sid import sid
-from tests.server.processes import Server, command, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, command, data_directory, until
 
 CONFIG = """
 [server]

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast import Access, Message, sync
-from tests.server.processes import NO_HTTP, Server, data_directory, until
+from tests.support.processes.servers import NO_HTTP, Server, data_directory, until
 
 DEAD = r"DIRECT=OS:.\SYSTEM$;DEADLETTER"
 

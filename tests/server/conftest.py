@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.rpc import wire
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 CLIENT = UUID("11111111-2222-3333-4444-555555555555")
 RECEIVE, PEEK = 1, 0x20  # dwDesiredAccess

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
 from tests.server.test_limits import refusals
+from tests.support.processes.servers import Server, data_directory, until
 
 READS = ("/metrics", "/v1/queues", "/v1/outgoing", "/v1/readers", "/v1/stats")
 OTHER = "127.0.54.31"

@@ -17,9 +17,9 @@ import pytest
 from msmq_fast.server.config import LimitsConfig
 from msmq_fast.server.descriptors import LEAST, ConnectionLimits, ConnectionScale, divide
 from tests.faults.attacked import attacked
-from tests.server import forking
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes import forking
+from tests.support.processes.servers import Server, data_directory, until
 
 WANTED = ConnectionLimits.configured(LimitsConfig())
 HOST, CROWD, PEER = "127.0.54.20", "127.0.54.21", "127.0.54.22"

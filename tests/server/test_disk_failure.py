@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, sync_shim, until
+from tests.support.processes.servers import Server, data_directory, sync_shim, until
 
 LIMIT = 1 << 20  # bytes that a file may have; a write beyond it fails
 

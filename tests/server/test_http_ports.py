@@ -15,7 +15,7 @@ from msmq_fast.server.kinds import Preferred
 from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.srmpsending import sends_http
-from tests.server.processes import NO_HTTP, QUICK, Server, data_directory, without_capability
+from tests.support.processes.servers import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"
 MISSED = 'without it no messages come over HTTPS (server.https_port: another port, or "off")'

@@ -9,8 +9,8 @@ import struct
 
 import pytest
 
-from tests.server.processes import Server, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, until
 
 
 def refusals(server: Server) -> dict[str, int]:

@@ -13,8 +13,8 @@ import pytest
 
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from tests.rpc import wire as rpc
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, data_directory, until
 
 HOSTS = 500
 NAT = "127.0.42.50"

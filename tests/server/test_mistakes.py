@@ -14,8 +14,8 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, ConnectionLost, Message, errors, sync
 from msmq_fast.app.wire import Frame, pack_frame
-from tests.server import forking
-from tests.server.processes import (
+from tests.support.processes import forking
+from tests.support.processes.servers import (
     Server,
     command,
     data_directory,

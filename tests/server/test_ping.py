@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 REQUEST = struct.pack("<HHI16s", 0, 0x5548, 77, bytes(16))
 

@@ -14,8 +14,8 @@ from msmq_fast.server.allowed import allowed_addresses
 from msmq_fast.server.config import SECTIONS, keys_of
 from msmq_fast.server.configload import ConfigError, load
 from msmq_fast.server.profiles import PROFILES
-from tests.server.processes import Server, command, data_directory
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, command, data_directory
 
 HARDENED = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": "127.0.56.0/24"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, certify, command, data_directory
+from tests.support.processes.servers import Server, certify, command, data_directory
 
 CONFIG = """
 [server]

@@ -12,7 +12,7 @@ from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.configload import load
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 from msmq_fast.server.settings import queue_manager_settings
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 GIB = 1 << 20  # KB
 

@@ -12,8 +12,8 @@ import uvloop
 
 from tests.faults.hostile_sessions import Raw
 from tests.interop.test_two_queue_managers import free_port
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, data_directory, until
 
 HERE, THERE = "127.0.53.2", "127.0.53.3"
 JSON_LOG = {"MSMQ_FAST_LOG__FORMAT": "json", "MSMQ_FAST_LOG__LEVEL": "info"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.server.processes import Server, certify, command, data_directory, until
+from tests.support.processes.servers import Server, certify, command, data_directory, until
 
 FIRST = """
 [server]

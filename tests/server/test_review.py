@@ -11,7 +11,7 @@ import pytest
 from msmq_fast.server.config import SECTIONS, keys_of
 from msmq_fast.server.configload import load
 from msmq_fast.server.review import Opening, State, review, summary
-from tests.server.processes import Server, command, data_directory
+from tests.support.processes.servers import Server, command, data_directory
 
 HARDENED = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": "10.0.0.0/8"}
 

@@ -17,7 +17,6 @@ from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc import wire
 from tests.rpc.services.remotereader import opening
-from tests.server.processes import Server, until
 from tests.server.remotereader import (
     ACK,
     INFINITE,
@@ -30,6 +29,7 @@ from tests.server.remotereader import (
 )
 from tests.server.test_limits import refusals
 from tests.server.test_serve import http
+from tests.support.processes.servers import Server, until
 
 ACCESS_DENIED = 0xC00E0025
 CANCELLED = 0xC00E0008

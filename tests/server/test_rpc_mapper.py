@@ -12,7 +12,7 @@ from impacket.dcerpc.v5.dtypes import NULL
 from impacket.dcerpc.v5.rpcrt import DCERPCException
 from impacket.uuid import bin_to_uuidtup, uuidtup_to_bin
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 EPM = ("e1af8308-5d1f-11c9-91a4-08002b14a0fa", "3.0")
 MGMT = ("afa8bd80-7d8a-11c9-bef4-08002b102989", "1.0")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, until
+from tests.support.processes.servers import Server, until
 
 
 def http(server: Server, path: str) -> tuple[int, str]:

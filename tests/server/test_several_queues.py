@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 FAR = r"DIRECT=TCP:127.0.0.2\private$"
 

@@ -12,8 +12,8 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, Message, sync
 from msmq_fast.app.wire import Frame, pack_frame
-from tests.server.processes import Server, data_directory, until
 from tests.support.mqqb import wire
+from tests.support.processes.servers import Server, data_directory, until
 
 MIB = 1 << 20
 BODY = bytes(range(256)) * 4096  # 1 MiB

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from msmq_fast.server.stalls import LONGEST, StallWatch
-from tests.server.processes import Server, data_directory, until
+from tests.support.processes.servers import Server, data_directory, until
 
 
 def test_a_long_turn_is_reported_for_a_while(caplog: pytest.LogCaptureFixture) -> None:

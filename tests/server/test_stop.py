@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory, sync_shim, until
+from tests.support.processes.servers import Server, data_directory, sync_shim, until
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import msmq_fast
 from msmq_fast import sync
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 SECONDS_TO_COME_BACK = 20.0
 

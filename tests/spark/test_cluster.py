@@ -20,9 +20,9 @@ from typing import Any
 import pyspark
 import pytest
 
-from tests.server.processes import until
 from tests.spark.conftest import spark_environment
 from tests.spark.realserver import RealServer, running
+from tests.support.processes.servers import until
 
 SPARK = Path(pyspark.__file__).parent
 SOURCES = Path(__file__).parents[2] / "src"

@@ -12,8 +12,8 @@ import pytest
 
 from msmq_fast.spark.bulk import BulkClient
 from tests.bulk import api
-from tests.server.processes import Server
 from tests.spark.test_store_reader import Row, rows
+from tests.support.processes.servers import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from msmq_fast.client import sync
 from msmq_fast.packet.errors import IOTimeout
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 __all__ = ["EXAMPLES", "Program", "date", "posted", "request", "restamped"]
 

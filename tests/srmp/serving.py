@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 __all__ = ["serving"]
 

@@ -10,12 +10,12 @@ import pytest
 
 from tests.bulk import api
 from tests.interop.capture import Capture
-from tests.server.processes import Server
 from tests.srmp.independent import post
 from tests.srmp.partner import restamped
 from tests.srmp.serving import serving
 from tests.support.mqqb import frames
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server
 
 CONFIG = """
 [server]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.server.configload import load
-from tests.server.processes import Server, data_directory
+from tests.support.processes.servers import Server, data_directory
 
 PAGE = Path(__file__).parents[2] / "docs" / "srmp.md"
 

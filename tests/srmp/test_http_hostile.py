@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.attacked import Witness
-from tests.server.processes import Server, until
 from tests.srmp.independent import Sink, answer, post
 from tests.srmp.partner import Program, request
 from tests.srmp.serving import serving
+from tests.support.processes.servers import Server, until
 
 CONFIG = """
 [server]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, data_directory
 from tests.srmp.certificates import issue
 from tests.srmp.independent import answer
 from tests.srmp.partner import Program, request
+from tests.support.processes.servers import Server, data_directory
 
 CONFIG = """
 [server]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
 from tests.srmp.certificates import issue
 from tests.srmp.independent import Sink
 from tests.srmp.partner import posted
+from tests.support.processes.servers import Server, data_directory, until
 
 CONFIG = """
 [server]

@@ -11,9 +11,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.server.processes import Server, data_directory, until
 from tests.srmp.independent import Sink, post, read_request
 from tests.srmp.partner import Program, request
+from tests.support.processes.servers import Server, data_directory, until
 
 INNER = "http://localhost/msmq/private$/inner"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.capture import Capture
-from tests.server.processes import Server, data_directory
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server, data_directory
 
 _addresses = itertools.count(1)
 _album = Capture()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.server.processes import Server, until
 from tests.support.mqqb import wire
 from tests.support.mqqb.peer import Line, Peer
+from tests.support.processes.servers import Server, until
 
 pytestmark = pytest.mark.long(seconds=2)
 

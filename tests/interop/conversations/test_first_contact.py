@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.server.processes import Server, until
 from tests.support.mqqb import frames, wire
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server, until
 
 FOREIGN = UUID("12345678-9abc-def0-1122-334455667788")
 

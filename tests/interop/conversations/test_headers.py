@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.server.processes import Server
 from tests.support.mqqb import frames, wire
 from tests.support.mqqb.frames import direct, private, public
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server
 
 REPORTS = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.processes import Server, sync_shim, until
 from tests.support.mqqb import frames, wire
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server, sync_shim, until
 
 pytestmark = pytest.mark.long(seconds=8)
 

@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from cryptography.x509.oid import NameOID
 
-from tests.server.processes import Server
 from tests.support.mqqb import frames
 from tests.support.mqqb.frames import DEAD_LETTER, direct
 from tests.support.mqqb.peer import Peer
+from tests.support.processes.servers import Server
 
 pytestmark = pytest.mark.long(seconds=6)
 

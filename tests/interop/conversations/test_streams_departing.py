@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.server.processes import Server, until
 from tests.support.mqqb import frames
 from tests.support.mqqb.frames import Message, direct, private
 from tests.support.mqqb.peer import Line, Peer
+from tests.support.processes.servers import Server, until
 
 pytestmark = pytest.mark.long(seconds=6)
 

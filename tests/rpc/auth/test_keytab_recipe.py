@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rpc.auth.kdc import serving
+from tests.support.processes.kdc import serving
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "remote-read.md"
 KEYTAB, HOST = "/etc/msmq-fast.keytab", "orders01.example.net"

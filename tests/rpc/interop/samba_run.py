@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.interop.isolated import NOT_ALLOWED, bring_up_loopback
-from tests.rpc.auth.kdc import REALM, Kdc, serving
+from tests.support.processes.isolated import NOT_ALLOWED, bring_up_loopback
+from tests.support.processes.kdc import REALM, Kdc, serving
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-samba is for
 SUITE = "samba.tests.dcerpc.raw_protocol"

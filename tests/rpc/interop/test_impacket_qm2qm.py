@@ -29,8 +29,8 @@ from tests.rpc.interop.impacketclient import (
 )
 from tests.rpc.services.peers import CLIENT
 from tests.rpc.services.remotereader import opening
-from tests.server.processes import Server
 from tests.server.remotereader import readable
+from tests.support.processes.servers import Server
 
 INVALID_HANDLE, IO_TIMEOUT, DTC_CONNECT = 0xC00E0007, 0xC00E001B, 0xC00E004C
 RECEIVE, PEEK = 0x00000000, 0x80000000

@@ -16,8 +16,8 @@ from msmq_fast.packet import Message
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.interop.impacketclient import ANY_LEVEL, LEVELS, USER, ImpacketClient, directory_of_user
 from tests.rpc.services.remotereader import opening, receiving
-from tests.server.processes import Server
 from tests.server.remotereader import readable
+from tests.support.processes.servers import Server
 
 FRAGMENTS = (2048, 4280, 5840, 65_528)
 PACKET = 0x400000

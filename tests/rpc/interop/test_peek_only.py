@@ -20,7 +20,7 @@ from tests.rpc.services.dependents import wanted
 from tests.rpc.services.peers import CLIENT
 from tests.rpc.services.remotereader import opening, receiving
 from tests.rpc.services.test_qmcomm_impacket import Stub, body, opened
-from tests.server.processes import Server
+from tests.support.processes.servers import Server
 
 NAME = r"DIRECT=OS:.\private$\orders"
 MAY_RECEIVE, MAY_PEEK = 1, 0x20

@@ -15,8 +15,8 @@ from msmq_fast import RECOVERABLE, Access, Message, sync
 from msmq_fast._native.framing import parse
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.services.remotereader import opening
-from tests.server.processes import Server, data_directory
 from tests.server.remotereader import ACK, INFINITE, NACK, Caller, RemoteQueue, readable
+from tests.support.processes.servers import Server, data_directory
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.server.processes import QUICK, Server
+from tests.support.processes.servers import QUICK, Server
 
 LOSS = 50  # of 1000 PGM packets
 

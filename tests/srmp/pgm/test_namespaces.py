@@ -16,8 +16,8 @@ import pytest
 
 from msmq_fast.client import sync
 from msmq_fast.client.message import Message
-from tests.server.processes import Server
 from tests.srmp.pgm.namespaces import LOSS, Host, captured, hosts, run
+from tests.support.processes.servers import Server
 
 pytestmark = [
     pytest.mark.long,

@@ -12,11 +12,11 @@ import pytest
 
 from msmq_fast.client import sync
 from msmq_fast.client.message import Message
-from tests.server.processes import Server
 from tests.srmp.independent import read, read_request
 from tests.srmp.pgm.namespaces import LOSS, Host, captured, hosts
 from tests.srmp.pgm.test_namespaces import NAK, NCF, RDATA, complaints, drain, figures, kinds
 from tests.srmp.station import compound, envelope
+from tests.support.processes.servers import Server
 
 pytestmark = [
     pytest.mark.long,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tests.server.processes import Server, command, data_directory
+from tests.support.processes.servers import Server, command, data_directory
 
 HOST, READER_HOST = "127.0.0.2", "127.0.0.3"
 NAME = rf"DIRECT=TCP:{HOST}\private$\orders"

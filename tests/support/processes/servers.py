@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.server import forking
+from tests.support.processes import forking
 
 READY_TIMEOUT = 20.0
 NO_HTTP: Mapping[str, str] = {"MSMQ_FAST_SERVER__HTTP_PORT": "off"}  # not all at port 80
