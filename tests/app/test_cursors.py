@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.app.wire import CursorRead, Frame, In
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 PEEK, NEXT, RECEIVE = CursorRead.PEEK, CursorRead.PEEK_NEXT, CursorRead.RECEIVE
 MOVE, TAKE = 4, 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msmq_fast.app.wire import HEADER, MAX_HELLO, Frame, In, SendFlag, pack_frame
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 
 @pytest.fixture

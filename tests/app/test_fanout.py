@@ -10,8 +10,7 @@ import pytest
 from msmq_fast.app.wire import Access, Frame, In, SendFlag
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import FormatName, parse_format_names
-
-from .harness import Client, World
+from tests.support.worlds.app import Client, World
 
 BODY, CODE = int(In.BODY), 1
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\far"

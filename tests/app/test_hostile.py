@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.app.wire import HEADER, Frame, pack_frame
-from tests.app.harness import World
+from tests.support.worlds.app import World
 
 scalars = st.none() | st.booleans() | st.integers(0, 5) | st.integers(-(2**63), 2**64 - 1)
 scalars |= st.sampled_from(["orders", "", "a;b;c", b"", b"x" * 20]) | st.text(max_size=5) | st.floats()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 ENOSPC = 28
 

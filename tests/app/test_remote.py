@@ -21,8 +21,8 @@ from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.remote import RemoteMessage
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
-from tests.app.harness import Client, World
 from tests.rpc.client.remotes import packet
+from tests.support.worlds.app import Client, World
 
 NAME = r"DIRECT=TCP:10.0.0.7\private$\orders"
 MESSAGE = RemoteMessage(packet(b"hello"), 4 << 56 | 7, 1_700_000_100, 2, 1)

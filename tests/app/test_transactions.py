@@ -6,8 +6,7 @@ import pytest
 
 from msmq_fast.app.wire import Frame, In, SendFlag
 from msmq_fast.packet import Message
-
-from .harness import Client, World
+from tests.support.worlds.app import Client, World
 
 BODY, FLAGS, ABORTS = int(In.BODY), int(In.FLAGS), int(In.ABORT_COUNT)
 

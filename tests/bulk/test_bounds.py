@@ -15,7 +15,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.bounds import bounds_of, plan
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 SUB = r".\private$\orders;sub"
 SEQUENCE = (1 << 56) - 1

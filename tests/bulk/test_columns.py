@@ -22,8 +22,8 @@ from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES
 from msmq_fast.store.schema import Table
 from tests.bulk import model
-from tests.bulk.cores import CONSTANTS, EVER, NOW_US, OF_MESSAGES, Core, dicts
 from tests.bulk.packets import packets, plain
+from tests.support.worlds.cores import CONSTANTS, EVER, NOW_US, OF_MESSAGES, Core, dicts
 
 
 @pytest.fixture(params=["disk", "cache", "memory"])

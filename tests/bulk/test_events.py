@@ -24,8 +24,8 @@ from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Table
 from tests.bulk import model
-from tests.bulk.cores import Core, dicts
-from tests.qm.world import World
+from tests.support.worlds.cores import Core, dicts
+from tests.support.worlds.queue_manager import World
 
 CONSTANTS = {"qm_guid": "guid", "incarnation": 3}
 QUEUES = {

@@ -14,7 +14,7 @@ from msmq_fast.qm.feed.subscriptions import SlotDropped, SubscriptionNotFound, S
 from msmq_fast.store.decode import FEED_ENTRY
 from msmq_fast.store.feed import Feed
 from msmq_fast.store.schema import MetaName, Table
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 EVENT = FEED_ENTRY.size
 

@@ -25,7 +25,7 @@ from msmq_fast.qm.bulk.leases import Leased, LeaseLost, Leases, Settled
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.decode import EventKind
 from msmq_fast.store.schema import MetaName, Table
-from tests.qm.world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 EVERYTHING = 1 << 40
 

@@ -14,7 +14,7 @@ from msmq_fast.qm.bulk import leases as module
 from msmq_fast.qm.bulk.leases import LeaseLost, Settled
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import Transaction
-from tests.qm.world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 SUBSCRIPTIONS = ("spark", "lake")
 LEASE = 100

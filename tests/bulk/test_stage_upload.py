@@ -29,8 +29,8 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.bulk.stages import Staged
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.security.token import EVERYONE_TOKEN
-from tests.bulk.stages import counts, publish
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
+from tests.support.worlds.stages import counts, publish
 
 REMOTE = r"DIRECT=TCP:10.9.9.9\private$\far"
 ORIGINAL = r"{6b29fc40-ca47-1067-b31d-00dd010662da}\77"

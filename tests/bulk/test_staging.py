@@ -21,8 +21,8 @@ from msmq_fast.qm.bulk.rollforward import Publication
 from msmq_fast.qm.bulk.stages import Part
 from msmq_fast.qm.bulk.staging import Fenced, Published, StageNotFound
 from msmq_fast.store.schema import EventKind, MetaName, Table
-from tests.bulk.stages import bodies, counts, opened, packet, publish, put, staged
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
+from tests.support.worlds.stages import bodies, counts, opened, packet, publish, put, staged
 
 REMOTE = r"DIRECT=TCP:10.9.9.9\private$\far"
 

@@ -12,8 +12,8 @@ import pytest
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.bulk.staging import StageNotFound
-from tests.bulk.stages import Row, counts, staged
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
+from tests.support.worlds.stages import Row, counts, staged
 
 REMOTE = r"DIRECT=TCP:10.9.9.9\private$\far"
 ROWS: list[Row] = [(("plain", "exact", REMOTE)[n % 3], b"%d" % n) for n in range(6)]

@@ -10,8 +10,8 @@ import pytest
 
 from msmq_fast.packet.errors import MSMQError
 from msmq_fast.qm.bulk.staging import Fenced, StageNotFound
-from tests.bulk.stages import Row, bodies, counts, staged
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
+from tests.support.worlds.stages import Row, bodies, counts, staged
 
 QUEUES = ("plain", "exact", r"DIRECT=TCP:10.9.9.9\private$\far")
 WRITERS = ("one", "two")

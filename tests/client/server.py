@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
-from tests.app.harness import World
+from tests.support.worlds.app import World
 
 
 class RealClock:

@@ -13,7 +13,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.packet.errors import IllegalFormatName, UnsupportedOperation
-from tests.directory.support import (
+from tests.support.worlds.directories import (
     OTHER,
     OWN,
     WALL,

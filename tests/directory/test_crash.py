@@ -14,7 +14,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import MessageStorageFailed, QueueExists
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.directory.support import World, queue
+from tests.support.worlds.directories import World, queue
 
 KEY = b"joined"
 

@@ -10,8 +10,8 @@ from msmq_fast.directory.document import Outcome, document_of, entry_of, put, re
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
-from tests.directory.support import OTHER, Events, World, everything, queue, site
 from tests.directory.test_contract import SAMPLES
+from tests.support.worlds.directories import OTHER, Events, World, everything, queue, site
 
 
 def filled() -> World:

@@ -15,7 +15,7 @@ from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory
-from tests.directory.support import (
+from tests.support.worlds.directories import (
     OTHER,
     OWN,
     Events,

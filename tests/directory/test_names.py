@@ -11,7 +11,7 @@ from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.errors import IllegalFormatName
 from tests.directory.scripted import ScriptedDirectory
-from tests.directory.support import OTHER, OWN, Events, World, machine, queue
+from tests.support.worlds.directories import OTHER, OWN, Events, World, machine, queue
 
 LIST = UUID("11111111-0000-4000-8000-000000000000")
 NESTED = UUID("22222222-0000-4000-8000-000000000000")

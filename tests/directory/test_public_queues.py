@@ -24,9 +24,9 @@ from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.settings import DirectoryMode
 from tests.directory.noticeparser import parse_notice
 from tests.directory.scripted import ScriptedDirectory
-from tests.directory.support import everything, machine, queue, site
-from tests.mqqb.channels import context
-from tests.qm.world import World, body
+from tests.support.worlds.channels import context
+from tests.support.worlds.directories import everything, machine, queue, site
+from tests.support.worlds.queue_manager import World, body
 
 BETA = UUID("bbbbbbbb-0000-4000-8000-000000000000")
 REMOTE = UUID("cccccccc-0000-4000-8000-000000000000")

@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.wire import Frame
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 DENIED, INVALID = "MQ_ERROR_ACCESS_DENIED", "MQ_ERROR_INVALID_PARAMETER"
 

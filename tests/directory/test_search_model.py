@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msmq_fast.directory.filters import Condition, Operator, Sort, equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from tests.directory.support import World, everything, queue
+from tests.support.worlds.directories import World, everything, queue
 
 GUIDS = st.integers(0, 5).map(lambda number: UUID(int=number << 60 | number))
 VALUES = {

@@ -13,7 +13,18 @@ from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.sites import Intervals, Topology
 from msmq_fast.directory.startup import introduce, publish
 from tests.directory.scripted import ScriptedDirectory
-from tests.directory.support import OTHER, OWN, Events, Local, Result, World, machine, queue, result_of, site
+from tests.support.worlds.directories import (
+    OTHER,
+    OWN,
+    Events,
+    Local,
+    Result,
+    World,
+    machine,
+    queue,
+    result_of,
+    site,
+)
 
 NORTH = UUID(int=101)
 SOUTH = UUID(int=102)

@@ -14,10 +14,10 @@ from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.bulk import model, test_events
-from tests.bulk.cores import NOW_US, OF_MESSAGES, dicts
 from tests.bulk.packets import plain
 from tests.faults.fuzz_store import mutate
 from tests.support.packet import samples
+from tests.support.worlds.cores import NOW_US, OF_MESSAGES, dicts
 
 KEY = 3 << 56 | 7
 MESSAGE, EVENT = b"\0", b"\1"

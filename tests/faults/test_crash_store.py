@@ -53,7 +53,7 @@ FULL_DISK = """
 import resource, signal, sys
 from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter, status_is_full
 from tests.faults.powercut_child import add
-from tests.store.support import commit
+from tests.support.worlds.stores import commit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 tables = LmdbTables(sys.argv[1], map_size=1 << 30)
 writer = LmdbWriter(tables)

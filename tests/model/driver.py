@@ -28,7 +28,7 @@ from msmq_fast.qm.transactions.transaction import Transaction as RealTransaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
-from tests.qm.world import WALL, World
+from tests.support.worlds.queue_manager import WALL, World
 
 from .model import LOCKED, Cursor, Ident, Message, Model, Queue, Refused, Transaction, Waiter
 

@@ -7,7 +7,7 @@ import pytest
 from msmq_fast.packet.message import Journal, Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 ORDERS = r".\private$\orders"
 

@@ -12,8 +12,8 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.packet import Message
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 TIMED = Switches(amb19_prompt_ack=False, amb19_count_ack=False)
 

@@ -11,9 +11,9 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.mqqb.test_transfer import OTHER, Bench
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 TIMED = Switches(amb19_prompt_ack=False, amb19_count_ack=False)
 

@@ -10,8 +10,8 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Table, Transport
-from tests.mqqb.hosts import Host
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 THERE = "OS:h\\private$\\t"
 SEQUENCE = 1_700_000_000 << 32 | 7

@@ -10,8 +10,8 @@ import pytest
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 

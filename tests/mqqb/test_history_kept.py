@@ -14,9 +14,9 @@ from msmq_fast.store import records
 from msmq_fast.store.decode import HistoryItem
 from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
-from tests.store.golden import make
-from tests.store.support import open_store
 from tests.support.mqqb import wire
+from tests.support.worlds import golden_store as make
+from tests.support.worlds.stores import open_store
 
 _PACKET = wire.message(make.ITEM.ordinal)
 GOLDEN = Path(__file__).parent.parent / "store" / "golden"

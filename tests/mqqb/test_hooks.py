@@ -13,8 +13,8 @@ from msmq_fast._native.receive import STORED, Receiver
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks, Refuse
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from tests.mqqb.hosts import Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host, sent
 
 ELSEWHERE = UUID("99999999-2222-3333-4444-555555555555")
 

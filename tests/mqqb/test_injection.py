@@ -22,8 +22,8 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.stations import Network, Station
-from tests.qm.injection import Operation, failing, lines
-from tests.qm.world import World
+from tests.support.worlds.injection import Operation, failing, lines
+from tests.support.worlds.queue_manager import World
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 BODIES = [b"0", b"1"]

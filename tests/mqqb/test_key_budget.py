@@ -13,10 +13,10 @@ from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import KeyBudget, Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from tests.mqqb.hosts import Host
 from tests.mqqb.test_protocol import Serving, until
 from tests.mqqb.test_receive import security
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 ENCRYPTED = security(0x21, key=b"a key that nobody saw before")
 

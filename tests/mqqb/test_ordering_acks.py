@@ -15,10 +15,10 @@ from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.mqqb.hosts import OWN, Host
 from tests.mqqb.test_streams import acknowledged, host_with_queue, tx
 from tests.mqqb.test_transactional_sending import DEADXACT, NAME, Sender, sender
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host
 
 __all__ = ["sender"]
 

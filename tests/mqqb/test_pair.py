@@ -14,9 +14,9 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.timing import earliest
-from tests.mqqb.hosts import Host
 from tests.mqqb.test_transfer import Outgoing
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 A = UUID("aaaaaaaa-0000-0000-0000-000000000001")
 B = UUID("bbbbbbbb-0000-0000-0000-000000000002")

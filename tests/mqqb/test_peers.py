@@ -13,8 +13,8 @@ from msmq_fast.mqqb.peers import ASK_AGAIN, LIVE_SECONDS
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
-from tests.mqqb.hosts import Host
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 
 def met(host: Host, address: str, now: float) -> Session:

@@ -18,8 +18,8 @@ from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
-from tests.mqqb.hosts import Host
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 
 async def until(condition: Callable[[], bool]) -> None:

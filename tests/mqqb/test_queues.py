@@ -17,9 +17,9 @@ from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.names import QueuePart, Scope, parse_format_name
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
-from tests.mqqb.channels import context
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.channels import context
+from tests.support.worlds.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 

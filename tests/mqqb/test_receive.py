@@ -15,8 +15,8 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 THIRD = UUID("33333333-2222-3333-4444-555555555555")

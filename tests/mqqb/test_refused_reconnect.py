@@ -6,8 +6,8 @@ import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.transfer import Connect
-from tests.mqqb.hosts import sent
 from tests.mqqb.test_transfer import Bench
+from tests.support.worlds.hosts import sent
 
 
 @pytest.mark.parametrize(

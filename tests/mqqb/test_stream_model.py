@@ -16,8 +16,8 @@ from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.acks import OrderAck
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.mqqb.hosts import Host
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 STAMP = 5
 

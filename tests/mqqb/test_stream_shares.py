@@ -11,8 +11,8 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.user import TransactionHeader
-from tests.mqqb.hosts import Host
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 FEW = 10
 

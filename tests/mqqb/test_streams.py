@@ -20,8 +20,8 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 

@@ -18,9 +18,9 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.mqqb.hosts import OWN
-from tests.store.support import commit
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN
+from tests.support.worlds.stores import commit
 
 LARGE = 3 << 20
 

@@ -18,9 +18,9 @@ from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.timing import earliest
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.mqqb.test_transfer import OTHER, Bench, ordinals, ping
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 TIMED = Switches(amb19_prompt_ack=False, amb19_count_ack=False)
 

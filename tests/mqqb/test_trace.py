@@ -12,10 +12,10 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
-from tests.mqqb.hosts import OWN, Host, sent
 from tests.mqqb.stations import Network
 from tests.mqqb.test_forwarding import opened, private
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, sent
 
 REPORTS = UUID("12345678-1234-5678-1234-567812345678")
 NOON = 1_700_049_600  # Wednesday, 15 November 2023, 12:00:00 UTC

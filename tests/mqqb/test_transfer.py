@@ -19,8 +19,8 @@ from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve
 from msmq_fast.packet.session import Ping
-from tests.mqqb.hosts import OWN, Host, Source, sent
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import OWN, Host, Source, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 

@@ -19,8 +19,8 @@ from msmq_fast.qm.outgoing.acknowledgment import acknowledgment
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
-from tests.qm.world import WALL, World
 from tests.support.mqqb import wire
+from tests.support.worlds.queue_manager import WALL, World
 
 HERE = r"DIRECT=OS:HOST\private$\admin"
 THERE = r"DIRECT=TCP:10.9.9.9\private$\admin"

@@ -14,8 +14,8 @@ from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet import Message
 from msmq_fast.packet.message import Journal
 from tests.qm.test_acknowledgment import HERE, answers
-from tests.qm.world import WALL, World
 from tests.support.mqqb import wire
+from tests.support.worlds.queue_manager import WALL, World
 
 NEGATIVE_ARRIVAL, ALL = 4, 15
 ADMIN = r"OS:HOST\private$\admin"

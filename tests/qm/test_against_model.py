@@ -8,8 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.reading.lookup import Lookup
-
-from .world import WALL, World, body
+from tests.support.worlds.queue_manager import WALL, World, body
 
 BODIES = st.binary(max_size=64)
 

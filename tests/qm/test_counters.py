@@ -14,8 +14,7 @@ from msmq_fast.qm.services import State
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.store import Store
-
-from .world import WALL, World
+from tests.support.worlds.queue_manager import WALL, World
 
 
 @pytest.fixture

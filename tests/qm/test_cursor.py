@@ -13,8 +13,7 @@ from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.cursor import Cursor, CursorState
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Readers, ReadRequest
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
 from tests.qm.test_acknowledgment_arrival import Inbound
-from tests.qm.world import WALL, World
 from tests.support.mqqb import wire
+from tests.support.worlds.queue_manager import WALL, World
 
 DEADLETTER = r".\system$;DEADLETTER"
 DEADXACT = r".\system$;DEADXACT"

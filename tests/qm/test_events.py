@@ -25,7 +25,7 @@ from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.services import State
 from msmq_fast.store.schema import MetaName, Table
-from tests.qm.world import World, body, tell
+from tests.support.worlds.queue_manager import World, body, tell
 
 FAR = r"DIRECT=OS:THERE\private$\far"
 

@@ -17,8 +17,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Transport
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 AWAY = r"DIRECT=TCP:10.0.0.9\private$\there"
 

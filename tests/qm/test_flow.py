@@ -15,7 +15,7 @@ from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.flow import MEMORY_FULL, FlowControl
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 BODY = bytes(900)
 

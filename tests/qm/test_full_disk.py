@@ -14,8 +14,7 @@ from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 POSITION, CONTENT, FEED = 1, 2, 3
 

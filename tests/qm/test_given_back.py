@@ -13,7 +13,7 @@ from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 JOURNAL = r".\private$\orders;JOURNAL"
 RECEIPT: dict[str, Any] = {

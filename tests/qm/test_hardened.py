@@ -11,7 +11,7 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Privacy
 from msmq_fast.security.defaults import queue_descriptor
-from tests.qm.world import World, tell
+from tests.support.worlds.queue_manager import World, tell
 
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\far"
 HTTP = "DIRECT=HTTP://far.example.net/msmq/private$/q"

@@ -14,7 +14,7 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sid import sid
 from msmq_fast.security.token import Token
 from msmq_fast.store.schema import Table, outgoing_stream_key
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 NAME = r"DIRECT=TCP:10.0.0.8\private$\far"
 IDLE = 800.0

@@ -16,9 +16,9 @@ from msmq_fast.qm.operator.relocation import Outcome, relocate
 from msmq_fast.qm.queues.browse import Selection, Stretch
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.bulk.stages import staged
-from tests.qm.injection import Operation, failing, lines
-from tests.qm.world import World
+from tests.support.worlds.injection import Operation, failing, lines
+from tests.support.worlds.queue_manager import World
+from tests.support.worlds.stages import staged
 
 FAR = "DIRECT=OS:far\\private$\\q"
 ALIAS = "DIRECT=OS:Alias\\private$\\orders"

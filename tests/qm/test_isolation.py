@@ -14,7 +14,7 @@ from msmq_fast.qm.faults import Faults, for_each
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.timed import LONGEST, TimedGroup
 from msmq_fast.store.schema import Table
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 
 class Member:

@@ -24,7 +24,7 @@ from msmq_fast.security.masks import QueueRight
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 JOURNAL = r".\private$\orders;JOURNAL"
 SYSTEM_JOURNAL = r".\system$;JOURNAL"

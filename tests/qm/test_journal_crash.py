@@ -15,7 +15,7 @@ from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 ADMIN = parse_format_name(r"DIRECT=OS:HOST\private$\admin")
 JOURNAL, DEADLETTER = r".\private$\orders;JOURNAL", r".\system$;DEADLETTER"

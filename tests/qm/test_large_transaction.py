@@ -22,7 +22,7 @@ from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, StoreOptions
-from tests.qm.world import StillClock, World
+from tests.support.worlds.queue_manager import StillClock, World
 
 COUNT = 25_000
 SLICED = 3_000  # operations, more than are done in one go

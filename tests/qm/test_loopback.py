@@ -14,7 +14,7 @@ from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import sid
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 ALICE = sid("S-1-5-21-7-8-9-1001")
 ALIAS = "DIRECT=OS:Alias\\private$\\orders"

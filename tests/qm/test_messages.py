@@ -15,8 +15,7 @@ from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-
-from .world import WALL, World, body
+from tests.support.worlds.queue_manager import WALL, World, body
 
 
 @pytest.fixture

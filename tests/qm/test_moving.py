@@ -11,9 +11,9 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue
+from tests.support.worlds.queue_manager import WALL, World, body
 
 from .test_transaction import begin, fill, take
-from .world import WALL, World, body
 
 SUB = ".\\private$\\orders;sub"
 OTHER = ".\\private$\\orders;other"

@@ -18,7 +18,7 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.store.completion import Completion
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 LIST = UUID("11111111-0000-0000-0000-000000000001")
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\far"

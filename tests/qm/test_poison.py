@@ -11,8 +11,7 @@ from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 POISON = ".\\private$\\orders;poison"
 

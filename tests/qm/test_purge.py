@@ -19,8 +19,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store import decode
-
-from .world import World
+from tests.support.worlds.queue_manager import World
 
 POSITION, CONTENT, FEED = 1, 2, 3
 

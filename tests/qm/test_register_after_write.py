@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.qm.queues.queue import Queue
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 
 def failing(*_: object) -> None:

@@ -16,7 +16,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import Transaction
 from tests.qm.test_given_back import classes
-from tests.qm.world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 ASKS: dict[str, Any] = {
     "acknowledge": Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE,

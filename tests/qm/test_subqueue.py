@@ -11,8 +11,7 @@ from msmq_fast.packet.fields import DIRECT
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
-
-from .world import World
+from tests.support.worlds.queue_manager import World
 
 PATH = ".\\private$\\orders;Later"
 

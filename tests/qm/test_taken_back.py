@@ -16,7 +16,7 @@ from msmq_fast.qm.reading.readers import Readers, Subscription
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Table
 from tests.qm.test_large_transaction import SLICED, taken
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 LARGE = 4_000  # bytes: of so many messages not all stay in memory
 

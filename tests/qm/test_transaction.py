@@ -18,8 +18,7 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
-
-from .world import World, body, tell
+from tests.support.worlds.queue_manager import World, body, tell
 
 
 @pytest.fixture

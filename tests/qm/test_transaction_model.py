@@ -13,8 +13,7 @@ from msmq_fast.packet import Message, errors
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.schema import Table
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 QUEUES = ("orders", "bills")
 

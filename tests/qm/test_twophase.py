@@ -13,8 +13,7 @@ from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 ADMIN = r"DIRECT=OS:HOST\private$\admin"
 

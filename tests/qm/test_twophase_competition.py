@@ -11,8 +11,7 @@ from msmq_fast.qm.reading.cursor import Cursor
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import Transaction
-
-from .world import World, body
+from tests.support.worlds.queue_manager import World, body
 
 READERS = 64
 KINDS = ("plain", "cursor", "twophase", "transaction")

@@ -18,9 +18,9 @@ from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.users import Users
-from tests.mqqb.hosts import Host
 from tests.security.oracle import Caller, Entry, Object, evaluate
 from tests.support.mqqb import wire
+from tests.support.worlds.hosts import Host
 
 BOB, EVE = sid("S-1-5-21-7-8-9-1001"), sid("S-1-5-21-7-8-9-1002")
 WRITE = 4

@@ -13,7 +13,7 @@ from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy
 from msmq_fast.security.sddl import parse_sddl, to_sddl
 from msmq_fast.security.sid import ADMINISTRATORS, EVERYONE, Sid, sid
 from msmq_fast.security.token import ANONYMOUS_TOKEN, Privilege, Token
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 ALICE, BOB = sid("S-1-5-21-1-2-3-1000"), sid("S-1-5-21-1-2-3-1001")
 ROOT = sid("S-1-22-1-0")

@@ -47,7 +47,7 @@ from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.security.vault import Vault, key_of_file, key_of_text
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName, Table
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 SECRET = bytes(range(32))
 PEER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")

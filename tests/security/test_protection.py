@@ -46,10 +46,10 @@ from msmq_fast.security.signature import sign, signed_parts
 from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.server.config import Config, ProtectionConfig
 from msmq_fast.server.messagesecurity import MessageSecurity
-from tests.mqqb.hosts import Host
-from tests.qm.world import World
 from tests.security.packets import SENDER, SOURCE, TARGET, header, message, parsed
 from tests.security.test_delivery import Guarded
+from tests.support.worlds.hosts import Host
+from tests.support.worlds.queue_manager import World
 
 KEYS = {provider: generate(provider.rsa_bits) for provider in PROVIDERS}
 LIST = write_key_list(PublicKeyEntry(p.name, p.type, public_part(KEYS[p])) for p in PROVIDERS)

@@ -15,8 +15,8 @@ from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl, to_sddl
 from msmq_fast.security.sid import sid
 from msmq_fast.security.users import Users
-from tests.directory.support import everything
-from tests.qm.world import World
+from tests.support.worlds.directories import everything
+from tests.support.worlds.queue_manager import World
 
 SOMEBODY = sid("S-1-5-21-4-4-4-4444")
 

@@ -9,7 +9,7 @@ import pytest
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.wire import Access, Frame
 from msmq_fast.security.sddl import parse_sddl
-from tests.app.harness import Client, World
+from tests.support.worlds.app import Client, World
 
 UID = 4_000_000  # of nobody on this machine
 ITS_SID = f"S-1-22-1-{UID}"

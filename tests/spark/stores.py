@@ -15,8 +15,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings
-from tests.store.golden.make import Clock
-from tests.store.support import open_store
+from tests.support.worlds.golden_store import Clock
+from tests.support.worlds.stores import open_store
 
 COMPUTER = "HOST"
 SIZES = (0, 1, 100, 1024, 65_000, 70_000, 200_000)

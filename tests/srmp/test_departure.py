@@ -22,8 +22,8 @@ from msmq_fast.srmp.pgm.packets import Spm, decode
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
 from msmq_fast.srmp.urls import Url
-from tests.qm.world import WALL, World
 from tests.srmp.pgm.stage import SOURCE_IP, TSI
+from tests.support.worlds.queue_manager import WALL, World
 
 GROUP = "234.1.1.1:8001"
 DEADLETTER = r".\system$;DEADLETTER"

@@ -22,7 +22,6 @@ from msmq_fast.srmp.model import Envelope
 from msmq_fast.srmp.multipart import build
 from msmq_fast.srmp.values import Nonconforming
 from msmq_fast.srmp.writing import write_envelope
-from tests.bulk.cores import Core
 from tests.srmp.envelopes import envelopes
 from tests.srmp.station import Station
 from tests.srmp.station import envelope as station_envelope
@@ -45,6 +44,7 @@ from tests.srmp.texts import (
     services,
     stream,
 )
+from tests.support.worlds.cores import Core
 
 HEAD = b"POST /msmq/private$/q HTTP/1.1\r\nHost: machine2\r\n\r\n"
 NOW = SENT + 5

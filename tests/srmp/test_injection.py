@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.qm.faults import Faults
-from tests.qm.injection import Operation, failing, lines
-from tests.qm.world import WALL, World
 from tests.srmp.station import SINK, Station, envelope, services, stream
+from tests.support.worlds.injection import Operation, failing, lines
+from tests.support.worlds.queue_manager import WALL, World
 
 PLAIN, ORDERED = (f"http://host/msmq/private$/{name}" for name in ("plain", "ordered"))
 DURABLE = services(durable=True, delivery=SINK)

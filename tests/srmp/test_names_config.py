@@ -16,8 +16,8 @@ from msmq_fast.server.srmpnames import redirections, redirector, verifier
 from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
 from msmq_fast.srmp.redirection import Pair, Redirections
 from msmq_fast.srmp.urls import parse_url
-from tests.qm.world import World
 from tests.srmp.test_mapping import INBOUND, OUTBOUND, RECEIPTS
+from tests.support.worlds.queue_manager import World
 
 
 def configured(**values: object) -> SrmpNamesConfig:

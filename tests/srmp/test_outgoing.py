@@ -26,8 +26,8 @@ from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, SignaturePa
 from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.urls import parse_url
 from msmq_fast.srmp.values import Nonconforming
-from tests.qm.world import World
 from tests.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
+from tests.support.worlds.queue_manager import World
 
 DESTINATION = "http://machine2/msmq/private$/q"
 TO = parse_url(DESTINATION)

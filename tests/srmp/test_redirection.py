@@ -4,7 +4,7 @@ import pytest
 
 from msmq_fast.srmp.redirection import Pair, Redirections, Redirector, matches
 from msmq_fast.srmp.urls import OwnUrls, parse_url
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 
 def _redirector(**redirections: object) -> tuple[World, Redirector]:

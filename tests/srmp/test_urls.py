@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from msmq_fast.packet.names import QueuePart, Scope
 from msmq_fast.srmp.urls import OwnUrls, authority, parse_url, queue_parts
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 
 @pytest.mark.rule("SR-004")

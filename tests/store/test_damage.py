@@ -22,7 +22,7 @@ from msmq_fast.store.datafile import check_data_file
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
-from tests.store.support import commit, crash, open_store
+from tests.support.worlds.stores import commit, crash, open_store
 
 TABLES = [Table.META, Table.POSITION, Table.CONTENT, Table.QUEUE, Table.HISTORY, Table.FEED, Table.DIRECTORY]
 

@@ -19,8 +19,8 @@ from msmq_fast._native.ledgerbase import FeedEvent, FeedTransport
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
-from tests.store.golden import make
-from tests.store.support import open_store
+from tests.support.worlds import golden_store as make
+from tests.support.worlds.stores import open_store
 
 GOLDEN = Path(__file__).parent / "golden"
 RECORDS = {

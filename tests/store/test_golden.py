@@ -17,8 +17,8 @@ from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName
 from msmq_fast.store.store import Store
-from tests.store.golden.make import Clock
-from tests.store.support import crash, open_store
+from tests.support.worlds.golden_store import Clock
+from tests.support.worlds.stores import crash, open_store
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -20,7 +20,7 @@ from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.place import check_place, file_system_of
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.store import Store
-from tests.store.support import SMALL, crash, open_store
+from tests.support.worlds.stores import SMALL, crash, open_store
 
 
 @pytest.mark.rule("KV-01")

@@ -20,7 +20,7 @@ from msmq_fast.store.restore import restore
 from msmq_fast.store.schema import EventKind, Table
 from msmq_fast.store.store import Store
 from msmq_fast.store.watermark import Watermark, space_figures
-from tests.store.support import commit, open_store
+from tests.support.worlds.stores import commit, open_store
 
 
 def lmdb(store: Store) -> tuple[LmdbTables, LmdbWriter]:

@@ -22,7 +22,7 @@ from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWrit
 from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.store.support import commit, read, settle
+from tests.support.worlds.stores import commit, read, settle
 
 KEYS = st.binary(min_size=1, max_size=12)
 VALUES = st.binary(max_size=40)

@@ -21,7 +21,7 @@ from msmq_fast.rpc.services.qm2qm import Qm2QmService
 from msmq_fast.rpc.services.remoteread import RemoteReadService
 from msmq_fast.security.sid import ADMINISTRATORS, EVERYONE, Sid, sid
 from msmq_fast.security.token import Token
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 ALICE = sid("S-1-5-21-1-2-3-1001")
 CLIENT = UUID("11111111-2222-3333-4444-555555555555")

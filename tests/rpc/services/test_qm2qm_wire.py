@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from msmq_fast.rpc.idl.qm2qm import MAX_PACKET
-from tests.qm.world import WALL
 from tests.rpc import wire
 from tests.rpc.services.lines import Endpoint, Line
+from tests.support.worlds.queue_manager import WALL
 
 BAD_STUB_DATA, CONTEXT_MISMATCH, OP_RANGE = 0x6F7, 0x1C00001A, 0x1C010002
 CANCELED_BY_CLIENT = 0x400E03E9

@@ -18,9 +18,9 @@ import pytest
 from msmq_fast.packet import Message
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.reads import Ack, Action
-from tests.qm.world import World
 from tests.rpc.services.peers import MadeCall, Peer, Reader, RemoteWorld
 from tests.rpc.services.remotereader import NONE, RemoteReader, remote_peer
+from tests.support.worlds.queue_manager import World
 
 STEPS = 40
 TIME_OUTS = (0, 0, 5_000, 0xFFFFFFFF)

@@ -1,6 +1,7 @@
-"""Writes the golden records and the golden store of this schema version: `python -m tests.store.golden.make`.
+"""Writes the golden records and the golden store of this schema version.
 
-Run once for each schema version; files of older versions stay, since the program must go on reading them.
+Run it with `python -m tests.support.worlds.golden_store`,
+once for each schema version; files of older versions stay, since the program must go on reading them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table, outgoing_stream_key
 from msmq_fast.store.store import Store, StoreOptions
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "store" / "golden"
 GUID = bytes(range(16))
 POSITION = decode.Position(
     3, 6, 0x35, 0x8002, 0xC001, 0x0102030405060708, 4321, 1_700_000_000, 1_700_000_001_234_567, 345_600,

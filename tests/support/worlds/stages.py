@@ -15,7 +15,7 @@ from msmq_fast.qm.bulk.stages import OpenStage, Part
 from msmq_fast.qm.bulk.staging import Published
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.schema import Table
-from tests.qm.world import World
+from tests.support.worlds.queue_manager import World
 
 Row = tuple[str, bytes]
 
