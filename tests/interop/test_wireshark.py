@@ -16,8 +16,9 @@ from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.session import Ping, SessionHeader
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
-from tests.interop import dissected, shark
-from tests.interop.capture import Capture
+from tests.interop import dissected
+from tests.support.captures import shark
+from tests.support.captures.capture import Capture
 from tests.support.mqqb import frames, wire
 from tests.support.packet.mutations import mutated_packets, random_packets
 from tests.support.packet.samples import build, combinations, frame, seeds

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop import shark
+from tests.support.captures import shark
 
 ROOT = Path(__file__).parents[2]
 TRAFFIC = (

@@ -13,7 +13,8 @@ import pytest
 
 from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.user_message import UserMessagePacket
-from tests.interop import dissected, shark
+from tests.interop import dissected
+from tests.support.captures import shark
 
 HERE = Path(__file__).parent
 SCRIPTED = "ip.src == 127.0.9.0/24 || ip.src == 127.0.10.0/24"  # peers that break rules on purpose

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.capture import Capture
+from tests.support.captures.capture import Capture
 from tests.support.mqqb.peer import Peer
 from tests.support.processes.servers import Server, data_directory
 

@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.srmp.pgm.model import Datagram
 from msmq_fast.srmp.pgm.packets import NAK, NCF, ODATA, RDATA, SPM
 from msmq_fast.srmp.pgm.settings import PgmSettings
-from tests.interop import shark
 from tests.srmp.pgm.network import Network, Weather
+from tests.support.captures import shark
 
 RAW_IP = 101
 ROUTER_ALERT = bytes.fromhex("94040000")

@@ -8,7 +8,7 @@ import struct
 import time
 from uuid import UUID, uuid4
 
-from tests.interop.capture import Capture, Stream
+from tests.support.captures.capture import Capture, Stream
 from tests.support.mqqb import frames, wire
 
 PATIENCE = 10.0

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "contrib" / "wireshark" / "mqqb.lua"
+SCRIPT = Path(__file__).parents[3] / "contrib" / "wireshark" / "mqqb.lua"
 SEPARATOR = "\x1f"
 AGGREGATOR = "\x1e"
 WRONG = "mqqb.malformed || _ws.malformed || _ws.lua.error || mqqb.count_mismatch || mqqb.ack_unsent"
