@@ -21,8 +21,8 @@ from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES
 from msmq_fast.store.schema import Table
-from tests.bulk import model
-from tests.bulk.packets import packets, plain
+from tests.support.bulk import model
+from tests.support.bulk.packets import packets, plain
 from tests.support.worlds.cores import CONSTANTS, EVER, NOW_US, OF_MESSAGES, Core, dicts
 
 

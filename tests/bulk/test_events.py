@@ -23,7 +23,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Table
-from tests.bulk import model
+from tests.support.bulk import model
 from tests.support.worlds.cores import Core, dicts
 from tests.support.worlds.queue_manager import World
 

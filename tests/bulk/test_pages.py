@@ -7,7 +7,7 @@ from pathlib import Path
 from msmq_fast._native.columns import EventEncoder, scan
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS
-from tests.bulk.packets import plain
+from tests.support.bulk.packets import plain
 from tests.support.worlds.cores import EVER, OF_MESSAGES, Core, dicts
 
 COUNT = 300

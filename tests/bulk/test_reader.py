@@ -22,7 +22,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access
-from tests.bulk import model
+from tests.support.bulk import model
 from tests.support.worlds.queue_manager import WALL, World
 
 EVER = (1 << 56) - 1

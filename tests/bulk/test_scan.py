@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.columns import Tally, first_sequence, scan
-from tests.bulk.packets import plain
+from tests.support.bulk.packets import plain
 from tests.support.worlds.cores import EVER, Core, sequences
 
 AVAILABLE, LOCKED, PENDING = 1, 2, 3

@@ -13,9 +13,10 @@ from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.bulk import model, test_events
-from tests.bulk.packets import plain
+from tests.bulk import test_events
 from tests.faults.fuzz_store import mutate
+from tests.support.bulk import model
+from tests.support.bulk.packets import plain
 from tests.support.packet import samples
 from tests.support.worlds.cores import NOW_US, OF_MESSAGES, dicts
 
