@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.spark.bulk import BulkClient
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
 COUNT = 300

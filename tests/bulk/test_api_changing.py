@@ -21,7 +21,7 @@ from msmq_fast.spark.bulk import (
     StageNotFound,
     Unavailable,
 )
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, until
 
 

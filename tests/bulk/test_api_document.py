@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast.bulk.errors import STATUS
 from msmq_fast.spark import bulkerrors
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
 TEXT = (Path(__file__).parents[2] / "docs" / "bulk-api.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from msmq_fast.bulk.errors import refusal_of
 from msmq_fast.bulk.patterns import NamePattern
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.spark.bulk import BulkClient, WrongIncarnation
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
 HUGE = 1 << 63

@@ -10,8 +10,8 @@ import pytest
 from msmq_fast import Access, sync
 from msmq_fast.bulk.schema import EVENT_COLUMNS, MESSAGE_COLUMNS
 from msmq_fast.spark.bulk import BadRequest, BulkClient, GoneEvents, SubscriptionNotFound
-from tests.bulk import api
 from tests.bulk.conftest import COUNT
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
 

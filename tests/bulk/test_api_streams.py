@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.spark.bulk import NoArrow, Truncated, Unavailable
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, until
 
 BODY = 100_000  # bytes of a message

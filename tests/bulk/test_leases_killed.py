@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from msmq_fast.spark.bulk import BulkError
-from tests.bulk import api
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, data_directory
 
 QUEUE = r"KILLED\private$\work"

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from msmq_fast.spark.bulk import BulkClient
-from tests.bulk import api
 from tests.spark.test_store_reader import Row, rows
+from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
 if TYPE_CHECKING:
