@@ -21,7 +21,7 @@ from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.remote import RemoteMessage
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
-from tests.rpc.client.remotes import packet
+from tests.support.rpc.fake_computers import packet
 from tests.support.worlds.app import Client, World
 
 NAME = r"DIRECT=TCP:10.0.0.7\private$\orders"

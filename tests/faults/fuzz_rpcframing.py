@@ -24,7 +24,7 @@ LIMIT = 400  # bytes of requests and responses: so small that inputs reach beyon
 
 def seeds() -> list[bytes]:
     """PDUs of most kinds."""
-    from tests.rpc import wire
+    from tests.support.rpc import wire
 
     auth = wire.Auth(10, 6, 1, bytes(16))
     syntax = ("12345678-1234-abcd-ef00-0123456789ab", 1, 0)
@@ -49,8 +49,8 @@ def main() -> None:
     options.add_argument("--native", help="an extension module file to test instead of the installed one")
     chosen = options.parse_args()
 
-    with atheris.instrument_imports(include=["tests.rpc.runtime.reference"]):
-        from tests.rpc.runtime import reference
+    with atheris.instrument_imports(include=["tests.support.rpc.reference"]):
+        from tests.support.rpc import reference
     from msmq_fast._native import rpcframing as installed
 
     framing = fuzz_native.load("rpcframing", chosen.native) if chosen.native else installed

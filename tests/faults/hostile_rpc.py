@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-from tests.rpc import wire
+from tests.support.rpc import wire
 
 QM2QM: wire.Syntax = ("1088a980-eae5-11d0-8d9b-00a02453c337", 1, 0)
 QMCOMM: wire.Syntax = ("fdb3a030-065f-11d1-bb9b-00a024ea5525", 1, 0)

@@ -22,8 +22,8 @@ from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sddl import parse_sddl
-from tests.rpc.auth.parties import HOST, accounts
-from tests.rpc.services.dependents import DependentWorld
+from tests.support.rpc.dependents import DependentWorld
+from tests.support.rpc.parties import HOST, accounts
 from tests.support.worlds.queue_manager import WALL, World
 
 EVERYBODY = "O:BAG:BAD:(A;;GA;;;WD)(A;;GA;;;AN)"

@@ -20,9 +20,9 @@ from typing import Any
 
 from tests.faults.attacked import Witness, log_is_clean
 from tests.faults.rpc_stubs import Batch
-from tests.rpc import wire
-from tests.server.remotereader import readable
 from tests.support.processes.servers import Server, data_directory, until
+from tests.support.rpc import wire
+from tests.support.rpc.socketreader import readable
 
 ROOT = Path(__file__).parents[2]
 STOCK = 20_000

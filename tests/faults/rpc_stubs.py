@@ -19,8 +19,8 @@ from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable, Op
 from msmq_fast.rpc.ndr.types import NdrType, Ptr
-from tests.rpc import wire
-from tests.rpc.ndr.values import Values
+from tests.support.rpc import wire
+from tests.support.rpc.values import Values
 
 SERVED: Mapping[str, Sequence[InterfaceTable]] = {
     "rpc": (QMCOMM, QMCOMM2, REMOTE_READ, MGMT),

@@ -19,8 +19,8 @@ from msmq_fast.rpc.services.queueformat import queue_format
 from msmq_fast.rpc.services.reads import Action
 from msmq_fast.rpc.services.towers import TcpTower
 from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
-from tests.rpc.ndr.values import Values
-from tests.rpc.services.dependents import sent, wanted
+from tests.support.rpc.dependents import sent, wanted
+from tests.support.rpc.values import Values
 
 NAMES = (
     *(r"DIRECT=OS:HOST\private$\orders",) * 6,

@@ -17,8 +17,8 @@ from typing import cast
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.server.remotereader import ACK, NACK, RemoteQueue
 from tests.support.processes.servers import Server
+from tests.support.rpc.socketreader import ACK, NACK, RemoteQueue
 
 
 class Ports:

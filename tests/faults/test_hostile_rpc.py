@@ -19,9 +19,9 @@ from msmq_fast.rpc.idl.qm2qm import QM2QM as QM2QM_TABLE
 from tests.faults.hostile_rpc import NEGOTIATE, QM2QM, conversations
 from tests.faults.rpc_storm import Storm, break_off, broken, converse, sockets, storm, tell
 from tests.faults.rpc_stubs import batches
-from tests.rpc import wire
-from tests.server.remotereader import ACK, Caller, Fault, RemoteQueue, readable, reading
 from tests.support.processes.servers import until
+from tests.support.rpc import wire
+from tests.support.rpc.socketreader import ACK, Caller, Fault, RemoteQueue, readable, reading
 
 _MIB = 1 << 20
 _WIDTH = 24  # connections at a time

@@ -20,11 +20,11 @@ from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.ndr.types import NdrType, StringType, Struct
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.faults.rpc_stubs import SERVED
-from tests.rpc import wire
-from tests.rpc.ndr.values import Values
-from tests.rpc.services.dependents import CLIENT, named, sent
-from tests.server.remotereader import Caller, Fault, readable
 from tests.support.processes.servers import Server, command, data_directory, preloaded, until
+from tests.support.rpc import wire
+from tests.support.rpc.dependents import CLIENT, named, sent
+from tests.support.rpc.socketreader import Caller, Fault, readable
+from tests.support.rpc.values import Values
 
 PASSWORD = "correct horse"  # noqa: S105 - of a user of the test
 ELSEWHERE = (

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
-from tests.rpc import wire as rpc
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until
+from tests.support.rpc import wire as rpc
 
 HOSTS = 500
 NAT = "127.0.42.50"

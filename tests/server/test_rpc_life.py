@@ -15,21 +15,12 @@ from msmq_fast.rpc.idl.mgmt import MGMT
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc import wire
-from tests.rpc.services.remotereader import opening
-from tests.server.remotereader import (
-    ACK,
-    INFINITE,
-    NACK,
-    Caller,
-    Fault,
-    RemoteQueue,
-    readable,
-    reading,
-)
 from tests.server.test_limits import refusals
 from tests.server.test_serve import http
 from tests.support.processes.servers import Server, until
+from tests.support.rpc import wire
+from tests.support.rpc.remotereader import opening
+from tests.support.rpc.socketreader import ACK, INFINITE, NACK, Caller, Fault, RemoteQueue, readable, reading
 
 ACCESS_DENIED = 0xC00E0025
 CANCELLED = 0xC00E0008

@@ -21,9 +21,9 @@ from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable
-from tests.rpc import wire
 from tests.server.test_limits import refusals
 from tests.support.processes.servers import Server, command, data_directory, until
+from tests.support.rpc import wire
 
 NONE, CONNECT, PACKET, INTEGRITY, PRIVACY = 1, 2, 4, 5, 6
 LEVELS = (NONE, CONNECT, INTEGRITY, PRIVACY)  # impacket signs nothing at level 4

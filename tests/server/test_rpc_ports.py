@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.rpc.idl.qm2qm import QM2QM
-from tests.server.remotereader import Caller
 from tests.support.processes.servers import Server, command, data_directory, without_capability
+from tests.support.rpc.socketreader import Caller
 
 HOST = "127.0.0.91"
 

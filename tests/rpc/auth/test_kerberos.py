@@ -13,8 +13,8 @@ from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NegState, NegTokenInit, Ne
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import Privilege
 from msmq_fast.security.users import Users
-from tests.rpc.auth.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
 from tests.support.processes.kdc import REALM, SERVICE, Kdc, serving
+from tests.support.rpc.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
 
 LEVELS = [AuthLevel.CONNECT, AuthLevel.PKT, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
 with_kdc = pytest.mark.needs("krb5kdc", "kdb5_util", "kadmin.local", modules=["gssapi"])

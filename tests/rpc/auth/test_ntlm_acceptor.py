@@ -21,7 +21,7 @@ from msmq_fast.rpc.auth.ntlmsession import ntowf_v2
 from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.sid import AUTHENTICATED_USERS
 from msmq_fast.security.token import ANONYMOUS_TOKEN
-from tests.rpc.auth.parties import NOW, PASSWORD, acceptors, accounts, counting, parts, pdu
+from tests.support.rpc.parties import NOW, PASSWORD, acceptors, accounts, counting, parts, pdu
 
 LEVELS = [AuthLevel.CONNECT, AuthLevel.PKT, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
 

@@ -15,7 +15,7 @@ from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters, Context
 from msmq_fast.rpc.auth.ntlmmessages import AvId, Challenge, Flags, pack_av_pairs
 from msmq_fast.security.nthash import nt_hash
-from tests.rpc.auth.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
+from tests.support.rpc.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
 
 WHO = Credentials("alice", "", PASSWORD)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.crypto import RC4
 from msmq_fast._native.ntlm import MessageSecurity, hmac_md5, md5
-from tests.rpc.auth.parties import pdu
+from tests.support.rpc.parties import pdu
 
 SEALING, SIGNING = bytes(range(16)), bytes(range(100, 116))
 

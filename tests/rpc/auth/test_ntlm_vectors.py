@@ -17,7 +17,7 @@ from msmq_fast.rpc.auth.ntlmmessages import (
 from msmq_fast.rpc.auth.ntlmsession import NtlmSession, ntowf_v2, rc4_key
 from msmq_fast.security.nthash import nt_hash
 from msmq_fast.security.users import Users
-from tests.rpc.auth.parties import acceptors, counting
+from tests.support.rpc.parties import acceptors, counting
 
 RANDOM_SESSION_KEY = b"U" * 16
 SERVER_CHALLENGE = bytes.fromhex("0123456789abcdef")

@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.packet.errors import RemoteMachineNotAvailable, StaleHandle
 from msmq_fast.rpc.client.binding import MOST_CONNECTIONS
 from msmq_fast.rpc.client.remoteread import ANSWER_TIMEOUT, PURGE_TIMEOUT
-from tests.rpc.client.fakes import Later, Network
-from tests.rpc.client.remotes import HOST, OldComputer, Reader, RemoteReadComputer, packet
+from tests.support.rpc.fake_computers import HOST, OldComputer, Reader, RemoteReadComputer, packet
+from tests.support.rpc.fakes import Later, Network
 
 MODERN = (6, 1, 7601)
 

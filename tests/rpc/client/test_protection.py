@@ -11,7 +11,7 @@ from msmq_fast.rpc.client.errors import CallLost, LogonRefused
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.pdu import BindAck, ContextResult, Flag, SecTrailer, build_bind_ack
 from msmq_fast.rpc.syntaxes import NDR, SyntaxId
-from tests.rpc.client.fakes import at_once
+from tests.support.rpc.fakes import at_once
 
 GOOD, BAD = b"\1" * 16, b"\0" * 16
 TRAILER = SecTrailer(AuthType.NTLM, AuthLevel.INTEGRITY, 0)

@@ -18,8 +18,8 @@ from msmq_fast.qm.reading.remote import RemoteMessage
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.client.fakes import CANCEL, ORPHANED, FakeServer, Fault, Network, mapper
-from tests.rpc.client.remotes import CLIENT, CONTEXT, HOST, NAME, READ, OldComputer, Reader, packet
+from tests.support.rpc.fake_computers import CLIENT, CONTEXT, HOST, NAME, READ, OldComputer, Reader, packet
+from tests.support.rpc.fakes import CANCEL, ORPHANED, FakeServer, Fault, Network, mapper
 
 ACK, NACK = 2, 1
 MODERN = (6, 1, 7601)

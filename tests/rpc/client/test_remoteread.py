@@ -20,8 +20,7 @@ from msmq_fast.packet.errors import (
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.client.fakes import CANCEL, ORPHANED, Network
-from tests.rpc.client.remotes import (
+from tests.support.rpc.fake_computers import (
     CLIENT,
     HOST,
     INFINITE,
@@ -32,6 +31,7 @@ from tests.rpc.client.remotes import (
     RemoteReadComputer,
     packet,
 )
+from tests.support.rpc.fakes import CANCEL, ORPHANED, Network
 
 ACK, NACK = 2, 1
 
@@ -357,7 +357,7 @@ def test_close_cancels_closes_there_and_hangs_up(network: Network) -> None:
 def test_close_waits_for_removals_under_way(network: Network) -> None:
     computer = RemoteReadComputer(network, b"first")
     queue = Reader(network).open()
-    from tests.rpc.client.fakes import Later
+    from tests.support.rpc.fakes import Later
 
     later = Later()
     end = computer.end
@@ -429,7 +429,7 @@ def test_an_open_that_is_not_answered(network: Network) -> None:
 
 
 def _open_arguments() -> tuple[object, ...]:
-    from tests.rpc.client.remotes import NAME
+    from tests.support.rpc.fake_computers import NAME
 
     return NAME, Access.RECEIVE, Share.DENY_NONE, None
 
@@ -483,7 +483,7 @@ def test_the_call_identifiers_of_a_connection_end(network: Network) -> None:
 def test_the_interface_is_asked_for_its_port_where_that_is_wanted(network: Network) -> None:
     computer = RemoteReadComputer(network)
     network.servers[HOST, 2200] = network.servers[HOST, 2103]
-    from tests.rpc.client.fakes import mapper
+    from tests.support.rpc.fakes import mapper
 
     network.servers[HOST, 135] = mapper({REMOTE_READ.uuid: 2200})
     Reader(network, port_methods=True).open()

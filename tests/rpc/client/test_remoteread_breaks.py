@@ -10,12 +10,8 @@ from msmq_fast.packet.errors import (
     StaleHandle,
 )
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.client.fakes import Network
-from tests.rpc.client.remotes import (
-    Reader,
-    RemoteReadComputer,
-    packet,
-)
+from tests.support.rpc.fake_computers import Reader, RemoteReadComputer, packet
+from tests.support.rpc.fakes import Network
 
 ACK, NACK = 2, 1
 

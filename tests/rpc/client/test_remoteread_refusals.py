@@ -9,8 +9,8 @@ import pytest
 from msmq_fast.packet.errors import AccessDenied, MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.client.fakes import Network
-from tests.rpc.client.remotes import CONTEXT, Reader, RemoteReadComputer
+from tests.support.rpc.fake_computers import CONTEXT, Reader, RemoteReadComputer
+from tests.support.rpc.fakes import Network
 
 INVALID_HANDLE = 0xC00E0007
 

@@ -7,8 +7,8 @@ import pytest
 from msmq_fast.packet.errors import MSMQError, RemoteMachineNotAvailable
 from msmq_fast.qm.reading.remote import RemoteMessage, RemoteQueue, RemoteSubscription
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.client.fakes import Later, Network
-from tests.rpc.client.remotes import Reader, RemoteReadComputer, packet
+from tests.support.rpc.fake_computers import Reader, RemoteReadComputer, packet
+from tests.support.rpc.fakes import Later, Network
 
 ACK, NACK = 2, 1
 

@@ -11,9 +11,9 @@ from impacket.dcerpc.v5 import transport
 from impacket.uuid import uuidtup_to_bin
 
 from msmq_fast.rpc.ndr.operations import InterfaceTable
-from tests.rpc.ndr import impacketbridge
-from tests.rpc.ndr.impacketstubs import CALLS
 from tests.support.processes.servers import Server, command, data_directory
+from tests.support.rpc import impacketbridge
+from tests.support.rpc.impacketstubs import CALLS
 
 NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
 NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")

@@ -17,7 +17,7 @@ from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
 from msmq_fast.rpc.protocol import RpcProtocol, on_threads
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.users import Users
-from tests.rpc.runtime.world import ECHO, IFACE, WHO, World
+from tests.support.rpc.world import ECHO, IFACE, WHO, World
 
 pytestmark = pytest.mark.needs(modules=["dpapi_ng"])
 

@@ -27,10 +27,10 @@ from tests.rpc.interop.impacketclient import (
     ImpacketClient,
     directory_of_user,
 )
-from tests.rpc.services.peers import CLIENT
-from tests.rpc.services.remotereader import opening
-from tests.server.remotereader import readable
 from tests.support.processes.servers import Server
+from tests.support.rpc.peers import CLIENT
+from tests.support.rpc.remotereader import opening
+from tests.support.rpc.socketreader import readable
 
 INVALID_HANDLE, IO_TIMEOUT, DTC_CONNECT = 0xC00E0007, 0xC00E001B, 0xC00E004C
 RECEIVE, PEEK = 0x00000000, 0x80000000

@@ -15,9 +15,9 @@ from impacket.dcerpc.v5.transport import TCPTransport
 from msmq_fast.packet import Message
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.rpc.interop.impacketclient import ANY_LEVEL, LEVELS, USER, ImpacketClient, directory_of_user
-from tests.rpc.services.remotereader import opening, receiving
-from tests.server.remotereader import readable
 from tests.support.processes.servers import Server
+from tests.support.rpc.remotereader import opening, receiving
+from tests.support.rpc.socketreader import readable
 
 FRAGMENTS = (2048, 4280, 5840, 65_528)
 PACKET = 0x400000

@@ -14,9 +14,9 @@ import pytest
 from msmq_fast import RECOVERABLE, Access, Message, sync
 from msmq_fast._native.framing import parse
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.rpc.services.remotereader import opening
-from tests.server.remotereader import ACK, INFINITE, NACK, Caller, RemoteQueue, readable
 from tests.support.processes.servers import Server, data_directory
+from tests.support.rpc.remotereader import opening
+from tests.support.rpc.socketreader import ACK, INFINITE, NACK, Caller, RemoteQueue, readable
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.rpc.ndr.operations import Op
-from tests.rpc.ndr import impacketbridge
-from tests.rpc.ndr.impacketstubs import CALLS
-from tests.rpc.ndr.values import OPERATIONS, Values
+from tests.support.rpc import impacketbridge
+from tests.support.rpc.impacketstubs import CALLS
+from tests.support.rpc.values import OPERATIONS, Values
 
 SEEDS = st.integers(0, 2**32)
 EXAMPLES = settings(max_examples=10, deadline=None)

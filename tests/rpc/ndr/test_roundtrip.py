@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from msmq_fast.rpc.faults import RPC_X_BAD_STUB_DATA, RpcFault
 from msmq_fast.rpc.ndr.operations import Op
-from tests.rpc.ndr.values import OPERATIONS, Values
+from tests.support.rpc.values import OPERATIONS, Values
 
 SYNTAXES = [(False, False), (False, True), (True, False)]
 SEEDS = st.integers(0, 2**32)

@@ -4,8 +4,8 @@ import pytest
 
 from msmq_fast.rpc.association import AssociationTable
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import CLOSE, DEFER, IFACE, OPEN, USE, Client, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import CLOSE, DEFER, IFACE, OPEN, USE, Client, World
 
 MISMATCH = 0x1C00001A
 NDR = wire.NDR

@@ -3,8 +3,8 @@
 import pytest
 
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import ECHO, IFACE, OTHER, WHO, RawService, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import ECHO, IFACE, OTHER, WHO, RawService, World
 
 NDR, NDR64 = wire.NDR, wire.NDR64
 ACCEPTED, REJECTED, NEGOTIATED = 0, 2, 3

@@ -8,8 +8,8 @@ import pytest
 
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Client, Secured, SeeThrough, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import DEFER, ECHO, IFACE, NOTHING, OPEN, Client, Secured, SeeThrough, World
 
 MPX = wire.WHOLE | wire.MPX
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.rpcframing import PduScanner, fragments
-from tests.rpc import wire
-from tests.rpc.runtime import reference
+from tests.support.rpc import reference, wire
 
 
 def scan(stream: bytes, cuts: list[int], limit: int = 5840) -> list[tuple[object, ...]]:

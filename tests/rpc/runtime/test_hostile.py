@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import CRASH, FAIL_RPC, IFACE, OTHER, RawService, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import CRASH, FAIL_RPC, IFACE, OTHER, RawService, World
 
 NDR, NDR64 = wire.NDR, wire.NDR64
 

@@ -15,8 +15,8 @@ import uvloop
 from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.limits import Limits
 from msmq_fast.rpc.protocol import RpcProtocol, on_threads
-from tests.rpc import wire
-from tests.rpc.runtime.world import DEFER, ECHO, IFACE, WHO, Secured, SeeThrough, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import DEFER, ECHO, IFACE, WHO, Secured, SeeThrough, World
 
 CONTEXTS = [(0, IFACE, [wire.NDR])]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msmq_fast.rpc.faults import wire_status
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import (
+from tests.support.rpc import wire
+from tests.support.rpc.world import (
     CRASH,
     DEFER,
     ECHO,

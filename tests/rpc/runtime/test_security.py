@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from msmq_fast.rpc.limits import Limits
-from tests.rpc import wire
-from tests.rpc.runtime.world import (
+from tests.support.rpc import wire
+from tests.support.rpc.world import (
     ECHO,
     IFACE,
     NOTHING,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rpc.services.peers import RemoteWorld
+from tests.support.rpc.peers import RemoteWorld
 
 
 @pytest.fixture(params=[False, True], ids=["ndr", "ndr64"])

@@ -7,9 +7,9 @@ from typing import Any
 
 from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.server import RpcServer
-from tests.rpc import wire
-from tests.rpc.runtime.world import Acceptors
-from tests.rpc.services.peers import RemoteWorld
+from tests.support.rpc import wire
+from tests.support.rpc.peers import RemoteWorld
+from tests.support.rpc.world import Acceptors
 
 
 class Endpoint:

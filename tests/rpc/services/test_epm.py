@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.rpc.server import RpcServer
 from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
 from msmq_fast.rpc.syntaxes import SyntaxId
-from tests.rpc import wire
-from tests.rpc.runtime.world import Acceptors, Client, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import Acceptors, Client, World
 
 EPM: wire.Syntax = ("e1af8308-5d1f-11c9-91a4-08002b14a0fa", 3, 0)
 QM2QM = SyntaxId(UUID("1088a980-eae5-11d0-8d9b-00a02453c337"), 1, 0)

@@ -11,8 +11,8 @@ import pytest
 from msmq_fast.rpc.server import RpcServer
 from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.syntaxes import SyntaxId
-from tests.rpc import wire
-from tests.rpc.runtime.world import Acceptors, Client, World
+from tests.support.rpc import wire
+from tests.support.rpc.world import Acceptors, Client, World
 
 MGMT: wire.Syntax = ("afa8bd80-7d8a-11c9-bef4-08002b102989", 1, 0)
 SERVED = [SyntaxId(UUID(int=1), 1, 2), SyntaxId(UUID(int=3), 4, 5)]

@@ -11,7 +11,7 @@ from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.services.reads import Ack, Action
-from tests.rpc.services.peers import CLIENT, Reader, RemoteWorld, received, result, text
+from tests.support.rpc.peers import CLIENT, Reader, RemoteWorld, received, result, text
 
 OK = 0
 INVALID_PARAMETER = 0xC00E0006

@@ -13,7 +13,7 @@ from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.qm2qm import HandledRead
 from msmq_fast.rpc.services.reads import RemoteQueue
-from tests.rpc.services.peers import ADMIN, CLIENT, Peer, Reader, RemoteWorld, caller, received
+from tests.support.rpc.peers import ADMIN, CLIENT, Peer, Reader, RemoteWorld, caller, received
 
 INVALID_PARAMETER = 0xC00E0006
 INVALID_HANDLE = 0xC00E0007

@@ -16,8 +16,7 @@ from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import OBJECTID, QUEUE_FORMAT
 from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.store.completion import Completion
-
-from .dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted
+from tests.support.rpc.dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted
 
 INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE, ILLEGAL_OPERATION = 0xC00E0006, 0xC00E0018, 0xC00E0064
 ACCESS_DENIED, ILLEGAL_FORMATNAME, BAD_STUB_DATA = 0xC00E0025, 0xC00E001E, 0x6F7

@@ -15,9 +15,9 @@ from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.ndr.operations import Op
 from msmq_fast.rpc.ndr.types import ContextHandle
 from msmq_fast.rpc.services.reads import Action
-from tests.rpc.ndr.values import Values
-from tests.rpc.services.dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted
-from tests.rpc.services.peers import ADMIN, MadeCall, caller
+from tests.support.rpc.dependents import NOBODY, ORDERS, Dependent, DependentWorld, named, sent, wanted
+from tests.support.rpc.peers import ADMIN, MadeCall, caller
+from tests.support.rpc.values import Values
 
 BOTH = r"DIRECT=OS:HOST\private$\both"
 NAMES = (ORDERS, BOTH, r"DIRECT=OS:HOST\private$\nosuch", r"DIRECT=OS:OTHER\private$\far")

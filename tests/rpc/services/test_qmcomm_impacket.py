@@ -21,10 +21,10 @@ from msmq_fast.rpc.idl.qmcomm import (
 )
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
 from msmq_fast.rpc.services.queueformat import name_of, queue_format
-from tests.rpc.ndr import impacketbridge
-from tests.rpc.ndr.impacketstubs import CALLS
-from tests.rpc.services.dependents import CLIENT, queue_object, sent, wanted
 from tests.support.processes.servers import Server, command, data_directory, until
+from tests.support.rpc import impacketbridge
+from tests.support.rpc.dependents import CLIENT, queue_object, sent, wanted
+from tests.support.rpc.impacketstubs import CALLS
 
 NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
 NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")

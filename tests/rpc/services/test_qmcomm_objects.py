@@ -17,9 +17,8 @@ from msmq_fast.rpc.services.queueformat import name_of
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.sddl import parse_sddl, to_sddl
 from msmq_fast.security.token import Privilege
-
-from .dependents import NOBODY, ORDERS, Dependent, DependentWorld, queue_object
-from .peers import ADMIN, ALICE, caller
+from tests.support.rpc.dependents import NOBODY, ORDERS, Dependent, DependentWorld, queue_object
+from tests.support.rpc.peers import ADMIN, ALICE, caller
 
 PROPERTY, QUEUE_EXISTS, INVALID_PARAMETER = 0xC00E0002, 0xC00E0005, 0xC00E0006
 QUEUE_NOT_FOUND, ACCESS_DENIED, ILLEGAL_OPERATION = 0xC00E0003, 0xC00E0025, 0xC00E0064

@@ -14,9 +14,8 @@ from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.services.dependent.queues import RESERVED_CURSOR
 from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.security.sddl import parse_sddl
-
-from .dependents import NOBODY, ORDERS, DependentWorld, sent, wanted
-from .peers import caller
+from tests.support.rpc.dependents import NOBODY, ORDERS, DependentWorld, sent, wanted
+from tests.support.rpc.peers import caller
 
 INVALID_PARAMETER, INVALID_HANDLE, QUEUE_NOT_FOUND = 0xC00E0006, 0xC00E0007, 0xC00E0003
 ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE, SHARING_VIOLATION = 0xC00E0025, 0xC00E0045, 0xC00E0009

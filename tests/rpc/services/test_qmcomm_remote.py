@@ -13,9 +13,8 @@ from msmq_fast.rpc.idl.mqmq import QUEUE_FORMAT
 from msmq_fast.rpc.idl.qmcomm import TRANSFER_BUFFER_V1, TRANSFER_SEND
 from msmq_fast.rpc.services.dependent.server import DependentPolicy
 from msmq_fast.rpc.services.queueformat import name_of
-
-from .dependents import NOBODY, ORDERS, DependentWorld, named, open_remote
-from .peers import Reader, received
+from tests.support.rpc.dependents import NOBODY, ORDERS, DependentWorld, named, open_remote
+from tests.support.rpc.peers import Reader, received
 
 INVALID_PARAMETER, INVALID_HANDLE, QUEUE_NOT_FOUND = 0xC00E0006, 0xC00E0007, 0xC00E0003
 ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE = 0xC00E0025, 0xC00E0045

@@ -18,8 +18,8 @@ import pytest
 from msmq_fast.packet import Message
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.reads import Ack, Action
-from tests.rpc.services.peers import MadeCall, Peer, Reader, RemoteWorld
-from tests.rpc.services.remotereader import NONE, RemoteReader, remote_peer
+from tests.support.rpc.peers import MadeCall, Peer, Reader, RemoteWorld
+from tests.support.rpc.remotereader import NONE, RemoteReader, remote_peer
 from tests.support.worlds.queue_manager import World
 
 STEPS = 40

@@ -10,8 +10,8 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action
-from tests.rpc.services.peers import CLIENT, RemoteWorld, caller, result
-from tests.rpc.services.remotereader import RemoteReader, body, opening, remote_peer
+from tests.support.rpc.peers import CLIENT, RemoteWorld, caller, result
+from tests.support.rpc.remotereader import RemoteReader, body, opening, remote_peer
 from tests.support.worlds.queue_manager import WALL
 
 OK = 0

@@ -12,8 +12,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.rpc.services.reads import Ack, Action
-from tests.rpc.services.peers import RemoteWorld, result
-from tests.rpc.services.remotereader import ORDERS, RemoteReader, body, opening, remote_peer
+from tests.support.rpc.peers import RemoteWorld, result
+from tests.support.rpc.remotereader import ORDERS, RemoteReader, body, opening, remote_peer
 
 OK = 0
 INVALID_PARAMETER = 0xC00E0006

@@ -8,8 +8,8 @@ import pytest
 
 from msmq_fast.rpc.interface import InterfacePolicy
 from msmq_fast.security.descriptor import SecurityDescriptor
-from tests.rpc import wire
 from tests.rpc.services.lines import Endpoint, Line
+from tests.support.rpc import wire
 
 ACCESS_DENIED, BAD_STUB_DATA = 5, 0x6F7
 INFINITE = 0xFFFFFFFF

@@ -15,7 +15,7 @@ from msmq_fast.rpc.idl.qm2qm import QM2QM, REMOTEREADDESC, REMOTEREADDESC2
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
 from msmq_fast.security.token import Token
-from tests.rpc.client.fakes import FakeServer, Fault, Later, Network, mapper
+from tests.support.rpc.fakes import FakeServer, Fault, Later, Network, mapper
 
 HOST = "10.0.0.7"
 NAME = parse_format_name(rf"DIRECT=TCP:{HOST}\private$\orders")

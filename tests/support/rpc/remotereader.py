@@ -9,7 +9,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.services.queueformat import queue_format
-from tests.rpc.services.peers import ADMIN, CLIENT, MadeCall, Peer, RemoteWorld
+from tests.support.rpc.peers import ADMIN, CLIENT, MadeCall, Peer, RemoteWorld
 
 ORDERS = r"DIRECT=OS:HOST\private$\orders"
 NONE = bytes(16)

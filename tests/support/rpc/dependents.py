@@ -21,9 +21,8 @@ from msmq_fast.rpc.services.qmcomm import QmCommService
 from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
 from msmq_fast.rpc.services.queueformat import queue_format
 from msmq_fast.security.token import ANONYMOUS_TOKEN
+from tests.support.rpc.peers import ADMIN, MadeCall, Peer, RemoteWorld
 from tests.support.worlds.queue_manager import World
-
-from .peers import ADMIN, MadeCall, Peer, RemoteWorld
 
 NOBODY = Caller("", ANONYMOUS_TOKEN, AuthType.NONE, AuthLevel.NONE, "192.0.2.2")
 CLIENT = UUID("11111111-2222-3333-4444-555555555555")

@@ -22,7 +22,7 @@ from msmq_fast.rpc.limits import Limits
 from msmq_fast.rpc.server import RpcServer
 from msmq_fast.security.sid import ANONYMOUS
 from msmq_fast.security.token import Token
-from tests.rpc import wire
+from tests.support.rpc import wire
 
 IFACE: wire.Syntax = ("12345678-1234-abcd-ef00-0123456789ab", 1, 0)
 OTHER: wire.Syntax = ("9a9a9a9a-0000-1111-2222-333333333333", 3, 2)

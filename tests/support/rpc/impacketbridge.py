@@ -22,7 +22,7 @@ from msmq_fast.rpc.ndr.types import (
     Uuid,
     WChars,
 )
-from tests.rpc.ndr.impacketstubs import Fields
+from tests.support.rpc.impacketstubs import Fields
 
 _SLACK = bytes(16)
 """impacket does not look at the tag of a union unless more than four bytes are left."""

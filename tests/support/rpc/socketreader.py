@@ -14,8 +14,8 @@ from msmq_fast.rpc.idl.qm2qm import QM2QM, REMOTEREADDESC, REMOTEREADDESC2
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from msmq_fast.rpc.services.queueformat import queue_format
-from tests.rpc import wire
 from tests.support.processes.servers import Server
+from tests.support.rpc import wire
 
 CLIENT = UUID("11111111-2222-3333-4444-555555555555")
 RECEIVE, PEEK = 1, 0x20  # dwDesiredAccess
