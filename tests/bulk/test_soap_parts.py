@@ -26,7 +26,7 @@ from msmq_fast.packet.soapparts import child_of_root
 from msmq_fast.packet.user import UserHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.srmp.compound import read_text
-from tests.srmp.texts import examples, full
+from tests.support.srmp.texts import examples, full
 from tests.support.worlds.cores import dicts
 
 COLUMNS = chosen("soap_header,soap_body")

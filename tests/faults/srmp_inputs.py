@@ -20,7 +20,7 @@ from msmq_fast.srmp.receipts import envelope_of
 from msmq_fast.srmp.returnpath import peer_of, split, with_peer
 from msmq_fast.srmp.signature import SignaturePolicy, Verifier
 from msmq_fast.srmp.values import Nonconforming
-from tests.srmp.station import WALL, Station, envelope, services, stream
+from tests.support.srmp.station import WALL, Station, envelope, services, stream
 
 PEER = "192.0.2.66"
 HERE = Station.base + "in"

@@ -17,12 +17,12 @@ from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import sid
 from tests.faults.attacked import Resources, attacked
 from tests.faults.hostile_sessions import Raw
-from tests.srmp.independent import post
-from tests.srmp.partner import request
 from tests.srmp.test_signature import NS, expensive
 from tests.srmp.test_signed_messages import reference
 from tests.support.http import bulk as api
 from tests.support.mqqb import wire
+from tests.support.srmp.independent import post
+from tests.support.srmp.partner import request
 
 MIB = 1 << 20
 STRANGER = "127.0.56.66"

@@ -7,11 +7,11 @@ import time
 
 from msmq_fast import Access, Message, sync
 from tests.server.test_slow_peers import receive_exactly
-from tests.srmp.independent import post
-from tests.srmp.partner import request
-from tests.srmp.serving import serving
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server
+from tests.support.srmp.independent import post
+from tests.support.srmp.partner import request
+from tests.support.srmp.serving import serving
 
 IDLE = 1.7  # seconds: more than one, whatever fraction of a second the last reading of the clock had
 

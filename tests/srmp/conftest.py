@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.srmp.station import Station
+from tests.support.srmp.station import Station
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.srmp.independent import post
-from tests.srmp.partner import restamped
-from tests.srmp.serving import serving
 from tests.support.captures.capture import Capture
 from tests.support.http import bulk as api
 from tests.support.mqqb import frames
 from tests.support.mqqb.peer import Peer
 from tests.support.processes.servers import Server
+from tests.support.srmp.independent import post
+from tests.support.srmp.partner import restamped
+from tests.support.srmp.serving import serving
 
 CONFIG = """
 [server]

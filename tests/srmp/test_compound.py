@@ -12,7 +12,7 @@ from msmq_fast.srmp.compound import content_of, read_http, read_text
 from msmq_fast.srmp.multipart import build
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
-from tests.srmp.texts import GUID, OTHER, envelope, examples, fragments, full
+from tests.support.srmp.texts import GUID, OTHER, envelope, examples, fragments, full
 
 B = "MSMQ - SOAP boundary, 26500"
 TYPE = f'multipart/related; boundary="{B}"; type=text/xml'

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.srmp.independent import answer
-from tests.srmp.partner import request
 from tests.support.processes.servers import Server, data_directory
+from tests.support.srmp.independent import answer
+from tests.support.srmp.partner import request
 
 SENDER = UUID("5c1a3f6e-9d0c-4a52-8f6b-0f2c7a9d1e44")
 STREAM = 0x6543_2100_0000_0001

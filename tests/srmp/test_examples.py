@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from msmq_fast.client import Message, sync
-from tests.srmp.independent import Sink, post
-from tests.srmp.partner import EXAMPLES, Program, restamped
-from tests.srmp.serving import serving
 from tests.support.processes.servers import Server
+from tests.support.srmp.independent import Sink, post
+from tests.support.srmp.partner import EXAMPLES, Program, restamped
+from tests.support.srmp.serving import serving
 
 CONFIG = """
 [server]

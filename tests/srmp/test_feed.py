@@ -13,7 +13,7 @@ from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.redirection import Redirections
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Transport
-from tests.srmp.station import SENDER, Station, compound, envelope, services, stream
+from tests.support.srmp.station import SENDER, Station, compound, envelope, services, stream
 from tests.support.worlds.queue_manager import WALL
 
 DURABLE = services(durable=True)

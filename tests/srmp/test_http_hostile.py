@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.attacked import Witness
-from tests.srmp.independent import Sink, answer, post
-from tests.srmp.partner import Program, request
-from tests.srmp.serving import serving
 from tests.support.processes.servers import Server, until
+from tests.support.srmp.independent import Sink, answer, post
+from tests.support.srmp.partner import Program, request
+from tests.support.srmp.serving import serving
 
 CONFIG = """
 [server]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.srmp.certificates import issue
-from tests.srmp.independent import answer
-from tests.srmp.partner import Program, request
 from tests.support.processes.servers import Server, data_directory
+from tests.support.srmp.independent import answer
+from tests.support.srmp.partner import Program, request
 
 CONFIG = """
 [server]

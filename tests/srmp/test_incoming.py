@@ -23,9 +23,9 @@ from msmq_fast.srmp.multipart import build
 from msmq_fast.srmp.values import Nonconforming
 from msmq_fast.srmp.writing import write_envelope
 from tests.srmp.envelopes import envelopes
-from tests.srmp.station import Station
-from tests.srmp.station import envelope as station_envelope
-from tests.srmp.texts import (
+from tests.support.srmp.station import Station
+from tests.support.srmp.station import envelope as station_envelope
+from tests.support.srmp.texts import (
     ACTION,
     GUID,
     ID,

@@ -7,7 +7,7 @@ from xml.parsers import expat
 
 import pytest
 
-from tests.srmp.independent import Misread, Sent, read, read_request
+from tests.support.srmp.independent import Misread, Sent, read, read_request
 
 EXAMPLES = {
     each["name"]: base64.b64decode(each["wire_b64"])

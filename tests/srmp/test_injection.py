@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.qm.faults import Faults
-from tests.srmp.station import SINK, Station, envelope, services, stream
+from tests.support.srmp.station import SINK, Station, envelope, services, stream
 from tests.support.worlds.injection import Operation, failing, lines
 from tests.support.worlds.queue_manager import WALL, World
 

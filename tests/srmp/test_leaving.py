@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.srmp.certificates import issue
-from tests.srmp.independent import Sink
-from tests.srmp.partner import posted
 from tests.support.processes.servers import Server, data_directory, until
+from tests.support.srmp.independent import Sink
+from tests.support.srmp.partner import posted
 
 CONFIG = """
 [server]

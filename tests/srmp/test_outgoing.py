@@ -26,7 +26,7 @@ from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, SignaturePa
 from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.urls import parse_url
 from msmq_fast.srmp.values import Nonconforming
-from tests.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
+from tests.support.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
 from tests.support.worlds.queue_manager import World
 
 DESTINATION = "http://machine2/msmq/private$/q"

@@ -22,7 +22,7 @@ from msmq_fast.srmp.model import (
 from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
 from msmq_fast.srmp.xmlbounds import MAX_ENVELOPE
-from tests.srmp.texts import (
+from tests.support.srmp.texts import (
     ACTION,
     DATES,
     DS,

@@ -13,7 +13,17 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import Role
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Wish
-from tests.srmp.station import ADMIN, SENDER, SINK, Station, correlation, date, envelope, services, stream
+from tests.support.srmp.station import (
+    ADMIN,
+    SENDER,
+    SINK,
+    Station,
+    correlation,
+    date,
+    envelope,
+    services,
+    stream,
+)
 from tests.support.worlds.queue_manager import WALL
 
 HERE = Station.base + "in"

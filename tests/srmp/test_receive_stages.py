@@ -8,7 +8,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Redirections
-from tests.srmp.station import ADMIN, Station, compound, envelope, services, stream
+from tests.support.srmp.station import ADMIN, Station, compound, envelope, services, stream
 from tests.support.worlds.queue_manager import WALL
 
 DURABLE = services(durable=True)

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from msmq_fast.client import Message, sync
-from tests.srmp.independent import Sink, post
-from tests.srmp.partner import Program, request
-from tests.srmp.serving import serving
 from tests.srmp.test_signature import NS, certificate, key
 from tests.support.processes.servers import Server
+from tests.support.srmp.independent import Sink, post
+from tests.support.srmp.partner import Program, request
+from tests.support.srmp.serving import serving
 
 BODY = b"<order>\r\n\x00 \xff</order>"
 CONFIG = """

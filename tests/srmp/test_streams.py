@@ -13,7 +13,7 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.streams import _STREAM, TERMS_PREFIX
 from msmq_fast.store.schema import Table
-from tests.srmp.station import ORDERING, SENDER, SINK, Station, envelope, stream
+from tests.support.srmp.station import ORDERING, SENDER, SINK, Station, envelope, stream
 
 NUMBER = 0x432B1643_00000006
 OTHER = UUID("11111111-2222-3333-4444-555555555555")

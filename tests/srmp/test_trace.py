@@ -17,10 +17,10 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.srmp.multicast import Feed
-from tests.srmp.independent import Sink, post
-from tests.srmp.partner import Program, request
 from tests.srmp.test_sending import NAME, Station
 from tests.support.processes.servers import Server, data_directory
+from tests.support.srmp.independent import Sink, post
+from tests.support.srmp.partner import Program, request
 from tests.support.worlds.queue_manager import WALL, World
 
 REPORTS = UUID("12345678-1234-5678-1234-567812345678")

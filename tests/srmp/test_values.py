@@ -20,7 +20,7 @@ from msmq_fast.srmp.values import (
     write_message_id,
     write_stream_id,
 )
-from tests.srmp.texts import GUID
+from tests.support.srmp.texts import GUID
 
 U32, U64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 

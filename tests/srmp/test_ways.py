@@ -11,9 +11,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.srmp.independent import Sink, post, read_request
-from tests.srmp.partner import Program, request
 from tests.support.processes.servers import Server, data_directory, until
+from tests.support.srmp.independent import Sink, post, read_request
+from tests.support.srmp.partner import Program, request
 
 INNER = "http://localhost/msmq/private$/inner"
 

@@ -26,7 +26,7 @@ from msmq_fast.srmp.reading import read_envelope
 from msmq_fast.srmp.values import Nonconforming
 from msmq_fast.srmp.writing import write_envelope
 from tests.srmp.envelopes import envelopes
-from tests.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
+from tests.support.srmp.texts import DS, GUID, OTHER, SENT, URL, examples
 
 SENDER = UUID(OTHER)
 LEAST = Envelope("MSMQ:", "http://h/msmq/q", f"uuid:1@{GUID}", 0x7FFFFFFF, SENT)

@@ -20,8 +20,8 @@ from msmq_fast.srmp.pgm.model import Group, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
 from tests.server.test_serve import http
-from tests.srmp.station import compound, envelope
 from tests.support.processes.servers import Server, command, without_capability
+from tests.support.srmp.station import compound, envelope
 
 ADDRESS = "234.1.1.1"
 GROUP = f"{ADDRESS}:8001"

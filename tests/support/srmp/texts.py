@@ -25,7 +25,7 @@ URL = "http://machine1/MSMQ/private$/receipts"
 STREAM_ID = f"<streamId>uid:{OTHER}\\4839986701558349830</streamId>"
 START = f"<start><sendReceiptsTo>{URL}</sendReceiptsTo></start>"
 
-VECTORS = Path(__file__).with_name("vectors")
+VECTORS = Path(__file__).parents[2] / "srmp" / "vectors"
 
 
 def path(content: str = ACTION + TO + ID, attributes: str = UNDERSTAND) -> str:

@@ -18,7 +18,9 @@ __all__ = ["EXAMPLES", "Program", "date", "posted", "request", "restamped"]
 
 EXAMPLES: dict[str, bytes] = {
     each["name"]: base64.b64decode(each["wire_b64"])
-    for each in json.loads(Path(__file__).with_name("vectors").joinpath("examples.json").read_text())
+    for each in json.loads(
+        Path(__file__).parents[2].joinpath("srmp", "vectors").joinpath("examples.json").read_text()
+    )
 }
 _NEVER = b"20380119T031407"
 _BOUNDARY = "MSMQ - SOAP boundary, 53287"

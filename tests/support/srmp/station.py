@@ -26,7 +26,7 @@ from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.urls import OwnUrls
 from msmq_fast.store.completion import Completion
-from tests.srmp.independent import Sent, read, read_request
+from tests.support.srmp.independent import Sent, read, read_request
 from tests.support.worlds.queue_manager import WALL, StillClock, World
 
 SENDER = UUID("4ba8cea2-a5b7-4564-baa9-f4ec1c78a3f4")
