@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
-from tests.faults.hostile_model import Expected, Model, Position
+from tests.support.hostile.hostile_model import Expected, Model, Position
 from tests.support.mqqb import wire
 
 PROBE_SIZE = 36

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
-from tests.faults.attacked import Scene, attacked
-from tests.faults.hostile import hostile_packets, hostile_session_packets
 from tests.faults.hostile_attack import Case, identified
-from tests.faults.hostile_model import Position
+from tests.support.hostile.attacked import Scene, attacked
+from tests.support.hostile.fields import hostile_packets, hostile_session_packets
+from tests.support.hostile.hostile_model import Position
 from tests.support.packet.samples import OTHER
 from tests.support.processes.servers import until
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.faults.attacked import Witness, log_is_clean
 from tests.faults.rpc_stubs import Batch
+from tests.support.hostile.attacked import Witness, log_is_clean
 from tests.support.processes.servers import Server, data_directory, until
 from tests.support.rpc import wire
 from tests.support.rpc.socketreader import readable

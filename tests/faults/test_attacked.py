@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.faults.attacked import attacked
-from tests.faults.hostile_witness import Witness
+from tests.support.hostile.attacked import attacked
+from tests.support.hostile.hostile_witness import Witness
 
 
 def test_a_server_that_is_well() -> None:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.faults.attacked import attacked
+from tests.support.hostile.attacked import attacked
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until
 

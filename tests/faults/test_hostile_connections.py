@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 import uvloop
 
-from tests.faults.attacked import Scene, attacked
-from tests.faults.hostile_sessions import Raw
+from tests.support.hostile.attacked import Scene, attacked
+from tests.support.hostile.hostile_sessions import Raw
 from tests.support.mqqb import wire
 
 HOST = "127.0.54.40"

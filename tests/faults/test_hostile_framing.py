@@ -10,7 +10,7 @@ import pytest
 
 from msmq_fast._native.framing import PacketScanner
 from tests.faults.fuzz_framing_build import BUGS, build_copy
-from tests.faults.hostile import hostile_packets, hostile_session_packets
+from tests.support.hostile.fields import hostile_packets, hostile_session_packets
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -23,7 +23,7 @@ loader = importlib.machinery.ExtensionFileLoader(name, sys.argv[1])
 spec = importlib.util.spec_from_file_location(name, sys.argv[1], loader=loader)
 framing = importlib.util.module_from_spec(spec)
 loader.exec_module(framing)
-from tests.faults.hostile import hostile_packets, hostile_session_packets
+from tests.support.hostile.fields import hostile_packets, hostile_session_packets
 from tests.support.packet.samples import seeds
 packets = [packet for _, packet in [*hostile_packets(), *hostile_session_packets(), *seeds()]]
 packets += [packet[:size] for _, packet in seeds() for size in range(len(packet))]

@@ -10,8 +10,8 @@ import pytest
 import uvloop
 
 from tests.faults.hostile_attack import Attack
-from tests.faults.hostile_model import totals
 from tests.faults.hostile_server import corpus, target
+from tests.support.hostile.hostile_model import totals
 
 PROBE_QUEUE = "OS:host\\private$\\probe"
 MIB = 1 << 20

@@ -11,9 +11,9 @@ import uvloop
 
 from msmq_fast.mqqb.reasons import CloseReason, Contest
 from tests.faults.hostile_attack import Attack, Case, guid
-from tests.faults.hostile_model import totals
 from tests.faults.hostile_server import OWN, Target, target
-from tests.faults.hostile_sessions import QUEUE, Raw, abuses
+from tests.support.hostile.hostile_model import totals
+from tests.support.hostile.hostile_sessions import QUEUE, Raw, abuses
 from tests.support.mqqb import wire
 from tests.support.processes.servers import until
 

@@ -12,8 +12,8 @@ import pytest
 import uvloop
 
 from msmq_fast.packet.user import TransactionHeader
-from tests.faults.attacked import Scene, attacked
-from tests.faults.hostile_sessions import Raw
+from tests.support.hostile.attacked import Scene, attacked
+from tests.support.hostile.hostile_sessions import Raw
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.user import SecurityHeader
-from tests.faults.attacked import attacked
+from tests.support.hostile.attacked import attacked
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from msmq_fast._native.framing import BadPacket, parse
 from msmq_fast.packet.errors import PacketFaultCode
-from tests.faults.hostile import hostile_packets
+from tests.support.hostile.fields import hostile_packets
 from tests.support.packet import reference
 from tests.support.packet.mutations import mutated_packets, random_packets, valid_packets
 from tests.support.packet.samples import seeds

@@ -16,7 +16,7 @@ import pytest
 
 from msmq_fast.server.config import LimitsConfig
 from msmq_fast.server.descriptors import LEAST, ConnectionLimits, ConnectionScale, divide
-from tests.faults.attacked import attacked
+from tests.support.hostile.attacked import attacked
 from tests.support.mqqb import wire
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory, until

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.faults.hostile_sessions import Raw
 from tests.interop.test_two_queue_managers import free_port
+from tests.support.hostile.hostile_sessions import Raw
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.attacked import Witness
+from tests.support.hostile.attacked import Witness
 from tests.support.processes.servers import Server, until
 from tests.support.srmp.independent import Sink, answer, post
 from tests.support.srmp.partner import Program, request

@@ -1,6 +1,6 @@
 """Well-behaved peers, programs and operators, in a process of their own, while others attack.
 
-    python tests/faults/hostile_witness.py HOST MQQB-PORT ADMIN-PORT UNIX-SOCKET PATIENCE
+    python tests/support/hostile/hostile_witness.py HOST MQQB-PORT ADMIN-PORT UNIX-SOCKET PATIENCE
 
 Six kinds of work go on side by side:
 
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import msmq_fast
 from msmq_fast.packet.errors import IOTimeout

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from uuid import UUID
 
-from tests.faults.hostile_model import Position
+from tests.support.hostile.hostile_model import Position
 from tests.support.mqqb import wire
 
 QUEUE = "OS:host\\private$\\queue"

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults import hostile_witness
+from tests.support.hostile import hostile_witness
 from tests.support.processes.servers import Server, data_directory
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE = 15.0
 """Seconds that nothing may take longer than, on a machine that does other things too."""
 KINDS = ("peer", "program", "delivery", "deadline", "newcomer", "connect", "readyz")
@@ -107,7 +107,7 @@ class Witness:
         self._process = subprocess.Popen(
             [
                 sys.executable,
-                str(ROOT / "tests/faults/hostile_witness.py"),
+                str(ROOT / "tests/support/hostile/hostile_witness.py"),
                 server.host,
                 str(server.port("mqqb")),
                 str(server.port("admin")),
