@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.spark.bulk import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
-from tests.server.test_programs_over_tcp import certify
 from tests.support.http import bulk as api
-from tests.support.processes.servers import Server, command, data_directory
+from tests.support.processes.servers import Server, certify, command, data_directory
 
 ROWS = [(b"a body", "a label")]
 

@@ -23,7 +23,8 @@ from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access
 from tests.support.bulk import model
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 EVER = (1 << 56) - 1
 

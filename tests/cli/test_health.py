@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.test_programs_over_tcp import certify
-from tests.support.processes.servers import Server, command, data_directory, until
+from tests.support.processes.servers import Server, certify, command, data_directory, until
 
 
 @pytest.fixture

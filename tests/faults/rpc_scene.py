@@ -22,9 +22,10 @@ from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sddl import parse_sddl
+from tests.support.clocks import WALL
 from tests.support.rpc.dependents import DependentWorld
 from tests.support.rpc.parties import HOST, accounts
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.worlds.queue_manager import World
 
 EVERYBODY = "O:BAG:BAD:(A;;GA;;;WD)(A;;GA;;;AN)"
 QUEUES = {"orders": {}, "ledger": {"transactional": True}}

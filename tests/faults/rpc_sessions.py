@@ -23,9 +23,9 @@ from msmq_fast.rpc.ndr.operations import InterfaceTable, Op
 from msmq_fast.rpc.ndr.types import ContextHandle
 from tests.faults.rpc_scene import Scene
 from tests.faults.rpc_values import Known, Plausible
+from tests.support.clocks import WALL
 from tests.support.rpc import wire
 from tests.support.rpc.parties import PASSWORD
-from tests.support.worlds.queue_manager import WALL
 
 SERVED = ((QMCOMM, QMCOMM2, REMOTE_READ, MGMT), (QM2QM, EPM, MGMT))
 """By endpoint."""

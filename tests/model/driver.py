@@ -28,7 +28,8 @@ from msmq_fast.qm.transactions.transaction import Transaction as RealTransaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 from .model import LOCKED, Cursor, Ident, Message, Model, Queue, Refused, Transaction, Waiter
 

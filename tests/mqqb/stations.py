@@ -26,8 +26,9 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.timing import earliest
+from tests.support.clocks import WALL, StillClock
 from tests.support.worlds.channels import context
-from tests.support.worlds.queue_manager import WALL, StillClock, World, carry
+from tests.support.worlds.queue_manager import World, carry
 
 
 class Station(World):

@@ -24,10 +24,11 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.qm.test_acknowledgment_arrival import Refusing
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
 from tests.support.worlds.channels import context
 from tests.support.worlds.hosts import sent
-from tests.support.worlds.queue_manager import WALL, World, carry
+from tests.support.worlds.queue_manager import World, carry
 
 ADDRESS = "10.0.0.9"
 ORDER_QUEUE = rf"DIRECT=TCP:{ADDRESS}\PRIVATE$\order_queue$"

@@ -19,9 +19,9 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.security.sid import sid
 from tests.mqqb.stations import Network, Station
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import sent
-from tests.support.worlds.queue_manager import WALL
 
 SENDER, ROUTER, RECEIVER = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 

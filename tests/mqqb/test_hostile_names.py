@@ -23,8 +23,8 @@ from msmq_fast.qm.transactions.transaction import State
 from tests.mqqb.stations import Network
 from tests.mqqb.test_streams import header
 from tests.mqqb.test_trace import traced
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
-from tests.support.worlds.queue_manager import WALL
 
 HUB, PEER, STRANGER = "10.0.0.1", "10.0.0.2", "10.0.0.99"
 IDLE = 30.0

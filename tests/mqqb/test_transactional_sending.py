@@ -31,9 +31,10 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, renew_incarnation
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
 from tests.support.worlds.channels import context
-from tests.support.worlds.queue_manager import WALL, World, carry
+from tests.support.worlds.queue_manager import World, carry
 
 NAME = r"DIRECT=TCP:10.0.0.8\private$\orders"
 JOURNAL = r".\system$;JOURNAL"

@@ -19,8 +19,9 @@ from msmq_fast.qm.outgoing.acknowledgment import acknowledgment
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.worlds.queue_manager import World
 
 HERE = r"DIRECT=OS:HOST\private$\admin"
 THERE = r"DIRECT=TCP:10.9.9.9\private$\admin"

@@ -14,8 +14,9 @@ from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet import Message
 from msmq_fast.packet.message import Journal
 from tests.qm.test_acknowledgment import HERE, answers
+from tests.support.clocks import WALL
 from tests.support.mqqb import wire
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.worlds.queue_manager import World
 
 NEGATIVE_ARRIVAL, ALL = 4, 15
 ADMIN = r"OS:HOST\private$\admin"

@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.reading.lookup import Lookup
-from tests.support.worlds.queue_manager import WALL, World, body
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World, body
 
 BODIES = st.binary(max_size=64)
 

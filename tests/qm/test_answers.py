@@ -20,7 +20,8 @@ from msmq_fast.qm.outgoing.acknowledgment import lifetime
 from msmq_fast.qm.outgoing.answers import UNKNOWN, may_answer
 from msmq_fast.qm.outgoing.idlecleanup import ANSWERS_IDLE
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 PEER, OTHER = "192.0.2.7", "192.0.2.8"
 FEW = 5

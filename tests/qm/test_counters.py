@@ -14,7 +14,8 @@ from msmq_fast.qm.services import State
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.store import Store
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 
 @pytest.fixture

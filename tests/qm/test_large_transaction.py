@@ -22,7 +22,8 @@ from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, StoreOptions
-from tests.support.worlds.queue_manager import StillClock, World
+from tests.support.clocks import StillClock
+from tests.support.worlds.queue_manager import World
 
 COUNT = 25_000
 SLICED = 3_000  # operations, more than are done in one go

@@ -15,7 +15,8 @@ from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.support.worlds.queue_manager import WALL, World, body
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World, body
 
 
 @pytest.fixture

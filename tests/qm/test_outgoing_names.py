@@ -12,7 +12,8 @@ from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 NULL = UUID(int=0)
 PREFIXES = [

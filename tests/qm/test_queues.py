@@ -16,7 +16,8 @@ from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import Privacy, QueueKind
 from msmq_fast.qm.services import State
-from tests.support.worlds.queue_manager import WALL, World, body, tell
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World, body, tell
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from msmq_fast.qm.operator.relocation import Outcome, relocate
 from msmq_fast.qm.queues.browse import BATCH_BYTES, SEQUENCE_MASK, Selection, Stretch, browse
 from msmq_fast.security.sid import sid
 from msmq_fast.store.completion import Completion
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 ALL = Stretch(Selection())
 JOB = b"j" * 16

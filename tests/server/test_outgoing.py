@@ -8,7 +8,8 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.server.outgoing import Dispatcher
-from tests.support.worlds.queue_manager import WALL, Told, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import Told, World
 
 NAMES = {
     "mqqb": r"DIRECT=TCP:10.0.0.9\private$\there",

@@ -23,7 +23,8 @@ from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
 from msmq_fast.srmp.urls import Url
 from tests.srmp.pgm.stage import SOURCE_IP, TSI
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 GROUP = "234.1.1.1:8001"
 DEADLETTER = r".\system$;DEADLETTER"

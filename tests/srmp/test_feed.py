@@ -13,8 +13,8 @@ from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.redirection import Redirections
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Transport
+from tests.support.clocks import WALL
 from tests.support.srmp.station import SENDER, Station, compound, envelope, services, stream
-from tests.support.worlds.queue_manager import WALL
 
 DURABLE = services(durable=True)
 GROUP = "234.1.1.1:8001"

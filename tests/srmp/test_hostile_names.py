@@ -10,8 +10,8 @@ import pytest
 
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.faults import Faults
+from tests.support.clocks import WALL
 from tests.support.srmp.station import Station, envelope, services, stream
-from tests.support.worlds.queue_manager import WALL
 
 BASE = "http://host/msmq/private$/"
 GOOD = BASE + "in"

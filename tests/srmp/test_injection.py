@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.qm.faults import Faults
+from tests.support.clocks import WALL
 from tests.support.srmp.station import SINK, Station, envelope, services, stream
 from tests.support.worlds.injection import Operation, failing, lines
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.worlds.queue_manager import World
 
 PLAIN, ORDERED = (f"http://host/msmq/private$/{name}" for name in ("plain", "ordered"))
 DURABLE = services(durable=True, delivery=SINK)

@@ -13,6 +13,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import Role
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Wish
+from tests.support.clocks import WALL
 from tests.support.srmp.station import (
     ADMIN,
     SENDER,
@@ -24,7 +25,6 @@ from tests.support.srmp.station import (
     services,
     stream,
 )
-from tests.support.worlds.queue_manager import WALL
 
 HERE = Station.base + "in"
 TO = Station.base + "tx"

@@ -18,9 +18,9 @@ from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Pair, Redirections
 from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.signature import SignaturePolicy, Signer
+from tests.support.clocks import WALL
 from tests.support.srmp.station import ADMIN, SENDER, Station, compound, envelope, services, stream
 from tests.support.worlds.directories import everything
-from tests.support.worlds.queue_manager import WALL
 
 DURABLE = services(durable=True)
 ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"

@@ -8,8 +8,8 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Redirections
+from tests.support.clocks import WALL
 from tests.support.srmp.station import ADMIN, Station, compound, envelope, services, stream
-from tests.support.worlds.queue_manager import WALL
 
 DURABLE = services(durable=True)
 GROUP = "234.1.1.1:8001"

@@ -26,7 +26,8 @@ from msmq_fast.srmp.transfer import Effect, Reach, Timers, Transfer
 from msmq_fast.srmp.urls import Url
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.support.worlds.queue_manager import WALL, World, carry
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World, carry
 
 NAME = "DIRECT=HTTP://server.test/msmq/private$/orders"
 JOURNAL, DEADLETTER, DEADXACT = r".\system$;JOURNAL", r".\system$;DEADLETTER", r".\system$;DEADXACT"

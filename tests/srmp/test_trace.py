@@ -18,10 +18,11 @@ from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.srmp.multicast import Feed
 from tests.srmp.test_sending import NAME, Station
+from tests.support.clocks import WALL
 from tests.support.processes.servers import Server, data_directory
 from tests.support.srmp.independent import Sink, post
 from tests.support.srmp.partner import Program, request
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.worlds.queue_manager import World
 
 REPORTS = UUID("12345678-1234-5678-1234-567812345678")
 SENDER = UUID("4ba8cea2-a5b7-4564-baa9-f4ec1c78a3f4")

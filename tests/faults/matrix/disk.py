@@ -21,7 +21,7 @@ from tests.faults.matrix.account import host_bodies
 from tests.faults.matrix.host import Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
 from tests.faults.matrix.scenarios import SCENARIOS, Scenario
-from tests.support.worlds.queue_manager import StillClock
+from tests.support.clocks import StillClock
 
 MOMENTS = ("before", "under way", "after")
 SECTOR = 512

@@ -19,7 +19,7 @@ from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store, StoreOptions
-from tests.support.worlds.queue_manager import StillClock
+from tests.support.clocks import StillClock
 
 _PATIENCE = 10.0  # seconds of the real clock that a native thread may take for one thing
 _OPTIONS = StoreOptions(map_size=1 << 28, force_place=True)

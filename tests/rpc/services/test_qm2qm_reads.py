@@ -8,8 +8,8 @@ from msmq_fast._native.framing import parse
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action
+from tests.support.clocks import WALL
 from tests.support.rpc.peers import Reader, RemoteWorld, received, result, text
-from tests.support.worlds.queue_manager import WALL
 
 OK = 0
 INVALID_PARAMETER = 0xC00E0006

@@ -8,8 +8,8 @@ import pytest
 
 from msmq_fast.rpc.idl.qm2qm import MAX_PACKET
 from tests.rpc.services.lines import Endpoint, Line
+from tests.support.clocks import WALL
 from tests.support.rpc import wire
-from tests.support.worlds.queue_manager import WALL
 
 BAD_STUB_DATA, CONTEXT_MISMATCH, OP_RANGE = 0x6F7, 0x1C00001A, 0x1C010002
 CANCELED_BY_CLIENT = 0x400E03E9

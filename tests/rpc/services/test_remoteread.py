@@ -10,9 +10,9 @@ from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface
 from msmq_fast.rpc.services.reads import SEQUENTIAL, Ack, Action
+from tests.support.clocks import WALL
 from tests.support.rpc.peers import CLIENT, RemoteWorld, caller, result
 from tests.support.rpc.remotereader import RemoteReader, body, opening, remote_peer
-from tests.support.worlds.queue_manager import WALL
 
 OK = 0
 QUEUE_NOT_FOUND = 0xC00E0003

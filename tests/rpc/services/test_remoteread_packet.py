@@ -13,7 +13,8 @@ from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.qm.access import Access
 from msmq_fast.rpc.services.remotereadpacket import SectionType, message_packet, sections
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 INFINITE = 0xFFFFFFFF
 TTRQ = slice(12, 16)

@@ -26,8 +26,9 @@ from msmq_fast.srmp.sending import url_of
 from msmq_fast.srmp.streams import IncomingStreams
 from msmq_fast.srmp.urls import OwnUrls
 from msmq_fast.store.completion import Completion
+from tests.support.clocks import WALL, StillClock
 from tests.support.srmp.independent import Sent, read, read_request
-from tests.support.worlds.queue_manager import WALL, StillClock, World
+from tests.support.worlds.queue_manager import World
 
 SENDER = UUID("4ba8cea2-a5b7-4564-baa9-f4ec1c78a3f4")
 SINK = "http://sender.example/msmq/private$/order_queue$"

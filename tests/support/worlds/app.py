@@ -15,19 +15,7 @@ from msmq_fast.app.wire import Frame, FrameCutter, pack_frame, unpack_payload
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.paging import scan_pages
-
-
-class FakeClock:
-    """Stands still unless told."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def wall_us(self) -> int:
-        return int(self.now * 1_000_000)
+from tests.support.clocks import FakeClock
 
 
 class World:

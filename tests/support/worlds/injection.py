@@ -32,7 +32,8 @@ from msmq_fast.packet.classes import MessageClass
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.store import Store
-from tests.support.worlds.queue_manager import WALL, World
+from tests.support.clocks import WALL
+from tests.support.worlds.queue_manager import World
 
 _ENDS = {"keep_unit", "roll_back"}  # a unit has to end
 _OPENS = {"begin_unit", "unit"}  # functions that name neither are outside of units until they return

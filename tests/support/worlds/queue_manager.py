@@ -17,24 +17,7 @@ from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store
-
-WALL = 1_700_000_000
-
-
-class StillClock:
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-        self.wall = WALL * 1_000_000
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall_us(self) -> int:
-        return self.wall
-
-    def advance(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.wall += round(seconds * 1_000_000)
+from tests.support.clocks import WALL, StillClock
 
 
 class Unexpected(Faults):
