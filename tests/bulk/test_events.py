@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.columns import Contents, EventEncoder
+from msmq_fast._native.columns import Contents
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast._native.tables import StoreError
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS, BulkReader, EventsGone
@@ -24,17 +24,9 @@ from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Table
 from tests.support.bulk import model
+from tests.support.bulk.events import CONSTANTS, EVER, OLD, QUEUES, encoder, event, packed
 from tests.support.worlds.cores import Core, dicts
 from tests.support.worlds.queue_manager import World
-
-CONSTANTS = {"qm_guid": "guid", "incarnation": 3}
-QUEUES = {
-    2: ("two", "guid of two", "queue"),
-    300: ("ümlaut", "guid", "outgoing"),
-    70_000: ("far", "g", "journal"),
-}
-EVER = 1 << 62
-OLD = decode.FIRST_FEED_ENTRY
 
 
 def expected(event: FeedEvent) -> dict[str, Any]:
@@ -95,17 +87,6 @@ RECORDS = st.lists(
 )
 
 
-def packed(events: list[FeedEvent], size: int) -> bytes:
-    """One record with entries of `size` bytes: of the first layout, of this one, of a later one."""
-    entries = b""
-    for event in events:
-        if size == OLD.size:
-            entries += OLD.pack(*event[1:11])
-        else:
-            entries += decode.FEED_ENTRY.pack(*event[1:]).ljust(size, b"\xee")
-    return struct.pack("<BBHI", 1, 0, size, len(events)) + entries
-
-
 def feed_of(records: list[tuple[list[FeedEvent], int]], begin: int) -> dict[bytes, bytes]:
     """Records of the feed by their keys."""
     table, number = {}, begin
@@ -113,11 +94,6 @@ def feed_of(records: list[tuple[list[FeedEvent], int]], begin: int) -> dict[byte
         table[number.to_bytes(8, "big")] = packed(events, size)
         number += len(events)
     return table
-
-
-def encoder(contents: Contents) -> EventEncoder:
-    pairs = [(column.name, column.kind) for column in EVENT_COLUMNS]
-    return EventEncoder(contents, pairs, CONSTANTS, CLASSES, KINDS, TRANSPORTS, QUEUES.get)
 
 
 @pytest.fixture(scope="module")
@@ -166,10 +142,6 @@ def test_events_are_what_the_decoder_says(
         disk.writer.put_record(Table.FEED, key, value)
     disk.settle()
     check(disk.contents, table, start, start + length, step)
-
-
-def event(number: int) -> FeedEvent:
-    return FeedEvent(number, EventKind.ARRIVED, 0, 0, 2, number, number + 1, number, bytes(16), number, 10)
 
 
 DAMAGES = {

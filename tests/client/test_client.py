@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +10,9 @@ import pytest
 
 import msmq_fast
 from msmq_fast import Access, BatchRefused, ConnectionLost, Lookup, Message, errors
+from tests.client.connecting import connected
 from tests.client.server import Server, running
 from tests.support.processes.contract import JSON_KEYS
-
-Test = Callable[[Server, msmq_fast.Connection], Awaitable[None]]
-
-
-def connected(test: Test) -> Callable[[Path], None]:
-    """Run a test coroutine with a server and a connection."""
-
-    @wraps(test)
-    def run(tmp_path: Path) -> None:
-        async def main() -> None:
-            async with (
-                running(tmp_path / "app.sock") as server,
-                await msmq_fast.connect(server.path, client="test") as connection,
-            ):
-                await asyncio.wait_for(test(server, connection), 5)
-
-        asyncio.run(main())
-
-    del run.__wrapped__  # pytest would take the coroutine's parameters for fixtures
-    return run
 
 
 @connected

@@ -8,9 +8,8 @@ import pytest
 
 import msmq_fast
 from msmq_fast import Access, Message, errors, sync
+from tests.client.connecting import connected, path
 from tests.client.server import Server
-from tests.client.test_client import connected
-from tests.client.test_sync import path
 
 __all__ = ["path"]
 

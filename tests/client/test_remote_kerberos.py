@@ -16,7 +16,7 @@ import pytest
 from msmq_fast.app.wire import Access
 from msmq_fast.client import sync
 from msmq_fast.packet.errors import AccessDenied
-from tests.server.test_serve import http
+from tests.support.http.admin import http
 from tests.support.processes.kdc import REALM, Kdc, serving
 from tests.support.processes.remotes import HOST, NAME, READER_HOST
 from tests.support.processes.servers import Server, command, data_directory

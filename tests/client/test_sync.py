@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import msmq_fast
 from msmq_fast import Message, errors, sync
-from tests.client.server import Server
+from tests.client.connecting import path
 
-
-@pytest.fixture
-def path(tmp_path: Path) -> Iterator[str]:
-    """The socket of a server in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    server = Server(tmp_path / "app.sock")
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result()
-    yield server.path
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+__all__ = ["path"]
 
 
 def test_everything_once(path: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.cli.exits import Exit
-from tests.cli.test_windows_definitions import JSON, ORDERS, PUBLIC, exported
-from tests.interop.test_two_queue_managers import free_port
+from tests.support.processes.definitions import JSON, ORDERS, PUBLIC, exported
+from tests.support.processes.pair import free_port
 from tests.support.processes.servers import Server, data_directory, until
 
 

@@ -10,7 +10,7 @@ from msmq_fast.directory.document import Outcome, document_of, entry_of, put, re
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
-from tests.directory.test_contract import SAMPLES
+from tests.directory.samples import SAMPLES
 from tests.support.worlds.directories import OTHER, Events, World, everything, queue, site
 
 

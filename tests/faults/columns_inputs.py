@@ -13,10 +13,10 @@ from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.bulk import test_events
-from tests.faults.fuzz_store import mutate
+from tests.support.bulk import events as feed
 from tests.support.bulk import model
 from tests.support.bulk.packets import plain
+from tests.support.hostile.mutation import mutate
 from tests.support.packet import samples
 from tests.support.worlds.cores import NOW_US, OF_MESSAGES, dicts
 
@@ -31,7 +31,7 @@ ENVELOPES = (
 
 def seeds() -> list[bytes]:
     """A packet or a record of events, behind a byte that says which."""
-    events = [test_events.packed([test_events.event(1)] * 3, size) for size in (56, 72, 80)]
+    events = [feed.packed([feed.event(1)] * 3, size) for size in (56, 72, 80)]
     packets = [packet for _, packet in samples.seeds()]
     packets.append(plain(b"body", label="label"))
     packets += [
@@ -72,7 +72,7 @@ def one_record(value: bytes) -> None:
     tables = MemoryTables()
     key = (9).to_bytes(8, "big")
     tables.tables[Table.FEED][key] = value
-    encoded = test_events.encoder(Contents(tables)).encode(1, test_events.EVER, 50)
+    encoded = feed.encoder(Contents(tables)).encode(1, feed.EVER, 50)
     try:
         events = decode.feed(key, value)[:50]
     except decode.DecodeError:

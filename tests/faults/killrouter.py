@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import UUID
 
 from msmq_fast.client import Access, Message, MSMQError, connect
-from tests.interop.test_routing import free_port
+from tests.support.processes.chain import free_port
 from tests.support.processes.servers import Server
 
 SENDERS, RECEIVERS = 4, 2

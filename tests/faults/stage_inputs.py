@@ -14,7 +14,7 @@ from msmq_fast._native.stagecodec import Destination, RowBuilder, RowError
 from msmq_fast.bulk.ipc import MessageCutter
 from msmq_fast.bulk.stagedecode import StageDecoder
 from msmq_fast.packet.user_message import UserMessagePacket
-from tests.faults.fuzz_store import mutate
+from tests.support.hostile.mutation import mutate
 
 FIELD = b"\4\0a\0\0\0\0\0"  # the DestinationQueue of every row
 

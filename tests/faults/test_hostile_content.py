@@ -15,14 +15,13 @@ import uvloop
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import sid
-from tests.srmp.test_signature import NS, expensive
-from tests.srmp.test_signed_messages import reference
 from tests.support.hostile.attacked import Resources, attacked
 from tests.support.hostile.hostile_sessions import Raw
 from tests.support.http import bulk as api
 from tests.support.mqqb import wire
 from tests.support.srmp.independent import post
 from tests.support.srmp.partner import request
+from tests.support.srmp.signing import NS, expensive, reference
 
 MIB = 1 << 20
 STRANGER = "127.0.56.66"

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.mqqb.test_hostile_names import FATES, FIELDS, NAMES, cell
 from tests.support.hostile.attacked import attacked
+from tests.support.hostile.names import FATES, FIELDS, NAMES, cell
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server
 

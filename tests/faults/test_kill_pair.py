@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.killpair import Account, Pair
-from tests.interop.test_two_queue_managers import free_port
+from tests.support.processes.pair import free_port
 
 BODY = bytes(range(256)) * 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.test_two_queue_managers import collect, drained, pair
+from tests.support.processes.pair import collect, drained, pair
 from tests.support.processes.servers import Server, until
 
 __all__ = ["pair"]

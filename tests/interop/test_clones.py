@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast import RECOVERABLE, Access, Message, sync
-from tests.interop.test_two_queue_managers import drained, free_port
+from tests.support.processes.pair import drained, free_port
 from tests.support.processes.servers import Server, command, data_directory, until
 
 RETRY = {"MSMQ_FAST_MQQB__RETRY_INTERVAL": "0.3"}

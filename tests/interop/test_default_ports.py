@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.test_two_queue_managers import collect
 from tests.support.mqqb import wire
+from tests.support.processes.pair import collect
 from tests.support.processes.servers import Server, command, data_directory
 
 PING = b"\x00\x00HU" + (4).to_bytes(4, "little") + wire.PEER.bytes_le

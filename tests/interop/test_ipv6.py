@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.test_two_queue_managers import collect, drained
+from tests.support.processes.pair import collect, drained
 from tests.support.processes.servers import Server, data_directory, preloaded, until
 
 TARGET = r"DIRECT=OS:six.test\private$\inbox"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.test_two_queue_managers import free_port
+from tests.support.processes.pair import free_port
 from tests.support.processes.servers import Server, data_directory, until
 
 SENDER, ROUTER, RECEIVER = "127.0.53.11", "127.0.53.12", "127.0.53.13"

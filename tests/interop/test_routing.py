@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes.chain import HOSTS, free_port
 from tests.support.processes.servers import Server, data_directory, until
 
 COUNT = 500
-HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-
-
-def free_port() -> int:
-    """A port that is free on all addresses."""
-    for _ in range(50):
-        with ExitStack() as stack:
-            sockets = [stack.enter_context(socket.socket()) for _ in HOSTS]
-            sockets[0].bind((HOSTS[0], 0))
-            port: int = sockets[0].getsockname()[1]
-            try:
-                for other, host in zip(sockets[1:], HOSTS[1:], strict=True):
-                    other.bind((host, port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no port is free on all addresses")
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast.client import Access, Message, MSMQError, connect
 from msmq_fast.packet.message import Journal
-from tests.interop.test_two_queue_managers import collect, drained, free_port
+from tests.support.processes.pair import collect, drained, free_port
 from tests.support.processes.servers import Server, data_directory, until
 
 TARGET = r"DIRECT=TCP:127.0.0.3\private$\inbox"

@@ -11,7 +11,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.switches import Switches
-from tests.mqqb.test_transfer import OTHER, Bench
+from tests.mqqb.transfers import OTHER, Bench
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
 

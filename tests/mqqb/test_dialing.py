@@ -13,7 +13,7 @@ from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve
-from tests.mqqb.test_transfer import Bench, Outgoing, ordinals, ping
+from tests.mqqb.transfers import Bench, Outgoing, ordinals, ping
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN
 

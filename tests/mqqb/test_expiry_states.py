@@ -12,7 +12,7 @@ from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from tests.mqqb.test_transactional_sending import DEADXACT, NAME, Sender
+from tests.mqqb.transactional import DEADXACT, NAME, Sender
 from tests.support.mqqb import wire
 
 DEADLETTER = r".\system$;DEADLETTER"

@@ -11,7 +11,7 @@ from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
 from msmq_fast.qm.outgoing.resending import Heard
-from tests.mqqb.test_transactional_sending import DEADXACT, JOURNAL, Sender, Sent, asked, sender
+from tests.mqqb.transactional import DEADXACT, JOURNAL, Sender, Sent, asked, sender
 from tests.support.mqqb import wire
 
 __all__ = ["asked", "sender"]

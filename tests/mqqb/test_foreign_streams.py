@@ -11,7 +11,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.acks import OrderAck
 from msmq_fast.store.schema import Table
-from tests.mqqb.test_streams import Telling, tx
+from tests.mqqb.streams import Telling, tx
 from tests.support.mqqb import wire
 
 STRANGER = UUID("0bad0001-0000-4000-8000-000000000000")

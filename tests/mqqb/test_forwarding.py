@@ -14,10 +14,10 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.forwarding import MAX_UNROUTED
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.security.sid import sid
+from tests.mqqb.forwarding import opened, private
 from tests.mqqb.stations import Network, Station
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire
@@ -40,25 +40,6 @@ class Line:
 
     def arrived(self) -> list[Message]:
         return self.receiver.read(self.queue)
-
-
-def opened(router: Station) -> Session:
-    """A session of a peer that is written by hand."""
-    session = router.endpoint.accept("10.0.0.99", router.now)
-    session.receive(wire.establish() + wire.parameters(), router.now)
-    session.data_to_send()
-    return session
-
-
-def private(number: int, manager: UUID, *, hops: int = 0, **fields: object) -> bytes:
-    """A message for private queue 1 of a queue manager: DQ = 3."""
-    packet = wire.message(number, address=manager, queue="", **fields)  # type: ignore[arg-type]
-    (flags,) = struct.unpack_from("<I", packet, 60)
-    flags = flags & ~(7 << 10) | 3 << 10 | hops
-    (size,) = struct.unpack_from("<I", packet, 8)
-    packet = packet[:60] + struct.pack("<II", flags, 1) + packet[64 + len(wire.direct("")) :]
-    size += 4 - len(wire.direct(""))
-    return packet[:8] + struct.pack("<I", size) + packet[12:]
 
 
 def packets(station: Station, name: str) -> list[bytes]:

@@ -15,8 +15,8 @@ from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.acks import OrderAck
 from msmq_fast.packet.classes import MessageClass
-from tests.mqqb.test_final_acks import ORDER_QUEUE, Destination, tx
-from tests.mqqb.test_transfer import Bench
+from tests.mqqb.destination import ORDER_QUEUE, Destination, tx
+from tests.mqqb.transfers import Bench
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, Source, sent
 

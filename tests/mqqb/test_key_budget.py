@@ -13,8 +13,8 @@ from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import KeyBudget, Limits
 from msmq_fast.mqqb.reasons import CloseReason
-from tests.mqqb.test_protocol import Serving, until
-from tests.mqqb.test_receive import security
+from tests.mqqb.securities import security
+from tests.mqqb.serving import Serving, until
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import Host
 

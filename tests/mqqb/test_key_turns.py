@@ -18,10 +18,11 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.security.keyturns import KeyTurns
-from tests.mqqb.test_protocol import Serving, until
-from tests.mqqb.test_receive import security
-from tests.mqqb.test_streams import acknowledged, header
+from tests.mqqb.securities import security
+from tests.mqqb.serving import Serving, until
+from tests.mqqb.streams import acknowledged
 from tests.support.mqqb import wire
+from tests.support.mqqb.headers import header
 from tests.support.worlds.hosts import Host
 
 OPERATION = 0.001  # seconds

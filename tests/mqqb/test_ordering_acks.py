@@ -15,8 +15,8 @@ from msmq_fast.packet.message import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from tests.mqqb.test_streams import acknowledged, host_with_queue, tx
-from tests.mqqb.test_transactional_sending import DEADXACT, NAME, Sender, sender
+from tests.mqqb.streams import acknowledged, host_with_queue, tx
+from tests.mqqb.transactional import DEADXACT, NAME, Sender, sender
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host
 

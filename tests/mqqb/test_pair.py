@@ -14,7 +14,7 @@ from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.timing import earliest
-from tests.mqqb.test_transfer import Outgoing
+from tests.mqqb.transfers import Outgoing
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import Host
 

@@ -11,7 +11,7 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.shortage import WindowSizes
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
-from tests.mqqb.test_queues import OTHER, opened, outgoing, put
+from tests.mqqb.outgoing import OTHER, opened, outgoing, put
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
 

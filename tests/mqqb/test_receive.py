@@ -15,18 +15,13 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
+from tests.mqqb.securities import security
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
 
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 THIRD = UUID("33333333-2222-3333-4444-555555555555")
 TRANSACTION = struct.pack("<IIIII", 0b1100, 1, 7, 1, 0)
-SID = bytes.fromhex("010500000000000515000000AD4A9EBD36D9FA3D63A656DAE8030000")
-
-
-def security(flags: int = 1, sid: bytes = SID, key: bytes = b"", signature: bytes = b"") -> bytes:
-    head = struct.pack("<HHHHII", flags, len(sid), len(key), len(signature), 0, 0)
-    return head + b"".join(part + bytes(-len(part) % 4) for part in (sid, key, signature))
 
 
 @pytest.mark.rule("QB-235", "QB-263")

@@ -6,7 +6,7 @@ import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.transfer import Connect
-from tests.mqqb.test_transfer import Bench
+from tests.mqqb.transfers import Bench
 from tests.support.worlds.hosts import sent
 
 

@@ -18,7 +18,7 @@ from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.timing import earliest
-from tests.mqqb.test_transfer import OTHER, Bench, ordinals, ping
+from tests.mqqb.transfers import OTHER, Bench, ordinals, ping
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
 

@@ -12,21 +12,13 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
+from tests.mqqb.forwarding import opened, private
 from tests.mqqb.stations import Network
-from tests.mqqb.test_forwarding import opened, private
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
+from tests.support.worlds.tracing import REPORTS, traced
 
-REPORTS = UUID("12345678-1234-5678-1234-567812345678")
 NOON = 1_700_049_600  # Wednesday, 15 November 2023, 12:00:00 UTC
-DEBUG = struct.pack("<HH", 1, 0) + REPORTS.bytes_le  # DebugHeader: QT = 1
-
-
-def traced(packet: bytes, debug: bytes = DEBUG) -> bytes:
-    """A packet with BaseHeader.Flags.TR and DH."""
-    flags, size = struct.unpack_from("<H4xI", packet, 2)
-    packet = packet[:2] + struct.pack("<H", flags | 0x0120) + packet[4:]
-    return packet[:8] + struct.pack("<I", size + len(debug)) + packet[12:] + debug
 
 
 class Collected:

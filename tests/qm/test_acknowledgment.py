@@ -19,11 +19,11 @@ from msmq_fast.qm.outgoing.acknowledgment import acknowledgment
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
+from tests.qm.acknowledgments import HERE, answers
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire
 from tests.support.worlds.queue_manager import World
 
-HERE = r"DIRECT=OS:HOST\private$\admin"
 THERE = r"DIRECT=TCP:10.9.9.9\private$\admin"
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
 ALL = 15
@@ -96,19 +96,6 @@ def ready(**settings: object) -> World:
     world.create("orders")
     world.create("admin")
     return world
-
-
-def answers(world: World, admin: str) -> list[Message]:
-    """What is in the admin queue, local or outgoing; nothing if there is no such outgoing queue."""
-    queues = {str(q.name): q for q in world.manager.queues()}
-    if admin != HERE and admin not in queues:
-        return []
-    core = world.manager.find(admin).core
-    core.head_in_memory()
-    world.run()
-    taken = core.take(100, 1 << 30, 77)
-    core.release(array("Q", [message.lookup_id for message in taken]), 77)
-    return [Message.from_packet(message.packet) for message in taken]
 
 
 def send(world: World, cause: Cause, admin: str, delivery: int, wishes: int, **more: object) -> int:

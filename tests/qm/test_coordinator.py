@@ -13,9 +13,8 @@ from msmq_fast.qm.transactions.coordinator import ResourceManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.schema import Table
+from tests.qm.transactions import _header, aborts, accounts, fill, made, reading, send, take
 from tests.support.worlds.queue_manager import World
-
-from .test_transaction import _header, aborts, accounts, fill, made, reading, send, take
 
 ID = UUID(int=0x1234)
 

@@ -14,9 +14,9 @@ from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
-from tests.qm.test_acknowledgment_arrival import Inbound
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire
+from tests.support.worlds.arrivals import Inbound
 from tests.support.worlds.queue_manager import World
 
 DEADLETTER = r".\system$;DEADLETTER"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
+from tests.qm.acknowledgments import classes
 from tests.support.worlds.queue_manager import World
 
 JOURNAL = r".\private$\orders;JOURNAL"
@@ -30,14 +30,6 @@ def world() -> World:
     world.create("admin")
     world.create(journaling=True)
     return world
-
-
-def classes(world: World, name: str = "admin") -> list[int]:
-    core = world.manager.find(name).core
-    found: list[int] = []
-    for key in core.positions.keys():  # noqa: SIM118 - no mapping
-        core.peek(key, lambda message, _: found.append(Message.from_packet(message.packet).message_class))
-    return found
 
 
 READS: dict[str, Begin] = {

@@ -22,11 +22,11 @@ from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, StoreOptions
+from tests.qm.large_transactions import SLICED, taken
 from tests.support.clocks import StillClock
 from tests.support.worlds.queue_manager import World
 
 COUNT = 25_000
-SLICED = 3_000  # operations, more than are done in one go
 
 
 class Disk:
@@ -115,14 +115,6 @@ def begun(world: World, count: int = SLICED, identifier: UUID | None = None) -> 
     queue = TransactedQueue(world.sender(), transaction)
     for number in range(count):
         queue.send(Message(body=b"%d" % number))
-    return transaction
-
-
-def taken(world: World, count: int) -> Transaction:
-    transaction = world.manager.transactions.begin()
-    TransactedQueue(world.reader(), transaction).subscribe(lambda _: None, count)
-    while transaction.operations.dequeued < count:
-        world.run()
     return transaction
 
 

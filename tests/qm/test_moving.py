@@ -11,10 +11,9 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue
+from tests.qm.transactions import begin, fill, take
 from tests.support.clocks import WALL
 from tests.support.worlds.queue_manager import World, body
-
-from .test_transaction import begin, fill, take
 
 SUB = ".\\private$\\orders;sub"
 OTHER = ".\\private$\\orders;other"

@@ -15,7 +15,7 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import Transaction
-from tests.qm.test_given_back import classes
+from tests.qm.acknowledgments import classes
 from tests.support.worlds.queue_manager import World, body
 
 ASKS: dict[str, Any] = {

@@ -15,7 +15,7 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.reading.readers import Readers, Subscription
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Table
-from tests.qm.test_large_transaction import SLICED, taken
+from tests.qm.large_transactions import SLICED, taken
 from tests.support.worlds.queue_manager import World
 
 LARGE = 4_000  # bytes: of so many messages not all stay in memory

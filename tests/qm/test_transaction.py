@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,66 +17,13 @@ from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
+from tests.qm.transactions import _header, aborts, accounts, begin, fill, made, reading, send, take
 from tests.support.worlds.queue_manager import World, body, tell
 
 
 @pytest.fixture
 def world() -> World:
     return made()
-
-
-def made(**settings: object) -> World:
-    world = World(**settings)
-    world.create("orders", transactional=True)
-    world.create("bills", transactional=True)
-    return world
-
-
-def begin(world: World) -> Transaction:
-    return world.manager.transactions.begin("tester")
-
-
-def sending(world: World, transaction: Transaction, name: str = "orders") -> TransactedQueue:
-    return TransactedQueue(world.sender(name), transaction)
-
-
-def reading(world: World, transaction: Transaction, name: str = "orders") -> TransactedQueue:
-    return TransactedQueue(world.reader(name), transaction)
-
-
-def send(world: World, transaction: Transaction, *bodies: bytes, name: str = "orders", **values: Any) -> None:
-    queue = sending(world, transaction, name)
-    for text in bodies:
-        queue.send(Message(body=text, **values))
-
-
-def fill(world: World, *bodies: bytes, name: str = "orders", **values: Any) -> None:
-    transaction = begin(world)
-    send(world, transaction, *bodies, name=name, **values)
-    world.finish(transaction.commit())
-
-
-def take(world: World, transaction: Transaction, name: str = "orders") -> bytes:
-    return body(world.finish(reading(world, transaction, name).receive(0).completion))
-
-
-def aborts(world: World, name: str = "orders") -> list[int]:
-    found: list[int] = []
-    core = world.manager.find(name).core
-    for key in core.positions.keys():  # noqa: SIM118
-        core.peek(key, lambda message, _: found.append(message.abort_count if message else -1))
-        world.store.reader.complete()
-    return found
-
-
-def accounts(world: World) -> tuple[int, int, int]:
-    """(bytes of the queue manager, of all queues, reserved)."""
-    cores = [queue.core for queue in world.manager.queues()]
-    return (
-        world.manager.ledger.bytes,
-        sum(core.used_bytes for core in cores),
-        sum(core.reserved_bytes for core in cores),
-    )
 
 
 # ---- sending
@@ -172,13 +118,6 @@ def test_first_and_last_are_marked_once_for_each_queue_over_what_is_sent(world: 
         ]
         assert {header.transaction_id for header in headers} == {transaction.number}
         assert {header.sequence_number for header in headers} == {0}
-
-
-def _header(world: World, name: str, key: int) -> Any:
-    received = world.finish(world.reader(name).lookup(key, Lookup.CURRENT, peek=True))
-    message = Message.from_packet(received.packet)
-    assert (message.delivery, message.priority) == (1, 0)
-    return message.transaction
 
 
 @pytest.mark.rule("DM-107")

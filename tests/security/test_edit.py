@@ -11,8 +11,8 @@ from msmq_fast.security.masks import QUEUE_MAPPING
 from msmq_fast.security.sddl import parse_sddl, to_sddl
 from msmq_fast.security.sid import ANONYMOUS, EVERYONE, sid
 from msmq_fast.security.token import Token
+from tests.security.masks import ALICE, BOB, masks, objects
 from tests.security.oracle import Object
-from tests.security.test_access import ALICE, BOB, masks, objects
 
 ALICE_SID = sid(ALICE)
 ONLY_ALICE = Token(ALICE_SID, frozenset((ALICE_SID,)))

@@ -17,8 +17,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.framing import parse
-from msmq_fast._native.memorystore import MemoryTables
-from msmq_fast.app.auth import Identity
 from msmq_fast.app.wire import Access, Frame, InFlag, SendFlag
 from msmq_fast.client.message import Message as ClientMessage
 from msmq_fast.client.message import to_wire
@@ -30,9 +28,7 @@ from msmq_fast.mqqb.protection import OutgoingProtection, ReceivedProtection, Se
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
-from msmq_fast.qm.identity.certificates import Certificates, KeyMaker
 from msmq_fast.qm.identity.keyring import Keyring, KeyUse
-from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
 from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS, HashAlgorithm
 from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, read_user_certificates, write_key_list
@@ -43,15 +39,13 @@ from msmq_fast.security.principals import SenderType
 from msmq_fast.security.rsakeys import generate, public_part
 from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.sid import Sid, sid
-from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.security.vault import Vault, key_of_file, key_of_text
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName, Table
 from tests.support.worlds.app import Client, World
+from tests.support.worlds.secure import SECRET, UID, Secure
 
-SECRET = bytes(range(32))
 PEER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
-UID = 4_000_000
 USER = sid(f"S-1-22-1-{UID}")
 EXTERNAL = rsa.generate_private_key(65537, 1024)
 EXTERNAL_CERTIFICATE = self_signed("alice", "ELSEWHERE", EXTERNAL, 1_700_000_000, 9)
@@ -60,41 +54,6 @@ THIRD = self_signed("third", "ELSEWHERE", EXTERNAL, 1_700_000_000, 11)
 PEM = EXTERNAL.private_bytes(
     serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
 )
-
-
-def made_at_once(bits: int) -> Completion[rsa.RSAPrivateKey]:
-    return Completion.of(generate(bits))
-
-
-class Secure(World):
-    """A world with keys and certificates."""
-
-    def __init__(
-        self,
-        tables: MemoryTables | None = None,
-        secret: bytes = SECRET,
-        make_key: KeyMaker = made_at_once,
-        **switches: Any,
-    ) -> None:
-        super().__init__(tables)
-        vault = Vault(secret, Random(3).randbytes)
-        services, directory = self.manager.services, self.manager.directory
-        self.keyring = self.service.keyring = Keyring(services, directory, vault)
-        self.certificates = self.service.certificates = Certificates(services, directory, vault, make_key)
-        self.keyring.load()
-        self.certificates.load()
-        self.signing = self.service.signing = Signing(
-            self.certificates, HashAlgorithm.SHA512, SecuritySwitches(**switches)
-        )
-
-    def done(self, completion: Any) -> Any:
-        self.commit()
-        return completion.result()
-
-    def user(self) -> Client:
-        client = Client(self, Identity("nobody", uid=UID))
-        assert client.call(Frame.HELLO, {"version": 1})[0] == Frame.REPLY
-        return client
 
 
 def value(answer: tuple[int, Any]) -> Any:

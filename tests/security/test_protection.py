@@ -46,8 +46,8 @@ from msmq_fast.security.signature import sign, signed_parts
 from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.server.config import Config, ProtectionConfig
 from msmq_fast.server.messagesecurity import MessageSecurity
+from tests.security.guarded import Guarded
 from tests.security.packets import SENDER, SOURCE, TARGET, header, message, parsed
-from tests.security.test_delivery import Guarded
 from tests.support.worlds.hosts import Host
 from tests.support.worlds.queue_manager import World
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.test_limits import refusals
+from tests.support.http.admin import refusals
 from tests.support.processes.servers import Server, data_directory, until
 
 READS = ("/metrics", "/v1/queues", "/v1/outgoing", "/v1/readers", "/v1/stats")

@@ -20,10 +20,10 @@ from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.rpc.idl.mqmq import OBJECTID, PROPVARIANT
 from msmq_fast.rpc.services.queueformat import queue_format
 from msmq_fast.security.sid import sid
-from tests.rpc.services.test_qmcomm_impacket import INTEGRITY, NONE, PASSWORD, USER, Stub
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, command, data_directory, until
 from tests.support.rpc.dependents import CLIENT, queue_object, sent
+from tests.support.rpc.qmcomm import INTEGRITY, NONE, PASSWORD, USER, Stub
 
 OK, ACCESS_DENIED = 0, 0xC00E0025
 RECEIVE, SEND, PEEK = 1, 2, 0x20

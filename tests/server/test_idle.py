@@ -6,7 +6,7 @@ import socket
 import time
 
 from msmq_fast import Access, Message, sync
-from tests.server.test_slow_peers import receive_exactly
+from tests.server.sockets import receive_exactly
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server
 from tests.support.srmp.independent import post

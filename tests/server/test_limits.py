@@ -9,12 +9,9 @@ import struct
 
 import pytest
 
+from tests.support.http.admin import refusals
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, until
-
-
-def refusals(server: Server) -> dict[str, int]:
-    return dict(server.ok("stats")[0]["refusals"])
 
 
 @pytest.mark.rule("QB-064")

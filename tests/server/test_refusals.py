@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.interop.test_two_queue_managers import free_port
 from tests.support.hostile.hostile_sessions import Raw
 from tests.support.mqqb import wire
+from tests.support.processes.pair import free_port
 from tests.support.processes.servers import Server, data_directory, until
 
 HERE, THERE = "127.0.53.2", "127.0.53.3"

@@ -20,11 +20,11 @@ from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.server.addresses import is_own_address
 from msmq_fast.server.config import Config, MqqbConfig, RouteDeclaration
 from msmq_fast.server.routing import Routing, static_routes
-from tests.mqqb.test_trace import REPORTS, traced
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire
 from tests.support.worlds.channels import context
 from tests.support.worlds.queue_manager import World
+from tests.support.worlds.tracing import REPORTS, traced
 
 FAR = UUID("11111111-2222-3333-4444-555555555555")
 

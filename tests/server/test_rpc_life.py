@@ -15,8 +15,7 @@ from msmq_fast.rpc.idl.mgmt import MGMT
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
-from tests.server.test_limits import refusals
-from tests.server.test_serve import http
+from tests.support.http.admin import http, refusals
 from tests.support.processes.servers import Server, until
 from tests.support.rpc import wire
 from tests.support.rpc.remotereader import opening

@@ -21,7 +21,7 @@ from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable
-from tests.server.test_limits import refusals
+from tests.support.http.admin import refusals
 from tests.support.processes.servers import Server, command, data_directory, until
 from tests.support.rpc import wire
 

@@ -12,6 +12,7 @@ import pytest
 
 from msmq_fast import RECOVERABLE, Access, Message, sync
 from msmq_fast.app.wire import Frame, pack_frame
+from tests.server.sockets import receive_exactly
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until
 
@@ -36,15 +37,6 @@ def server() -> Iterator[Server]:
 
 def refusals(server: Server) -> dict[str, int]:
     return dict(server.ok("stats")[0]["refusals"])
-
-
-def receive_exactly(connection: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = connection.recv(count - len(data))
-        assert part, "the connection ended"
-        data += part
-    return data
 
 
 def test_a_peer_that_leaves_a_packet_unfinished_is_cut_off_and_counted(server: Server) -> None:

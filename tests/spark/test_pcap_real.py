@@ -15,11 +15,11 @@ from msmq_fast.spark.pcap.captures import records, segments
 from msmq_fast.spark.pcap.flows import Connection, Conversations
 from msmq_fast.spark.pcap.layers import Segment
 from msmq_fast.spark.pcap.tables import Scan, read
-from tests.interop.test_two_queue_managers import collect, pair
 from tests.spark import traffic
-from tests.spark.test_pcap import PORTS, conversation, kinds, rows
+from tests.spark.conversations import PORTS, conversation, kinds, rows
 from tests.spark.traffic import Packet, Talk
 from tests.support.captures import shark
+from tests.support.processes.pair import collect, pair
 from tests.support.processes.servers import Server, until
 
 __all__ = ["pair"]

@@ -11,7 +11,7 @@ from msmq_fast.spark.options import OptionError
 from msmq_fast.spark.pcap.source import capture_columns, capture_options, capture_reader
 from msmq_fast.spark.source import spark_schema
 from tests.spark import traffic
-from tests.spark.test_pcap import conversation
+from tests.spark.conversations import conversation
 from tests.spark.traffic import Talk
 
 if TYPE_CHECKING:

@@ -22,29 +22,13 @@ from msmq_fast.spark.offline.place import usable_directory
 from msmq_fast.spark.offline.tables import Request, Task, read, table_columns
 from msmq_fast.spark.options import OptionError
 from msmq_fast.spark.source import spark_schema
-from msmq_fast.spark.storereader import StoreReader, store_columns, store_options, store_reader
+from msmq_fast.spark.storereader import store_columns, store_options, store_reader
 from msmq_fast.store.decode import EventKind
 from tests.spark import stores
+from tests.spark.storerows import Row, reader, rows
 
 GOLDEN = Path(__file__).parents[1] / "store" / "golden"
 DECODERS = ("native", "plain")
-Row = dict[str, Any]
-
-
-def reader(directory: Path, **options: str) -> StoreReader:
-    checked = store_options({"path": str(directory), "computerName": stores.COMPUTER, **options})
-    return store_reader(checked, spark_schema(store_columns(checked)))
-
-
-def rows(directory: Path, **options: str) -> list[Row]:
-    """All rows, as tasks of a query would give them."""
-    one = reader(directory, **options)
-    found: list[Row] = []
-    for partition in one.partitions():
-        for batch in one.read(partition):
-            assert batch.num_rows
-            found += batch.to_pylist()
-    return found
 
 
 def in_order(found: list[Row]) -> list[Row]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from msmq_fast.spark.bulk import BulkClient
-from tests.spark.test_store_reader import Row, rows
+from tests.spark.storerows import Row, rows
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
@@ -142,7 +142,7 @@ def _digest(found: list[dict[str, Any]] | pa.Table) -> str:
 @pytest.mark.timeout(600)
 def test_many_messages_have_the_same_hash(tmp_path: Path) -> None:
     """150,000 messages: the same sum over identifiers and bodies, of a snapshot and of the stopped store."""
-    from tests.spark.test_store_reader import reader
+    from tests.spark.storerows import reader
 
     with api.serving() as server:
         fill(server, 150_000)

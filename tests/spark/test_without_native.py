@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.spark import stores, traffic
-from tests.spark.test_pcap import conversation
+from tests.spark.conversations import conversation
 
 PROGRAM = """
 import sys

@@ -4,37 +4,7 @@ import pytest
 
 from msmq_fast.srmp.mapping import MappingError, read_mapping
 from msmq_fast.srmp.redirection import Pair, Redirections
-
-INBOUND = b"""\
-<?xml version="1.0"?>
-<!-- As an administrator of Windows writes it. -->
-<redirections xmlns="msmq-queue-redirections.xml">
-  <redirection>
-    <from>http://www.example.com/msmq/orders*</from>
-    <to>
-      http://inner/msmq/private$/orders
-    </to>
-  </redirection>
-  <redirection><from>http://www.example.com/msmq/a&amp;b</from><to>http://inner/msmq/q</to></redirection>
-</redirections>
-"""
-
-OUTBOUND = b"""\
-<outbound_redirections xmlns="msmq_outbound_mapping.xml">
-  <redirection><destination>http://far.example.com/*</destination><through>http://relay</through></redirection>
-  <exceptions><exception>http://far.example.com/msmq/direct</exception><exception>https://*</exception></exceptions>
-</outbound_redirections>
-"""
-
-RECEIPTS = b"""\
-<m:StreamReceiptSetup xmlns:m="msmq-streamreceipt-mapping.xml">
-  <m:setup>
-    <m:LogicalAddress>http://far.example.com/*</m:LogicalAddress>
-    <m:StreamReceiptURL>http://nat.example.com/msmq/private$/order_queue$</m:StreamReceiptURL>
-  </m:setup>
-  <m:default>https://nat.example.com/msmq/private$/order_queue$</m:default>
-</m:StreamReceiptSetup>
-"""
+from tests.srmp.mappings import INBOUND, OUTBOUND, RECEIPTS
 
 
 def test_inbound() -> None:

@@ -16,7 +16,7 @@ from msmq_fast.server.srmpnames import redirections, redirector, verifier
 from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
 from msmq_fast.srmp.redirection import Pair, Redirections
 from msmq_fast.srmp.urls import parse_url
-from tests.srmp.test_mapping import INBOUND, OUTBOUND, RECEIPTS
+from tests.srmp.mappings import INBOUND, OUTBOUND, RECEIPTS
 from tests.support.worlds.queue_manager import World
 
 

@@ -17,7 +17,7 @@ from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.transfer import Timers, Transfer
 from tests.srmp.certificates import issue
-from tests.srmp.test_transfer import Queue
+from tests.srmp.transfers import Queue
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"

@@ -13,6 +13,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import Role
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.schema import Wish
+from tests.srmp.receiving import name, receive
 from tests.support.clocks import WALL
 from tests.support.srmp.station import (
     ADMIN,
@@ -34,17 +35,7 @@ ORIGINAL = SENDER.bytes_le + (7).to_bytes(4, "little")
 BOTH = services(durable=True, commitment=OTHER, positive=True, negative=True)
 
 
-def name(queue: str) -> str:
-    return f".\\private$\\{queue}"
-
-
 # ---- what removes a message
-
-
-def receive(station: Station, queue: str) -> None:
-    handle = station.manager.open(name(queue), Access.RECEIVE)
-    station.finish(handle.receive(0).completion)
-    handle.close()
 
 
 def purge(station: Station, queue: str) -> None:

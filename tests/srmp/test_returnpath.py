@@ -11,7 +11,7 @@ from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.returnpath import ReturnPaths, bound, is_allowed_text, split, with_peer
 from msmq_fast.srmp.urls import parse_url
-from tests.srmp.test_receipts import receive
+from tests.srmp.receiving import receive
 from tests.support.clocks import WALL
 from tests.support.srmp.station import ADMIN, SENDER, SINK, Station, envelope, services, stream
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from base64 import b64decode, b64encode
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import dsa, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.x509.oid import NameOID
 from lxml import etree
 
 from msmq_fast._native.framing import parse
@@ -24,7 +21,6 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.errors import SecurityDataError
-from msmq_fast.security.rsakeys import generate
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.xmlsignature import certificate_key, is_valid, sign_value, signed_info
 from msmq_fast.srmp import signature as signature_module
@@ -38,37 +34,14 @@ from msmq_fast.srmp.signature import (
     authenticated,
     outgoing_signature,
 )
-from tests.security.test_keys_and_certificates import Secure
+from tests.support.srmp.signing import NS, certificate, expensive, key
+from tests.support.worlds.secure import Secure
 
 MANAGER = UUID("f6a3323c-7c7b-4a5f-b0ed-b3f63a200893")
 BODY = b"<order>\r\n\x00 \xff</order>"
 EXTENSION = b"more"
 USER = sid("S-1-5-21-1-2-3-1000")
-NS = "http://www.w3.org/2000/02/xmldsig#"
 METHOD = f"{NS}dsa"
-
-
-@cache
-def key(kind: str) -> rsa.RSAPrivateKey | dsa.DSAPrivateKey:
-    name, bits, *_ = kind.split("-")
-    return generate(int(bits)) if name == "rsa" else dsa.generate_private_key(int(bits))
-
-
-@cache
-def certificate(kind: str) -> bytes:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, kind)])
-    start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key(kind).public_key())
-        .serial_number(1)
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=3650))
-        .sign(key(kind), hashes.SHA256())
-        .public_bytes(serialization.Encoding.DER)
-    )
 
 
 def reference(kind: str, content: bytes, method: str = "sha1") -> Reference:
@@ -284,24 +257,6 @@ def test_other_spellings_are_made_only_for_who_has_the_key(monkeypatch: pytest.M
     assert made == []
     assert refused(replace(good, signed_info=good.signed_info + b" "))
     assert made == [b"<x/>"]
-
-
-def expensive(bits: int, exponent: int) -> bytes:
-    """A certificate with a public key of that kind, signed by nobody in particular."""
-    modulus = (1 << bits - 1) | 0xF00D << 64 | 1
-    name = x509.Name([])
-    start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(rsa.RSAPublicNumbers(exponent, modulus).public_key())
-        .serial_number(1)
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=1))
-        .sign(key("rsa-1024"), hashes.SHA256())
-        .public_bytes(serialization.Encoding.DER)
-    )
 
 
 @pytest.mark.parametrize(("bits", "exponent"), [(8192, 65537), (2048, 0xFFFFFFFF), (4104, 65537), (2048, 3)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
@@ -16,11 +15,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from msmq_fast.client import Message, sync
-from tests.srmp.test_signature import NS, certificate, key
 from tests.support.processes.servers import Server
 from tests.support.srmp.independent import Sink, post
 from tests.support.srmp.partner import Program, request
 from tests.support.srmp.serving import serving
+from tests.support.srmp.signing import NS, certificate, key, reference
 
 BODY = b"<order>\r\n\x00 \xff</order>"
 CONFIG = """
@@ -52,14 +51,6 @@ def program(server: Server) -> Iterator[Program]:
         for kind in ("rsa-1024", "rsa-2048"):
             made.connection.add_certificate(certificate(kind))
         yield made
-
-
-def reference(name: str, content: bytes, method: str = "sha1") -> str:
-    value = b64encode(hashlib.new(method, content).digest()).decode()
-    return (
-        f'<Reference URI="cid:{name}"><DigestMethod Algorithm="{NS}{method}"></DigestMethod>'
-        f"<DigestValue>{value}</DigestValue></Reference>"
-    )
 
 
 def signature(

@@ -17,7 +17,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.srmp.multicast import Feed
-from tests.srmp.test_sending import NAME, Station
+from tests.srmp.sending import NAME, Station
 from tests.support.clocks import WALL
 from tests.support.processes.servers import Server, data_directory
 from tests.support.srmp.independent import Sink, post

@@ -8,13 +8,13 @@ import pytest
 import spnego
 from impacket import ntlm as impacket
 from impacket.smbserver import computeNTLMv2
-from spnego.iov import BufferType
 
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType
 from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters, Context
 from msmq_fast.rpc.auth.ntlmmessages import AvId, Challenge, Flags, pack_av_pairs
 from msmq_fast.security.nthash import nt_hash
+from tests.rpc.auth.conversing import converse
 from tests.support.rpc.parties import NOW, PASSWORD, acceptors, counting, parts, pdu, shake_hands
 
 WHO = Credentials("alice", "", PASSWORD)
@@ -24,26 +24,6 @@ def initiator(
     who: Credentials = WHO, level: AuthLevel = AuthLevel.PRIVACY, now: Callable[[], float] = lambda: NOW
 ) -> Context:
     return initiate(AuthType.NTLM, level, "host/queues", who, AuthCounters(), now, counting(77))
-
-
-def converse(client: Context, server: spnego.ContextProxy) -> None:
-    """PDUs with header signing, both ways."""
-    for _ in range(3):
-        stub, token = client.protect(b"head", b"request", b"tail", privacy=True, sign_header=True)
-        clear = server.unwrap_iov(
-            [
-                (BufferType.header, token),
-                (BufferType.sign_only, b"head"),
-                stub,
-                (BufferType.sign_only, b"tail"),
-            ]
-        )
-        assert clear.buffers[2].data == b"request"
-        sealed = server.wrap_iov(
-            [BufferType.header, (BufferType.sign_only, b"HEAD"), b"answer", (BufferType.sign_only, b"TAIL")]
-        )
-        token, _, stub, _ = (buffer.data for buffer in sealed.buffers)
-        assert client.unprotect(b"HEAD", stub, b"TAIL", token, privacy=True, sign_header=True) == b"answer"
 
 
 @pytest.mark.parametrize("who", [WHO, Credentials("alice", "DOM", "", nt_hash(PASSWORD))])

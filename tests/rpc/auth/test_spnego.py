@@ -18,7 +18,7 @@ from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthTy
 from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters, Context
 from msmq_fast.rpc.auth.spnegotokens import KERBEROS, NTLM, NegState, NegTokenInit, NegTokenResp
-from tests.rpc.auth.test_ntlm_initiator import converse
+from tests.rpc.auth.conversing import converse
 from tests.support.rpc.parties import NOW, PASSWORD, acceptors, counting, shake_hands
 
 UNKNOWN = bytes.fromhex("2b0601040182370202aa")

@@ -16,10 +16,10 @@ from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.rpc.interop.impacketclient import PRIVACY, USER, ImpacketClient, directory_of_user
-from tests.rpc.services.test_qmcomm_impacket import Stub, body, opened
 from tests.support.processes.servers import Server
 from tests.support.rpc.dependents import wanted
 from tests.support.rpc.peers import CLIENT
+from tests.support.rpc.qmcomm import Stub, body, opened
 from tests.support.rpc.remotereader import opening, receiving
 
 NAME = r"DIRECT=OS:.\private$\orders"

@@ -11,7 +11,7 @@ import pytest
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 from tests.rpc.services.lines import Endpoint, Line
-from tests.rpc.services.test_qm2qm_wire import INFINITE, NULL_CONTEXT, desc, desc2, open_queue
+from tests.rpc.services.qm2qm import INFINITE, NULL_CONTEXT, desc, desc2, open_queue
 from tests.support.rpc import wire
 
 LOOKUP_PEEK_NEXT = 0x40000011

@@ -8,38 +8,17 @@ import pytest
 
 from msmq_fast.rpc.idl.qm2qm import MAX_PACKET
 from tests.rpc.services.lines import Endpoint, Line
+from tests.rpc.services.qm2qm import INFINITE, LICENSE, NULL_CONTEXT, desc, desc2, open_queue
 from tests.support.clocks import WALL
 from tests.support.rpc import wire
 
 BAD_STUB_DATA, CONTEXT_MISMATCH, OP_RANGE = 0x6F7, 0x1C00001A, 0x1C010002
 CANCELED_BY_CLIENT = 0x400E03E9
-INFINITE = 0xFFFFFFFF
-LICENSE = bytes(range(16))
-NULL_CONTEXT = bytes(20)
-
-
-def open_queue(line: Line, handle: int) -> bytes:
-    """RemoteQMOpenQueue; the context handle."""
-    answer = line.call(2, LICENSE + struct.pack("<IIII", 0, handle, handle, handle))
-    context, result = answer.stub[:20], answer.stub[20:]
-    assert result == bytes(4)
-    assert context != NULL_CONTEXT
-    return context
 
 
 @pytest.fixture
 def endpoint() -> Endpoint:
     return Endpoint("qm2qm")
-
-
-def desc(handle: int, action: int = 0, timeout: int = 0, request: int = 1, size: int = 0) -> bytes:
-    """A REMOTEREADDESC in NDR without a buffer."""
-    return struct.pack("<9IHHI", handle, 0, action, timeout, size, handle, request, 0, 0, 0, 0, 0)
-
-
-def desc2(handle: int, action: int = 0, timeout: int = 0, request: int = 1) -> bytes:
-    """A REMOTEREADDESC2 in NDR; the gap is filled as impacket does it."""
-    return struct.pack("<I4sQ", 0x20000, b"\xbf" * 4, 0) + desc(handle, action, timeout, request)
 
 
 @pytest.mark.rule("QP-068", "QP-069", "QP-070", "QP-071", "QP-073")

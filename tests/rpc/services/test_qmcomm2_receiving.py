@@ -15,9 +15,7 @@ from msmq_fast.rpc.call import Pending
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.services.dependent.server import DependentPolicy
-from tests.support.rpc.dependents import DependentWorld
-from tests.support.rpc.dependents import sent
-from tests.support.rpc.dependents import wanted
+from tests.support.rpc.dependents import DependentWorld, sent, wanted
 from tests.support.rpc.peers import MadeCall
 
 INVALID_PARAMETER, INVALID_HANDLE, IO_TIMEOUT = 0xC00E0006, 0xC00E0007, 0xC00E001B

@@ -8,10 +8,7 @@ import pytest
 
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.services.dependent.server import DependentPolicy
-from tests.support.rpc.dependents import Dependent
-from tests.support.rpc.dependents import DependentWorld
-from tests.support.rpc.dependents import sent
-from tests.support.rpc.dependents import wanted
+from tests.support.rpc.dependents import Dependent, DependentWorld, sent, wanted
 
 TRANSACTION_SEQUENCE, TRANSACTION_USAGE, DTC_CONNECT = 0xC00E0051, 0xC00E0050, 0xC00E004C
 INVALID_HANDLE, ILLEGAL_OPERATION, OPERATION_CANCELLED = 0xC00E0007, 0xC00E0064, 0xC00E0008

@@ -25,8 +25,8 @@ with atheris.instrument_imports(include=["msmq_fast.srmp.pgm"]):
     from msmq_fast.srmp.pgm.settings import PgmSettings
     from msmq_fast.srmp.pgm.source import Source
 
+from tests.srmp.pgm.sealing import VECTORS, sealed
 from tests.srmp.pgm.stage import GROUP, SOURCE_IP, TSI
-from tests.srmp.pgm.test_packets import VECTORS, sealed
 
 
 def again(message: Spm | Data | Nak) -> None:

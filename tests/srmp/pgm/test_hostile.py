@@ -17,8 +17,8 @@ from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, encode_data, encode_nak, 
 from msmq_fast.srmp.pgm.receiver import Receiver
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
+from tests.srmp.pgm.sealing import sealed
 from tests.srmp.pgm.stage import GROUP, SOURCE_IP, TSI
-from tests.srmp.pgm.test_packets import sealed
 
 EDGES = [0, 1, 2, 0x7FFF_FFFE, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF]
 

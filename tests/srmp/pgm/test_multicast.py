@@ -19,7 +19,7 @@ from msmq_fast.srmp.pgm import packets
 from msmq_fast.srmp.pgm.model import Group, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings
 from msmq_fast.srmp.pgm.source import Source
-from tests.server.test_serve import http
+from tests.support.http.admin import http
 from tests.support.processes.servers import Server, command, without_capability
 from tests.support.srmp.station import compound, envelope
 

@@ -4,18 +4,14 @@ reads it.
 
 from __future__ import annotations
 
-import re
-import sys
-import time
-from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from msmq_fast.client import sync
 from msmq_fast.client.message import Message
+from tests.srmp.pgm.figures import NAK, NCF, ODATA, RDATA, SPM, complaints, drain, figures, kinds
 from tests.srmp.pgm.namespaces import LOSS, Host, captured, hosts, run
 from tests.support.processes.servers import Server
 
@@ -27,9 +23,6 @@ pytestmark = [
 
 THERE, BACK = "234.1.1.1:8001", "234.1.1.2:8002"
 MESSAGES, ANSWERS = 90_000, 10_000
-WRONG = "_ws.malformed || _ws.expert.severity >= 6291456"  # warnings and errors, bad checksums among them
-SPM, ODATA, RDATA, NAK, NCF = "0x00", "0x04", "0x05", "0x08", "0x0a"
-_GET = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
 
 
 @pytest.fixture
@@ -45,39 +38,6 @@ def feed(server: Server, group: str, count: int) -> None:
         connection.open(f"MULTICAST={group}", sync.Access.SEND) as queue,
     ):
         queue.send_many(Message(body=b"%d" % number) for number in range(count))
-
-
-def drain(server: Server, name: str, count: int, seconds: float) -> list[int]:
-    """The numbers in the messages of a queue in their order, when there are so many."""
-    deadline = time.monotonic() + seconds
-    with sync.connect(server.endpoint) as connection:
-        while (waiting := int(connection.queue(name)["messages"])) < count:
-            assert time.monotonic() < deadline, f"{waiting} of {count} messages"
-            time.sleep(0.2)
-        with (
-            connection.open(name, sync.Access.RECEIVE) as queue,
-            queue.subscribe(4096, acknowledge=False) as messages,
-        ):
-            return [int(message.body) for message in islice(messages, waiting)]
-
-
-def figures(host: Host, server: Server, name: str) -> dict[str, int]:
-    """A metric of PGM by its label."""
-    text = host.run(sys.executable, "-c", _GET, f"http://127.0.0.1:{server.port('admin')}/metrics")
-    found = re.findall(rf'^\w*{name}\w*{{\w+="(\w+)"}} (\S+)$', text, re.MULTILINE)
-    return {label: int(float(value)) for label, value in found}
-
-
-def kinds(capture: Path) -> Counter[str]:
-    """How many packets of each type tshark found."""
-    return Counter(run("tshark", "-r", str(capture), "-T", "fields", "-e", "pgm.hdr.type").split())
-
-
-def complaints(capture: Path) -> list[str]:
-    """What tshark finds wrong."""
-    shown = ("-T", "fields", "-e", "frame.number", "-e", "_ws.col.Info", "-e", "_ws.expert.message")
-    check = ("-o", "pgm.check_checksum:true")
-    return run("tshark", "-r", str(capture), *check, "-Y", WRONG, *shown).splitlines()
 
 
 @pytest.mark.rule("SR-005")

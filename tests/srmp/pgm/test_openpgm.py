@@ -12,8 +12,8 @@ import pytest
 
 from msmq_fast.client import sync
 from msmq_fast.client.message import Message
+from tests.srmp.pgm.figures import NAK, NCF, RDATA, complaints, drain, figures, kinds
 from tests.srmp.pgm.namespaces import LOSS, Host, captured, hosts
-from tests.srmp.pgm.test_namespaces import NAK, NCF, RDATA, complaints, drain, figures, kinds
 from tests.support.processes.servers import Server
 from tests.support.srmp.independent import read, read_request
 from tests.support.srmp.station import compound, envelope

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import json
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,23 +12,11 @@ from hypothesis import strategies as st
 from msmq_fast.srmp.pgm.model import Tsi
 from msmq_fast.srmp.pgm.options import Fragment, Malformed
 from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, decode, encode_data, encode_nak, encode_spm
+from tests.srmp.pgm.sealing import VECTORS, sealed
 
-VECTORS = {
-    vector["name"]: base64.b64decode(vector["pgm_b64"])
-    for vector in json.loads((Path(__file__).parent / "vectors" / "derived.json").read_text())
-}
 TSI = Tsi(bytes.fromhex("14afba74bd7a"), 0xC001)
 APDU = VECTORS["odata-single"][24:]
 HERE, GROUP = "192.0.2.10", "234.1.1.1"
-
-
-def sealed(packet: bytes) -> bytes:
-    """With a checksum computed word by word, as RFC 1071 describes it."""
-    packet = packet[:6] + b"\0\0" + packet[8:]
-    total = sum(struct.unpack(f">{(len(packet) + 1) // 2}H", packet + b"\0" * (len(packet) % 2)))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return packet[:6] + struct.pack(">H", ~total & 0xFFFF or 0xFFFF) + packet[8:]
 
 
 EXPECTED = {

@@ -13,8 +13,8 @@ from msmq_fast.srmp.pgm.options import Fragment
 from msmq_fast.srmp.pgm.packets import Data, encode_data, encode_spm
 from msmq_fast.srmp.pgm.packets import Spm as SpmPacket
 from msmq_fast.srmp.pgm.settings import PgmSettings
+from tests.srmp.pgm.sealing import sealed
 from tests.srmp.pgm.stage import GROUP, OTHER_IP, RECEIVER_IP, SOURCE_IP, TSI, Receiving, nak, naks, ncf
-from tests.srmp.pgm.test_packets import sealed
 
 
 def fragments(first: int, apdu: bytes, size: int, *, length: int | None = None) -> list[bytes]:
