@@ -1,6 +1,7 @@
 # msmq-fast: every target works on a fresh clone, without root. Needs python3 (3.11 or newer, with headers) and a C compiler.
 #   make run          a queue manager on an embedded store in ./data    make run ARGS="--port 1901"
 #   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry" JOBS=0
+#   make smoke        one module or two of each folder of tests, in under a minute
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
 #   make lint         ruff, mypy, import rules and circles, wiring, hadolint      make conformance   what the tests prove of each protocol document
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
@@ -20,7 +21,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c))
 
-.PHONY: run test test-long lint bench conformance build lock clean
+.PHONY: run smoke test test-long lint bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -28,6 +29,10 @@ run: $(VENV)/.built
 
 test: $(VENV)/.built $(VENV)/.test-tools
 	$(PYTEST) -m "not long" --numprocesses $(JOBS) --dist loadfile $(ARGS)
+
+# Only these modules are collected: all of them take longer to collect than these to run.
+smoke: $(VENV)/.built $(VENV)/.test-tools
+	$(PYTEST) -m smoke $(ARGS) $$(grep -rl --include='test_*.py' '^pytestmark = pytest.mark.smoke$$' tests)
 
 test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	MSMQ_FAST_TESTS_EXEC=1 $(PYTEST) -m long --missing=fail $(ARGS)

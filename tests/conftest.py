@@ -106,6 +106,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if rule not in known
     }
     config.stash[LONG] = {item.nodeid: _planned(item) for item in items if _expected(item) is not None}
+    for item in items:
+        if _expected(item) is None:
+            item.add_marker("ci")
     if not hasattr(config, "workerinput"):
         if wrong:
             raise pytest.UsageError("\n".join(wrong.values()))

@@ -13,6 +13,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
 
+pytestmark = pytest.mark.smoke
+
 
 class FakeView:
     def __init__(self) -> None:

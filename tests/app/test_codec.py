@@ -32,6 +32,8 @@ from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.replies import ReplyNames
 
+pytestmark = pytest.mark.smoke
+
 SOURCE = UUID("4f1d3c2b-8a6e-4d4f-9c01-0203040506ff")
 DESTINATION = parse_format_name(r"DIRECT=OS:here\private$\orders")
 NAMES = [

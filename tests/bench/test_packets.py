@@ -17,6 +17,8 @@ from bench.packets import (
 )
 from msmq_fast._native import framing
 
+pytestmark = pytest.mark.smoke
+
 CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 SID = bytes.fromhex("010500000000000515000000ad4a9ebd36d9fa3d63a656dae8030000")

@@ -15,6 +15,8 @@ from msmq_fast.bulk.schema import (
     chosen_events,
 )
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.mark.parametrize("columns", [MESSAGE_COLUMNS, EVENT_COLUMNS])
 def test_tables_are_sound(columns):

@@ -9,6 +9,8 @@ from msmq_fast.cli.exits import Exit
 from msmq_fast.server.config import SECTIONS, keys_of
 from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 
+pytestmark = pytest.mark.smoke
+
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as caught:

@@ -14,6 +14,8 @@ from tests.client.connecting import connected
 from tests.client.server import Server, running
 from tests.support.processes.contract import JSON_KEYS
 
+pytestmark = pytest.mark.smoke
+
 
 @connected
 async def test_send_and_receive(server: Server, connection: msmq_fast.Connection) -> None:

@@ -5,7 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tools.conformance import collect_marks, contradictions, load_catalogue
+
+pytestmark = pytest.mark.smoke
 
 IDS = Path(__file__).with_name("rule_ids.txt")
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(pytester: pytest.Pytester):
     """Run pytest on one test file, under the project's conftest and settings."""
     pytester.makeconftest((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
-    pytester.makeini("[pytest]\nmarkers = rule(*ids)\n    long\n    needs(*programs)\n")
+    pytester.makeini("[pytest]\nmarkers = rule(*ids)\n    ci\n    long\n    needs(*programs)\n")
 
     def run_file(text: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(f"import pytest\n{text}")
@@ -72,6 +72,13 @@ def test_make_test_long_fails_where_something_is_missing():
     makefile = ROOT.joinpath("Makefile").read_text()
     assert "-m long --missing=fail $(ARGS)" in makefile
     assert makefile.count("--missing") == 1
+
+
+def test_what_is_not_long_is_in_the_tier_ci(run):
+    text = "def test_short(): pass\n@pytest.mark.long\ndef test_long(): pass"
+    result = run(text, "-m", "ci", "-v")
+    result.assert_outcomes(passed=1, deselected=1)
+    result.stdout.fnmatch_lines(["*::test_short PASSED*"])
 
 
 def test_no_test_skips_itself():

@@ -13,6 +13,8 @@ from msmq_fast.packet.errors import IllegalFormatName
 from tests.directory.scripted import ScriptedDirectory
 from tests.support.worlds.directories import OTHER, OWN, Events, World, machine, queue
 
+pytestmark = pytest.mark.smoke
+
 LIST = UUID("11111111-0000-4000-8000-000000000000")
 NESTED = UUID("22222222-0000-4000-8000-000000000000")
 PUBLIC = UUID("33333333-0000-4000-8000-000000000000")

@@ -12,6 +12,8 @@ import msmq_fast
 from msmq_fast.cli.arguments import build_parser
 from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(msmq_fast.__file__).parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

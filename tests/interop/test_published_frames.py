@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.processes.servers import Server, data_directory, until
 
+pytestmark = pytest.mark.smoke
+
 VECTORS = Path(__file__).parent / "vectors" / "mqqb-section4.json"
 SERVER_GUID = (
     "43cd8907-394c-8f11-4445-9078909ea0fc"  # of the queue manager that the published client asks for

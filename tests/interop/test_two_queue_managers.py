@@ -7,6 +7,8 @@ import pytest
 from tests.support.processes.pair import collect, drained, free_port, pair
 from tests.support.processes.servers import Server, until
 
+pytestmark = pytest.mark.smoke
+
 __all__ = ["pair"]
 
 COUNT = 300

@@ -9,6 +9,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.support.worlds.queue_manager import World
 
+pytestmark = pytest.mark.smoke
+
 ORDERS = r".\private$\orders"
 
 

@@ -13,6 +13,8 @@ from msmq_fast.mqqb.switches import Switches
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, Host, sent
 
+pytestmark = pytest.mark.smoke
+
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 
 

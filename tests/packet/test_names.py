@@ -19,6 +19,8 @@ from msmq_fast.packet.names import (
     parse_path,
 )
 
+pytestmark = pytest.mark.smoke
+
 G = "557358d1-9150-9595-4997-b6e611ea26c6"
 CHARS = [chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"+,;\\']
 

@@ -38,6 +38,8 @@ from msmq_fast.packet.user import (
 from msmq_fast.packet.user_message import UserMessagePacket
 from tests.support.packet.samples import OPTIONAL, OTHER, QUEUE_FIELDS, SOURCE, build, combinations, frame
 
+pytestmark = pytest.mark.smoke
+
 u16, u32 = st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF)
 guids = st.uuids()
 texts = st.text(max_size=30, alphabet=st.characters(exclude_characters="\0"))

@@ -18,6 +18,8 @@ from msmq_fast.store.schema import Table
 from tests.support.clocks import WALL
 from tests.support.worlds.queue_manager import World, body
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def world() -> World:

@@ -10,6 +10,8 @@ import pytest
 import msmq_fast
 from msmq_fast.packet.hresults import HRESULTS
 
+pytestmark = pytest.mark.smoke
+
 PUBLISHED = {  # by the upper word: MS-MQMQ 2.4, and REMOTE_CANCELED_BY_CLIENT of MS-MQQP
     0x400E: ("1-6 9-B 3E9"),
     0xC00E: ("1-9 B D 10-11 13-14 18-28 2A-31 33 35-46 48-4C 4E 50-51 55-56 58 5A-96 99-9C 504"),

@@ -16,6 +16,8 @@ from msmq_fast.security.token import ANONYMOUS_TOKEN, EVERYONE_TOKEN, Privilege,
 from tests.security.masks import ADMINS, ALICE, ANON, AUTH, BOB, OWNER, SIDS, STAFF, WORLD, masks, objects
 from tests.security.oracle import Caller, Entry, Object, evaluate
 
+pytestmark = pytest.mark.smoke
+
 CALLERS = {
     "alice": Caller(frozenset((ALICE, STAFF, WORLD, AUTH))),
     "bob": Caller(frozenset((BOB, WORLD, AUTH))),

@@ -28,6 +28,8 @@ from msmq_fast.server.mqqblistener import _timers
 from msmq_fast.server.routing import named_routers, pinned_addresses
 from msmq_fast.server.settings import queue_manager_settings
 
+pytestmark = pytest.mark.smoke
+
 # A text that differs from every default, by the first word of what the kind expects.
 SAMPLES = {"text": "x", "text:": "x", "a": "17", "true": "on", "file": "0640", "seconds": "17", "one": "one"}
 SAMPLES |= {

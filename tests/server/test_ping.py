@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.processes.servers import Server, data_directory
 
+pytestmark = pytest.mark.smoke
+
 REQUEST = struct.pack("<HHI16s", 0, 0x5548, 77, bytes(16))
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from .account import MEMORY, Account, Fate, Key, Kind, Wrong, body
 
+pytestmark = pytest.mark.smoke
+
 FIRST, SECOND = 0x100, 0x200  # LookupIdentifiers
 
 

@@ -17,6 +17,8 @@ from msmq_fast.spark.storereader import store_options
 from tests.spark.driving import batch_rows, stream_reader
 from tests.spark.fakeserver import FakeServer
 
+pytestmark = pytest.mark.smoke
+
 HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
 
 

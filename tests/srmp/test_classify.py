@@ -10,6 +10,8 @@ import pytest
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.model import CommitmentReceipt, DeliveryReceipt, Envelope, MsmqPart, StreamReceipt
 
+pytestmark = pytest.mark.smoke
+
 ORDERING = "MSMQ:QM Ordering Ack"
 NEGATIVE = (0x8001, 0xC000, 0xC001, 0xC002, 0xC004)
 CLASSES = (

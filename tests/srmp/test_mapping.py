@@ -6,6 +6,8 @@ from msmq_fast.srmp.mapping import MappingError, read_mapping
 from msmq_fast.srmp.redirection import Pair, Redirections
 from tests.srmp.mappings import INBOUND, OUTBOUND, RECEIPTS
 
+pytestmark = pytest.mark.smoke
+
 
 def test_inbound() -> None:
     assert read_mapping(INBOUND) == Redirections(

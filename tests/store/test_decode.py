@@ -22,6 +22,8 @@ from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from tests.support.worlds import golden_store as make
 from tests.support.worlds.stores import open_store
 
+pytestmark = pytest.mark.smoke
+
 GOLDEN = Path(__file__).parent / "golden"
 RECORDS = {
     name: (bytes.fromhex(key), bytes.fromhex(value))

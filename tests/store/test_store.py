@@ -22,6 +22,8 @@ from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.store import Store
 from tests.support.worlds.stores import SMALL, crash, open_store
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.mark.rule("KV-01")
 def test_identity_stays_over_restarts_and_crashes(tmp_path: Path) -> None:
