@@ -91,7 +91,7 @@ cdef class InStreams(CommitListener):
     cdef Touch* _touches        # ring of `_capacity` (a power of two)
     cdef uint64_t _capacity, _head, _tail
     cdef uint64_t _told         # number of the last batch that tells of its end
-    cdef list _heard
+    cdef list _ack_due
     cdef readonly uint64_t rejected         # messages out of order since the start
     # The first stream of its source and destination; None: it is not known yet, see `stream`.
     cdef InStream find(self, const uint8_t* packet, const UserMessage* m)

@@ -104,7 +104,7 @@ cdef class InStreams(CommitListener):
         self._group = group
         self._vouches = vouches
         self._limit = limit
-        self._heard = []
+        self._ack_due = []
         self._capacity = 64
         self._touches = <Touch*>malloc(self._capacity * sizeof(Touch))
         if self._touches == NULL:
@@ -335,8 +335,8 @@ cdef class InStreams(CommitListener):
         """The message with this number is taken by a queue, within the unit that stores it."""
         self.advance(stream, identifier, number, queue)
 
-    def hear(self, InStream stream not None) -> None:
-        """Have `take_heard` give a stream."""
+    def note_ack_due(self, InStream stream not None) -> None:
+        """Have `take_ack_due` give a stream."""
         self._hear(stream)
 
     cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1:
@@ -482,20 +482,20 @@ cdef class InStreams(CommitListener):
         stream.heard_us = self._ledger.now_us
         if not stream.armed:
             stream.armed = True
-            self._heard.append(stream)
+            self._ack_due.append(stream)
         return 0
 
     @property
-    def heard(self) -> bool:
-        """Whether `take_heard` has something to give."""
-        return bool(self._heard)
+    def ack_due(self) -> bool:
+        """Whether `take_ack_due` has something to give."""
+        return bool(self._ack_due)
 
-    def take_heard(self) -> list:
+    def take_ack_due(self) -> list:
         """Streams of which something is to be acknowledged and that nobody looks after yet; now the caller does (`armed`)."""
-        if not self._heard:
+        if not self._ack_due:
             return []
-        heard, self._heard = self._heard, []
-        return heard
+        due, self._ack_due = self._ack_due, []
+        return due
 
     def note_rejects(self, InStream stream not None) -> None:
         """Keep the number of messages of a stream that were out of order since the last one that was taken."""

@@ -82,14 +82,14 @@ class OrderAcks:
     # ---- OrderAcks
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called: now, if streams were heard of whose timers do not run yet."""
-        if self.streams.heard:
+        """When `expire` is to be called: now, if streams are due for an acknowledgment and have no timer."""
+        if self.streams.ack_due:
             return self._monotonic()
         return earliest(self._armed.next_deadline(), self._cleanup)
 
-    def _take_heard(self, now: float) -> None:
+    def _take_ack_due(self, now: float) -> None:
         """Start the timers of streams of which something came."""
-        for stream in self.streams.take_heard():
+        for stream in self.streams.take_ack_due():
             stream.acknowledged_at = stream.acknowledged_at or now  # its first value, QB-147
             self._armed.set(stream, now + self._timers.order_ack - self._silence(stream))
 
@@ -101,7 +101,7 @@ class OrderAcks:
     def expire(self, now: float) -> None:
         """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
         MaximumOrderAckDelay (QB-122)."""
-        self._take_heard(now)
+        self._take_ack_due(now)
         for stream in self._armed.take(now, _TURN):
             left = self._timers.order_ack - self._silence(stream)
             if left > 0 and now - stream.acknowledged_at < self._timers.order_ack_max:

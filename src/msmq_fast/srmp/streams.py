@@ -206,15 +206,15 @@ class IncomingStreams:
     # ---- receipts
 
     def next_deadline(self) -> float:
-        """When `expire` is to be called: now, if streams were heard of whose timers do not run yet."""
-        if self.streams.heard:
+        """When `expire` is to be called: now, if streams are due for an acknowledgment and have no timer."""
+        if self.streams.ack_due:
             return self._monotonic()
         armed = self._armed.next_deadline()
         return self._cleanup if armed is None else min(armed, self._cleanup)
 
-    def _take_heard(self, now: float) -> None:
+    def _take_ack_due(self, now: float) -> None:
         """Start the timers of streams of which something came."""
-        for stream in self.streams.take_heard():
+        for stream in self.streams.take_ack_due():
             if stream.dest_type != _STREAM:
                 stream.armed = False
                 continue
@@ -229,7 +229,7 @@ class IncomingStreams:
     def expire(self, now: float, acknowledge: Acknowledge) -> None:
         """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
         settings = self._settings
-        self._take_heard(now)
+        self._take_ack_due(now)
         for stream in self._armed.take(now):
             left = settings.coalescing - self._silence(stream)
             latest = stream.acknowledged_at + settings.coalescing_max
@@ -346,7 +346,7 @@ class IncomingStreams:
         if terms is None:
             return
         if terms.acknowledged < stream.durable_number:
-            self.streams.hear(stream)
+            self.streams.note_ack_due(stream)
         greatest = self.streams.get(stream.source, _GREATEST, _way(stream.queue, terms.destination))
         if greatest is not None and greatest.identifier > stream.identifier:
             self._closed[stream] = None
