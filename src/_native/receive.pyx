@@ -46,6 +46,7 @@ from msmq_fast._native.ledgerbase cimport (
     QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
     TRANSPORT_MQQB,
 )
+from msmq_fast._native.queuebase cimport SEQUENCE_OFFSET
 from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
 
 from uuid import UUID
@@ -76,7 +77,6 @@ cdef enum:
     ADDRESS_OFFSET = 32         # UserHeader.QueueManagerAddress
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
-    SEQUENCE_OFFSET = 4         # TransactionHeader.TxSequenceID, TxSequenceNumber behind it
     CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
     MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
     MAX_SENDER_ID = 68          # bytes: no SID is longer

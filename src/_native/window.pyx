@@ -11,11 +11,10 @@ from msmq_fast._native.framing cimport (
     get_u32, parse_user_message, put_u16, put_u32,
 )
 from msmq_fast._native.outsequence cimport OutEntry, OutSequence
-from msmq_fast._native.queuebase cimport Received
+from msmq_fast._native.queuebase cimport FINAL_ACK_REQUIRED, Received
 
 cdef array EMPTY = array("Q")
 cdef enum:
-    FINAL_ACK_REQUIRED = 2      # TransactionHeader.Flags.FA
     PRIVACY_LEVEL = 40          # in a MessagePropertiesHeader
 
 OK = HEADER_OK
