@@ -115,7 +115,7 @@ def test_a_queue_that_is_held_while_its_session_opens_stays_on_hold() -> None:
     assert queue.history[-1].status is ConnectionStatus.ESTABLISHED
 
 
-@pytest.mark.rule("QB-375", "QB-380", "QB-381", "QB-382")
+@pytest.mark.rule("QB-375", "QB-380", "QB-381", "QB-382", "QB-322")
 def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
     host, effects = Host(), []
     endpoint = Endpoint(host.node, effects.append, 0.0)
