@@ -474,6 +474,7 @@ def test_what_programs_sign_is_verified_elsewhere(level: int, flags: int) -> Non
     assert kinds == [{1: 1, 2: 3}[level], 5, 5]
 
 
+@pytest.mark.rule("KV-14")
 def test_what_is_removed_stays_removed_whatever_is_added_at_once() -> None:
     world = Secure()
     old = world.done(world.certificates.add(USER, FIRST, None))
@@ -484,6 +485,9 @@ def test_what_is_removed_stays_removed_whatever_is_added_at_once() -> None:
     assert world.certificates.registered(USER) == [EXTERNAL_CERTIFICATE, THIRD]
     restarted = Secure(world.writer.tables)
     assert [kept.certificate for kept in restarted.certificates.of(USER)] == [EXTERNAL_CERTIFICATE, THIRD]
+    for kept in restarted.certificates.of(USER):
+        restarted.done(restarted.certificates.remove(USER, kept.identifier))
+    assert Secure(restarted.writer.tables).certificates.of(USER) == ()
 
 
 def test_a_change_that_is_not_kept_is_as_if_it_had_not_been() -> None:
