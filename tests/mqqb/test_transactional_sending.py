@@ -652,6 +652,20 @@ def test_messages_of_a_store_without_numbers_get_them(sender: Sender) -> None:
 
 
 @pytest.mark.rule("REC-09")
+def test_what_was_ordered_and_not_acknowledged_is_not_loaded_again(sender: Sender) -> None:
+    """Recovery reads the state of the sequences before the messages that it applies to."""
+    sender.send(b"1", b"2", b"3")
+    sender.connect()
+    second = sender.taken()[1]
+    sender.order(second)
+    sender.world.crash()
+    sender.restart()
+    assert sender.queue.messages == 1
+    sender.connect()
+    assert [sent.place for sent in sender.taken()] == [(3, 2)]
+
+
+@pytest.mark.rule("REC-09")
 @pytest.mark.parametrize("record", [b"", b"\x01" + bytes(31), b"\x02" + bytes(40)])
 def test_a_damaged_state_is_set_aside_and_the_numbers_stay(sender: Sender, record: bytes) -> None:
     sender.send(b"1", b"2")
