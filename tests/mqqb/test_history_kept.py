@@ -17,6 +17,7 @@ from msmq_fast.store.store import Store
 from tests.support.mqqb import wire
 from tests.support.worlds import golden_store as make
 from tests.support.worlds.stores import open_store
+from tests.mqqb.hosts import Host
 
 _PACKET = wire.message(make.ITEM.ordinal)
 GOLDEN = Path(__file__).parent.parent / "store" / "golden"
@@ -39,6 +40,17 @@ def test_messages_that_were_taken_before_a_restart_are_known_after_it(tmp_path: 
     assert check(again, make.ITEM, packet) == DURABLE
     assert check(again, make.ITEM, packet ^ 1) == NEW
     store.close()
+
+
+@pytest.mark.rule("QB-080", "KV-11")
+def test_an_entry_has_the_identifier_of_its_message_and_the_time_in_seconds() -> None:
+    store = Store.in_memory(now_s=1, random=Random(1))
+    host = Host(tables=store.tables, history=load_history(store, Random(1).randbytes))
+    host.opened().receive(wire.message(7, recoverable=True), 101.0)
+    host.commit()
+    (item,) = store.load_history()
+    assert (item.source, item.ordinal, item.time_s) == (wire.PEER.bytes_le, 7, host.ledger.now_s)
+    assert host.ledger.now_s == 2_000
 
 
 def test_the_history_of_an_older_store_stands_for_any_content(tmp_path: Path) -> None:
