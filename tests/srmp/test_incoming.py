@@ -179,6 +179,7 @@ def test_identifiers() -> None:
         ("https://h:1/other/path", "DIRECT=https://h:1/other/path"),
         (r"MSMQ:DIRECT=OS:host\private$\q", r"DIRECT=OS:host\private$\q"),
         (f"MSMQ:PRIVATE={OTHER}\\0000000a", f"PRIVATE={OTHER}\\0000000a"),
+        (f"MSMQ:PRIVATE={GUID}\\0000000a", f"PRIVATE={GUID}\\0000000a"),  # of the sender, as the id says
         (f"MSMQ:PUBLIC={OTHER}", f"PUBLIC={OTHER}"),
         ("", None),
         ("MSMQ:MULTICAST=234.1.1.1:8001", None),  # a name, but no field of a packet takes it
