@@ -145,7 +145,7 @@ def test_nobody_says_for_us_that_a_message_is_authenticated() -> None:
     assert (found.authentication_level, found.authenticated) == (0, False)
 
 
-@pytest.mark.rule("QB-242", "DM-186")
+@pytest.mark.rule("QB-242", "DM-186", "QB-238")
 @pytest.mark.parametrize("algorithm", list(HashAlgorithm))
 def test_only_hashes_that_are_allowed_are_believed(algorithm: HashAlgorithm) -> None:
     packet = signed(algorithm=algorithm)
