@@ -128,7 +128,7 @@ def test_the_descriptor_of_the_queue_says_who_reads_its_journal(world: World) ->
 
 
 @pytest.mark.parametrize("delivery", [0, 1])
-@pytest.mark.rule("DM-202", "X-60", "DM-144")
+@pytest.mark.rule("DM-202", "X-60", "DM-144", "DU-03")
 def test_what_is_received_goes_to_the_journal(world: World, delivery: int) -> None:
     queue = world.create(journaling=True)
     journal = world.manager.find(JOURNAL)
