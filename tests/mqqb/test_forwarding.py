@@ -282,7 +282,7 @@ def test_a_message_whose_time_is_over_is_passed_on_no_more() -> None:
     assert [reason for reason, _ in router.refusals] == ["time to reach queue passed"]
 
 
-@pytest.mark.rule("QB-306", "QB-367")
+@pytest.mark.rule("QB-306", "QB-367", "QB-191")
 def test_a_second_router_takes_over_when_the_first_is_down() -> None:
     line = Line()
     spare = "10.0.0.4"
