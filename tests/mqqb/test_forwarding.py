@@ -155,6 +155,26 @@ def test_what_was_passed_on_before_is_not_passed_on_again_unless_it_is_transacti
     assert [reason for reason, _ in router.refusals] == ["duplicate"]
 
 
+@pytest.mark.rule("QB-223")
+def test_a_router_passes_on_a_transactional_message_again_when_the_first_copy_has_left() -> None:
+    """The duplicate history holds only messages outside of sequences; the receiver drops what it has."""
+    network = Network()
+    router = network.add("ROUTER", ROUTER, routes=True)
+    goal = UUID(int=77)
+    queue = f"PRIVATE={goal}\\00000001"
+    sequence = bytes(4) + struct.pack("<IIII", 7, 0, 1, 0)
+    session = opened(router)
+    for _ in range(2):
+        session.receive(private(2, goal, transaction=sequence), router.now)
+        router.run()
+        assert Counter(wire.ordinal(packet) for packet in packets(router, queue)) == {2: 1}
+        core = router.outgoing()[queue].core
+        owner = router.manager.ledger.new_owner()
+        core.acked(array("Q", [message.lookup_id for message in core.take(9, 1 << 20, owner)]), owner)
+        router.run()
+        assert packets(router, queue) == []
+
+
 @pytest.mark.parametrize("ends", ["crash", "purge"])
 def test_a_transactional_message_that_still_waits_is_not_put_beside_its_repetitions(ends: str) -> None:
     """Its source sends it again with every step of the ladder, also when the way on is closed for days."""
