@@ -36,7 +36,7 @@ class Destination(World):
 
     def _begin(self) -> None:
         manager = self.manager = QueueManager(self.store, self.settings, self.clock, self.random)
-        self.writer.before_seal = manager.before_submit
+        self.writer.before_seal.connect(manager.before_submit)
         manager.start()
         peers = Peers(manager.guid)
         streams = InStreams(manager.ledger, vouches=peers.vouches)

@@ -16,8 +16,8 @@ from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
 from tests.support.mqqb import wire
 from tests.support.worlds import golden_store as make
+from tests.support.worlds.hosts import Host
 from tests.support.worlds.stores import open_store
-from tests.mqqb.hosts import Host
 
 _PACKET = wire.message(make.ITEM.ordinal)
 GOLDEN = Path(__file__).parent.parent / "store" / "golden"
