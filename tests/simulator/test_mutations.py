@@ -24,7 +24,7 @@ from msmq_fast.qm.reading.readers import Subscription
 from msmq_fast.qm.transactions.transaction import Transaction
 from msmq_fast.server import mqqblistener
 from msmq_fast.server.mqqblistener import MqqbListener
-from msmq_fast.srmp import sending, transfer
+from msmq_fast.srmp import channel, transfer
 from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.sending import StreamReceipts
 from msmq_fast.srmp.streams import IncomingStreams
@@ -202,12 +202,12 @@ def nobody_waits_for_stream_receipts(patch: Patch) -> None:
         core.remove(key, owner)
         return False
 
-    patch.setattr(sending, "answered", removed)
+    patch.setattr(channel, "answered", removed)
 
 
 def begins_again_though_answered(patch: Patch) -> None:
     """A stream begins again under a new identifier when a request of it has failed."""
-    returned = sending._Source.returned
+    returned = channel.HttpChannel.returned
 
     def begin(source: Any) -> None:
         returned(source)
@@ -216,7 +216,7 @@ def begins_again_though_answered(patch: Patch) -> None:
         if sequence.first_unordered is not None:
             native_order_ack(source._core.ledger, sequence.identifier, sequence.first_unordered[0])
 
-    patch.setattr(sending._Source, "returned", begin)
+    patch.setattr(channel.HttpChannel, "returned", begin)
 
 
 def a_new_identifier_for_each_attempt(patch: Patch) -> None:
