@@ -394,7 +394,7 @@ cdef class Writer:
             self._seal()
         return 0
 
-    # Somebody gathers over several turns of the loop what has to be in one batch. What others bring meanwhile rides along.
+    # A caller gathers, over several turns of the loop, what has to be in one batch. Writes of other callers join it.
 
     def hold(self):
         """The current batch does not leave before `let_go`."""

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Messages that are somebody's for a while: locked from the front, removed or put back in stretches by the one that remembers them."""
+"""Leased messages: locked from the front of the queue, and removed or put back in stretches by the holder of the lease."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t

@@ -159,7 +159,7 @@ cdef class MemoryWriter(Writer):
             pass
 
     def crash(self):
-        """What a new process finds: the durable tables. This writer accepts nothing more and tells nobody."""
+        """Simulates a crash: returns the durable tables, as a new process reads them. This writer accepts nothing more and calls no listener."""
         self._drop()
         batch_clear(self._current)
         self._closed = self._strict = True

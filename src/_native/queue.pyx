@@ -273,7 +273,7 @@ cdef class QueueCore(QueueReading):
         return removed
 
     cdef uint64_t _set_aside(self, bint everything) except? 0:
-        """Swaps the list for one with those only that somebody has still to let go of; a Drain gets the others.
+        """Replaces the position list. Locked messages stay in the new list; a Drain deletes the rest in the background.
 
         Takes no longer for a million messages than for one, as long as those that are locked stand at the front.
         """

@@ -86,7 +86,7 @@ cdef class QueueBase(CommitListener):
     cdef readonly uint64_t late             # messages that came behind the horizon: moved or given back
     cdef readonly bint gone                 # deleted
     cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
-    cdef public bint interested             # somebody waits: call `ready` when something becomes available
+    cdef public bint interested             # a reader waits: call `ready` when a message becomes available
     cdef public bint watched                # a cursor waits: fresh() tells what became available
     cdef bint _peek_when_locked             # a message may have AllowPeekWhenLocked
     cdef uint32_t _purges

@@ -65,7 +65,7 @@ from msmq_fast._native.tables import StoreError
 
 
 cdef bint is_packet(bytes packet) noexcept:
-    """Whether what the store kept is still a UserMessage packet: nobody is handed anything else."""
+    """Whether the stored bytes are still a UserMessage packet. Readers get nothing else."""
     cdef UserMessage m
     return parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m) == 0
 
@@ -301,7 +301,7 @@ cdef class QueueBase(CommitListener):
         )
 
     cdef int _tell_of_abort(self, const Slot* slot) except -1:
-        """Aborts wait for nobody, and one that cannot be told of is done all the same. Many of them are told in several commits."""
+        """An abort never waits, and it is done even if its events cannot be written. The events of many aborts go into several commits."""
         cdef Writer writer = self.ledger.writer
         if not self.ledger.feed:
             return 0
@@ -383,7 +383,7 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef int mark(self) except -1:
-        """Something became available while somebody waits: `ready` is called by the next Ledger.serve()."""
+        """A message became available while a reader waits: the next Ledger.serve() calls `ready`."""
         if not self._dirty:
             self._dirty = True
             self.ledger._dirty.append(self)
