@@ -65,7 +65,7 @@ cdef class Writer(Undoable):
     cdef size_t _max_bytes
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units
-    cdef uint64_t _told             # number of the last batch whose end was told
+    cdef uint64_t _reported         # number of the last batch whose end its listeners know
     cdef list _settling
     cdef list _waiting              # (pending bytes, function)
     cdef GatherStats _stats
@@ -91,11 +91,11 @@ cdef class Writer(Undoable):
     cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record, bint is_new=*) except -1
     cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1
     # Appended to the one packed record that this commit writes to TABLE_FEED or TABLE_HISTORY; an entry
-    # added with ride=1 does not by itself cause a commit. All entries of a table have one length (record.h).
+    # added with lazy=1 does not by itself cause a commit. All entries of a table have one length (record.h).
     # Returns the number that the entry gets if no earlier commit fails.
-    cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint ride) except? 0
+    cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint lazy) except? 0
     cdef int notify(self, CommitListener listener, uint64_t token) except -1
-    # Hands the current batch to the disk unless one is under way or it holds only entries that ride.
+    # Hands the current batch to the disk unless one is under way or it holds only lazy entries.
     cpdef int submit(self) except -1
     # Runs what became durable; call when fileno() is readable.
     cpdef int complete(self) except -1
@@ -113,9 +113,9 @@ cdef class Writer(Undoable):
     # The number of the batch that is being gathered; later ones have greater numbers.
     cdef uint64_t batch_number(self) noexcept
     # What is gathered builds on batch `number`: the current batch fails if that one, or one between them, fails.
-    cdef int build_on(self, uint64_t number) except -1
+    cdef int depends_on(self, uint64_t number) except -1
     # The same for every batch whose end has not been told: what is known of them only in memory is made use of.
-    cdef int build_on_untold(self) except -1
+    cdef int depends_on_unreported(self) except -1
     # As put, without a body; returns where the head stands in the batch. `head_at` gives it, and `patch_head` changes it in place, as
     # long as `handles` is what it was.
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0

@@ -311,7 +311,7 @@ cdef class Writer:
             _refuse(self)
         return 0
 
-    cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint ride) except? 0:
+    cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint lazy) except? 0:
         cdef int which = table - TABLE_FEED
         cdef Pack* pack
         cdef uint64_t number
@@ -322,7 +322,7 @@ cdef class Writer:
         pack = &self._current.packs[which]
         if length == 0 or length > 0xFFFF or (pack.count and pack.entry_size != length):
             raise ValueError("the entries of a table have one length, from 1 to 65535")
-        if batch_entry(self._current, which, entry, length, ride) < 0:
+        if batch_entry(self._current, which, entry, length, lazy) < 0:
             _refuse(self)
         number = self._next_number[which]
         self._next_number[which] += 1
@@ -338,15 +338,15 @@ cdef class Writer:
     cdef uint64_t batch_number(self) noexcept:
         return self._current.number
 
-    cdef int build_on(self, uint64_t number) except -1:
+    cdef int depends_on(self, uint64_t number) except -1:
         cdef Batch* batch = self._current
         self._check()
-        if number < batch.number and (batch.behind == 0 or number < batch.behind):
-            batch.behind = number
+        if number < batch.number and (batch.after == 0 or number < batch.after):
+            batch.after = number
         return 0
 
-    cdef int build_on_untold(self) except -1:
-        return self.build_on(self._told + 1)
+    cdef int depends_on_unreported(self) except -1:
+        return self.depends_on(self._reported + 1)
 
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0:
         self.put(table, key, key_len, head, head_len, None, 0)
@@ -374,9 +374,9 @@ cdef class Writer:
         """Deletes one record; one that is not there is no error."""
         return self.delete(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key))
 
-    def add_entry(self, int table, bytes entry not None, bint ride=False):
+    def add_entry(self, int table, bytes entry not None, bint lazy=False):
         """Appends to the feed or the history; returns the number it gets if no earlier commit fails."""
-        return self.append_entry(table, <const uint8_t*>PyBytes_AS_STRING(entry), len(entry), ride)
+        return self.append_entry(table, <const uint8_t*>PyBytes_AS_STRING(entry), len(entry), lazy)
 
     def when_durable(self, function):
         """Calls function(status) on the loop when the current batch has ended."""
@@ -384,7 +384,7 @@ cdef class Writer:
 
     def when_room(self, size_t pending_bytes, function):
         """Calls function() on the loop, as part of a complete(), when no more than `pending_bytes` are pending."""
-        self._current.pressing = True   # what only rides would never make room
+        self._current.needs_commit = True   # lazy entries alone would never make room
         self._waiting.append((pending_bytes, function))
 
     cdef int make_room(self, size_t size) except -1:
@@ -396,15 +396,15 @@ cdef class Writer:
 
     # A caller gathers, over several turns of the loop, what has to be in one batch. Writes of other callers join it.
 
-    def hold(self):
-        """The current batch does not leave before `let_go`."""
+    def pin(self):
+        """The current batch does not leave before `unpin`."""
         self._current.held += 1
 
-    def let_go(self):
-        """The other end of `hold`."""
+    def unpin(self):
+        """The other end of `pin`."""
         self._current.held -= 1
 
-    def doom(self, int status):
+    def fail_batch(self, int status):
         """Nothing of the current batch is kept: it ends with `status`, as for lack of space."""
         self._current.status = status
 
@@ -439,17 +439,17 @@ cdef class Writer:
         except Exception as error:
             fault = error   # what others have gathered leaves all the same
         fields = self._current
-        if (fields.pressing or fields.bytes >= self._max_bytes) and not self._busy():
+        if (fields.needs_commit or fields.bytes >= self._max_bytes) and not self._busy():
             self._seal()
         if fault is not None:
             raise fault
         return 0
 
     def flush(self):
-        """Like submit, for entries that ride as well; it waits for no `let_go`: for start-up and shutdown."""
+        """Like submit, for lazy entries as well; it waits for no `unpin`: for start-up and shutdown."""
         break_hold(self)
         if not self._closed and not batch_empty(self._current):
-            self._current.pressing = True
+            self._current.needs_commit = True
         self.submit()
 
     cpdef int complete(self) except -1:
@@ -487,7 +487,7 @@ cdef class Writer:
         cdef size_t i
         cdef int status = fields.status
         stats_add(&self._stats, batch)
-        self._told = fields.number
+        self._reported = fields.number
         self._flying_bytes -= fields.bytes
         self._flying_units -= fields.units
         if status and not status_is_space(status) and not self.failed:
@@ -561,9 +561,9 @@ cdef class Writer:
         return self._current.op_count
 
     @property
-    def pressing(self):
+    def needs_commit(self):
         """True when the gathering batch holds something that may not wait for a later commit."""
-        return bool(self._current.pressing)
+        return bool(self._current.needs_commit)
 
     def next_entry(self, int table):
         """The number that the next entry gets if no earlier commit fails."""

@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     size_t used, op_count, ref_count, notice_count, bytes, pack_used[PACKS];
     uint32_t pack_count[PACKS];
-    int pressing;
+    int needs_commit;
 } Mark;
 
 typedef struct Batch {
@@ -60,9 +60,9 @@ typedef struct Batch {
     Pack packs[PACKS];
     size_t bytes;
     uint32_t units;
-    int pressing; /* holds something that may not wait for a later commit */
+    int needs_commit; /* holds something that may not wait for a later commit */
     uint64_t number; /* batches are numbered in the order in which they go to the disk */
-    uint64_t behind; /* this one fails if the batch of this number, or a later one, has failed; 0: it stands alone */
+    uint64_t after; /* this one fails if the batch of this number, or a later one, has failed; 0: it stands alone */
     uint64_t first_ns, taken_ns, done_ns;
     uint32_t missing; /* deletions of keys that were not there */
     uint32_t held;    /* by how many who gather over several turns of the loop: it does not leave before they let go */
@@ -148,7 +148,7 @@ static int batch_op(Batch *batch, int kind, int table, int flags, const uint8_t 
         memcpy(batch->arena + batch->used + key_len, head, head_len);
     batch->used += key_len + head_len;
     batch->bytes += key_len + head_len + body_len;
-    batch->pressing = 1;
+    batch->needs_commit = 1;
     batch_touch(batch);
     return 0;
 }
@@ -207,12 +207,12 @@ static int batch_notice(Batch *batch, PyObject *listener, uint64_t token) {
         return -1;
     Py_INCREF(listener);
     batch->notices[batch->notice_count++] = (Notice){listener, token};
-    batch->pressing = 1;
+    batch->needs_commit = 1;
     batch_touch(batch);
     return 0;
 }
 
-static int batch_entry(Batch *batch, int which, const uint8_t *entry, size_t length, int ride) {
+static int batch_entry(Batch *batch, int which, const uint8_t *entry, size_t length, int lazy) {
     Pack *pack = &batch->packs[which];
     size_t start = pack->count ? pack->used : sizeof(PackHead);
     if (grow((void **)&pack->data, &pack->room, start + length, 1) < 0)
@@ -222,8 +222,8 @@ static int batch_entry(Batch *batch, int which, const uint8_t *entry, size_t len
     pack->entry_size = (uint16_t)length;
     pack->count++;
     batch->bytes += length;
-    if (!ride)
-        batch->pressing = 1;
+    if (!lazy)
+        batch->needs_commit = 1;
     batch_touch(batch);
     return 0;
 }
@@ -234,7 +234,7 @@ static inline void batch_mark(const Batch *batch, Mark *mark) {
     mark->ref_count = batch->ref_count;
     mark->notice_count = batch->notice_count;
     mark->bytes = batch->bytes;
-    mark->pressing = batch->pressing;
+    mark->needs_commit = batch->needs_commit;
     for (int i = 0; i < PACKS; i++) {
         mark->pack_used[i] = batch->packs[i].used;
         mark->pack_count[i] = batch->packs[i].count;
@@ -250,7 +250,7 @@ static void batch_rewind(Batch *batch, const Mark *mark) {
     batch->used = mark->used;
     batch->op_count = mark->op_count;
     batch->bytes = mark->bytes;
-    batch->pressing = mark->pressing;
+    batch->needs_commit = mark->needs_commit;
     for (int i = 0; i < PACKS; i++) {
         batch->packs[i].used = mark->pack_used[i];
         batch->packs[i].count = mark->pack_count[i];
@@ -280,8 +280,8 @@ static void batch_clear(Batch *batch) {
     batch->new_count = batch->delete_count = 0;
     batch->used = batch->op_count = batch->ref_count = batch->notice_count = batch->bytes = 0;
     batch->units = batch->missing = 0;
-    batch->pressing = batch->status = 0;
-    batch->behind = 0;
+    batch->needs_commit = batch->status = 0;
+    batch->after = 0;
     batch->held = 0;
     batch->first_ns = batch->taken_ns = batch->done_ns = 0;
     for (int i = 0; i < PACKS; i++)

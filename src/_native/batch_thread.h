@@ -140,7 +140,7 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
         return writer->fatal;
     if (batch->status)
         return batch->status;
-    if (batch->behind && batch->behind <= writer->failed_number)
+    if (batch->after && batch->after <= writer->failed_number)
         return writer->failed_status; /* what it builds on is not there */
     if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
         return 0; /* only notices: everything before it is durable */

@@ -38,9 +38,9 @@ cdef extern from "batch_gather.h" nogil:
         Pack packs[2]
         size_t bytes
         uint32_t units
-        bint pressing
+        bint needs_commit
         uint64_t number
-        uint64_t behind
+        uint64_t after
         uint32_t held
         uint64_t first_ns
         uint64_t taken_ns
@@ -68,7 +68,7 @@ cdef extern from "batch_gather.h" nogil:
     Batch* list_pop(BatchList* list)
     int batch_op(Batch* batch, int kind, int table, int flags, const uint8_t* key, size_t key_len, const uint8_t* head,
                  size_t head_len, const char* body, size_t body_len)
-    int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int ride)
+    int batch_entry(Batch* batch, int which, const uint8_t* entry, size_t length, int lazy)
     int batch_empty(const Batch* batch)
     void pack_close(Pack* pack)
     void batch_mark(const Batch* batch, Mark* mark)

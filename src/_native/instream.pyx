@@ -414,7 +414,7 @@ cdef class InStreams(CommitListener):
                 writer.notify(self, batch)
                 self._told = batch
             if stream._unsettled and touch == NULL:
-                writer.build_on(stream._batch)
+                writer.depends_on(stream._batch)
             tail = address + stream.name
             value = PyBytes_FromStringAndSize(NULL, sizeof(record) + PyBytes_GET_SIZE(tail))
             memcpy(PyBytes_AS_STRING(value), &record, sizeof(record))

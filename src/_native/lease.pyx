@@ -94,8 +94,8 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
     return received
 
 
-def chain(Ledger ledger not None, uint64_t behind) -> int:
-    """The current batch fails if batch `behind` fails, 0 for none. Returns its number, for what builds on it."""
-    if behind:
-        ledger.writer.build_on(behind)
+def chain(Ledger ledger not None, uint64_t after) -> int:
+    """The current batch fails if batch `after` fails, 0 for none. Returns its number, for what builds on it."""
+    if after:
+        ledger.writer.depends_on(after)
     return ledger.writer.batch_number()

@@ -10,7 +10,7 @@
 #      EventKind only, so that a number that looks free in FeedEvent may be taken. All readers get name and number from EventKind.
 #   2. If native code tells of it, add it to FeedEvent here as EVENT_NAME with the same number; tests/store/test_decode.py compares the two.
 #   3. Tell of it where it happens, inside the unit of its cause. Native code calls `QueueBase._tell` (or `LedgerBase.event`, where a
-#      queue's ordinal is known only) if `ledger.feed` is set; ride=True if that alone is no reason for a commit. Python code calls
+#      queue's ordinal is known only) if `ledger.feed` is set; lazy=True if that alone is no reason for a commit. Python code calls
 #      `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
 #   docs/operations.md and docs/bulk-columns.md list the kinds for operators and readers.
 
@@ -200,7 +200,7 @@ cdef class LedgerBase(Undoable):
     # `moved`: the content belongs to another queue now.
     cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
     # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
-    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=*, uint64_t identifier=*,
+    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint lazy, int reason=*, uint64_t identifier=*,
                    uint32_t number=*) except -1
     # One about a message that came and was not taken; `source` has 16 bytes. It causes no commit.
     cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,

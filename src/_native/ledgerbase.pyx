@@ -204,7 +204,7 @@ cdef class LedgerBase:
 
         return ended
 
-    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint ride, int reason=REASON_NONE,
+    cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint lazy, int reason=REASON_NONE,
                    uint64_t identifier=0, uint32_t number=0) except -1:
         cdef FeedEntry entry
         memset(&entry, 0, sizeof(entry))
@@ -222,7 +222,7 @@ cdef class LedgerBase:
         entry.abort_count = slot.abort_count
         entry.reason = failure(reason)
         memcpy(entry.source, self.sources.guid(slot.source), 16)
-        self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), ride)
+        self.writer.append_entry(TABLE_FEED, <const uint8_t*>&entry, sizeof(entry), lazy)
         return 0
 
     cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,

@@ -141,7 +141,7 @@ cdef class MemoryWriter(Writer):
         if self.failed:
             status = status or MDB_CORRUPTED
         status = status or batch.status
-        if batch.behind and batch.behind <= self._failed_number:
+        if batch.after and batch.after <= self._failed_number:
             status = status or self._failed_status
         if status:
             self._failed_number, self._failed_status = batch.number, status

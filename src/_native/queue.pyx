@@ -65,14 +65,14 @@ from msmq_fast._native.tables cimport TABLE_HISTORY
 TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them by identity
 
 
-cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint ride) except -1:
-    """The stored duplicate history gets a message; `ride`: this does not by itself cause a commit."""
+cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint lazy) except -1:
+    """The stored duplicate history gets a message; `lazy`: this does not by itself cause a commit."""
     cdef HistoryEntry entry
     entry.fingerprint = fingerprint
     memcpy(entry.source, PyBytes_AS_STRING(packet) + SOURCE_OFFSET, 16)
     entry.ordinal = m.message_id
     entry.time_s = ledger.now_s
-    ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), ride)
+    ledger.writer.append_entry(TABLE_HISTORY, <const uint8_t*>&entry, sizeof(entry), lazy)
     return 0
 
 

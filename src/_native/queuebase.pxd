@@ -99,7 +99,7 @@ cdef class QueueBase(CommitListener):
     cdef uint32_t _consumed
     cdef object _fetcher
     # The feed hears of a message: of one that came, with its place in its transactional sequence.
-    cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=*) except -1
+    cdef int _tell(self, int kind, const Slot* slot, bint lazy, int reason=*) except -1
     cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1
     cdef int _tell_of_abort(self, const Slot* slot) except -1
     # Whether `count` messages of `size` bytes together would all be taken now.

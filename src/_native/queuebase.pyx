@@ -284,8 +284,8 @@ cdef class QueueBase(CommitListener):
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
         return undo_in_queue(self, token, <const QueueUndo*>data, kept)
 
-    cdef int _tell(self, int kind, const Slot* slot, bint ride, int reason=REASON_NONE) except -1:
-        return self.ledger.event(kind, self.ordinal, self.outgoing, slot, ride, reason)
+    cdef int _tell(self, int kind, const Slot* slot, bint lazy, int reason=REASON_NONE) except -1:
+        return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason)
 
     cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1:
         cdef uint64_t identifier = 0

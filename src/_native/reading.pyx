@@ -255,7 +255,7 @@ cdef class QueueReading(QueueRemoval):
             if (slot != NULL and slot.body == NULL) or self._consumed >= AHEAD_STEP:
                 self._read_ahead()
             if early:
-                ledger.writer.build_on_untold()     # it may be in a batch that has failed already
+                ledger.writer.depends_on_unreported()     # it may be in a batch that has failed already
             if count and (stored or ordered):
                 delivery = Delivery.__new__(Delivery)
                 delivery._core = self

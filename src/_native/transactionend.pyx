@@ -281,7 +281,7 @@ cdef int begin_slices(TransactionBase tx) except -1:
         tx._next = ledger.sequence + 1
         ledger.sequence += tx.enqueued - 1
         ledger.next_sequence()
-    ledger.writer.hold()
+    ledger.writer.pin()
     tx.slicing = True
     if tx._on_slices is not None:
         tx._on_slices()
@@ -311,11 +311,11 @@ cdef bint next_slice(TransactionBase tx, size_t count) except -1:
     except Exception as error:
         tx._broke_off = True
         status = getattr(error, "status", 0)
-        writer.doom(status if status and status_is_space(status) else ENOMEM)
+        writer.fail_batch(status if status and status_is_space(status) else ENOMEM)
         writer.notify(tx, TOKEN_END)
     tx.slicing = False
     tx._next = 0
-    writer.let_go()
+    writer.unpin()
     if not tx._stored and not tx._broke_off:
         finish(tx, STATUS_OK)
         tx.settled()

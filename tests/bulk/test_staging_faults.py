@@ -39,7 +39,7 @@ class Fragile(World):
         while quiet < 3:
             self.manager.tick()
             self.manager.before_submit()
-            quiet = 0 if self.writer.pressing else quiet + 1
+            quiet = 0 if self.writer.needs_commit else quiet + 1
             self.writer.submit()
             while self.writer.flying:
                 self._commit()

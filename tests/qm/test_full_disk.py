@@ -103,7 +103,7 @@ def test_a_purge_whose_batches_find_no_room_ends_before_its_marker_does(world: W
         assert world.manager.find("orders").purged_to > 0
     assert world.manager.next_deadline() > world.clock.seconds, "no attempts without pause"
     world.manager.expire(world.manager.monotonic())
-    assert not world.writer.pressing
+    assert not world.writer.needs_commit
     settle(world)
     assert not world.store.tables.tables[POSITION]
     assert [event.kind for event in events(world)].count(7) == 10
@@ -215,7 +215,7 @@ def test_a_message_that_cannot_be_put_back_yet_is_put_back_later(world: World) -
         world.manager.expire(world.manager.monotonic())
         full(world)
         world.manager.expire(world.manager.monotonic())
-        assert not world.writer.pressing, "no attempts without pause"
+        assert not world.writer.needs_commit, "no attempts without pause"
     settle(world)
     assert world.bodies() == [b"x"]
     assert world.manager.ledger.returned == 0
@@ -236,7 +236,7 @@ def test_nothing_follows_from_a_message_whose_commit_has_failed_unheard(tmp_path
     kept: list[int] = []
     received: list[int] = []
     orders.enqueue_packets([Message(body=b"x", delivery=1).to_packet()], kept.append)
-    writer.doom(errno.ENOSPC)
+    writer.fail_batch(errno.ENOSPC)
     writer.submit()
     while writer.busy:
         pass

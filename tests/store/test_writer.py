@@ -165,7 +165,7 @@ def test_a_busy_writer_gathers_until_it_completes() -> None:
 
 def test_before_seal_may_add_to_the_batch_that_leaves() -> None:
     writer = MemoryWriter()
-    writer.before_seal.connect(lambda: writer.put_record(0, b"late", b"1") if writer.pressing else None)
+    writer.before_seal.connect(lambda: writer.put_record(0, b"late", b"1") if writer.needs_commit else None)
     writer.put_record(0, b"a", b"1")
     writer.submit()
     writer.complete_one()
@@ -195,16 +195,16 @@ def test_a_unit_is_never_split_and_full_batches_leave_between_units() -> None:
 
 def test_entries_that_ride_cause_no_commit() -> None:
     writer = MemoryWriter()
-    assert writer.add_entry(Table.FEED, bytes(56), ride=True) == 1
+    assert writer.add_entry(Table.FEED, bytes(56), lazy=True) == 1
     writer.submit()
     assert not writer.flying
-    assert not writer.pressing
+    assert not writer.needs_commit
     writer.put_record(0, b"a", b"1")
-    assert writer.add_entry(Table.FEED, bytes(56), ride=True) == 2
+    assert writer.add_entry(Table.FEED, bytes(56), lazy=True) == 2
     writer.submit()
     writer.complete_one()
     assert writer.tables.next_number(Table.FEED) == 3
-    writer.add_entry(Table.HISTORY, bytes(24), ride=True)
+    writer.add_entry(Table.HISTORY, bytes(24), lazy=True)
     writer.flush()
     assert writer.complete_one()
     assert writer.tables.next_number(Table.HISTORY) == 2
@@ -528,14 +528,14 @@ def test_one_who_waits_for_room_and_raises_does_not_harm_the_others() -> None:
 def test_entries_that_ride_leave_when_they_are_many_or_in_the_way() -> None:
     writer = MemoryWriter(max_bytes=560)
     for _ in range(9):
-        writer.add_entry(Table.FEED, bytes(56), ride=True)
+        writer.add_entry(Table.FEED, bytes(56), lazy=True)
     writer.submit()
     assert not writer.flying
-    writer.add_entry(Table.FEED, bytes(56), ride=True)
+    writer.add_entry(Table.FEED, bytes(56), lazy=True)
     writer.submit()
     assert writer.complete_one()
     told: list[int] = []
-    writer.add_entry(Table.FEED, bytes(56), ride=True)
+    writer.add_entry(Table.FEED, bytes(56), lazy=True)
     writer.when_room(0, lambda: told.append(1))
     writer.submit()
     assert writer.complete_one()

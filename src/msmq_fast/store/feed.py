@@ -48,7 +48,7 @@ class Feed:
         self.enabled = enabled
 
     def append(
-        self, kind: EventKind, time_us: int, *, queue: int = 0, subject: bytes = bytes(16), ride: bool = False
+        self, kind: EventKind, time_us: int, *, queue: int = 0, subject: bytes = bytes(16), lazy: bool = False
     ) -> int:
         """Adds an event that is not about one message, to the current batch; its number, or 0 when the feed
         is off. `subject`: the GUID of what it is about, as on the wire.
@@ -56,7 +56,7 @@ class Feed:
         if not self.enabled:
             return 0
         event = FeedEvent(0, kind, 0, 0, queue, 0, 0, time_us, subject, 0, 0)
-        return self.store.writer.add_entry(Table.FEED, records.feed_entry(event), ride)
+        return self.store.writer.add_entry(Table.FEED, records.feed_entry(event), lazy)
 
     def bounds(self) -> tuple[int, int]:
         """(number of the first durable event, number of the next one); equal when the feed is empty."""

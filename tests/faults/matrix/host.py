@@ -103,7 +103,7 @@ class Host:
         if self._handed_over():
             self._commit()
             return True
-        busy = writer.pressing
+        busy = writer.needs_commit
         if busy:
             self._moment("before")
             self._guarded(writer.submit)

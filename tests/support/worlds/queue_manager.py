@@ -106,7 +106,7 @@ class World:
         while quiet < 3:
             self.manager.tick()
             self.manager.before_submit()
-            quiet = 0 if self.writer.pressing else quiet + 1
+            quiet = 0 if self.writer.needs_commit else quiet + 1
             self.writer.complete_all()
             self.store.reader.complete()
             due = self.manager.next_deadline()

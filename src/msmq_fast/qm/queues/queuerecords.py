@@ -72,7 +72,7 @@ class QueueRecords:
 
         So no message of an outgoing queue is kept before the record of its queue (DU-02).
         """
-        if self._unwritten and self._writer.pressing:
+        if self._unwritten and self._writer.needs_commit:
             self._write_again()
 
     def next_deadline(self) -> float | None:
